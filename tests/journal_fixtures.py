@@ -10,7 +10,9 @@ from typing import Any
 
 from memory_factory import project_in, state
 
+from csmd.briefs import BriefItem
 from csmd.dream import dream_undo
+from csmd.knowledge import Candidate, Evidence, Link, Memory
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
@@ -30,7 +32,6 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory
 
 NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
 SAID = (

@@ -15,8 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from csmd.briefs import Brief
 from csmd.capture.transcript_listing import OnDisk
 from csmd.config import Config
+from csmd.conversation import Event
 from csmd.daemon import logs
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
@@ -32,7 +34,6 @@ from csmd.store.cursors import Behind
 from csmd.store.lookup_log import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
-from csmd.values import Brief, Event
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.config import child_environment, spool_places
-from csmd.daemon import reading
+from csmd.daemon import spool_replay
 from csmd.daemon.context import Context, Task, Work, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.task_steps import Batches, cleanse, seconds_since, walk
@@ -49,7 +49,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         is_dry = task.order.get("dry_run")
         if not is_dry:
-            reading.replay(context)
+            spool_replay.replay(context)
             # Pages whose name contains the text are removed, so people's edits are read first.
             context.guard("pages", dreaming.pages.read)
         yield {"step": "transcripts"}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import cache, wire
-from csmd.daemon import reading
+from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.daemon.task_steps import Batches, cleanse, seconds_since
 from csmd.dream import day_files
@@ -36,14 +36,15 @@ Findings = tuple[list[dict[str, Any]], int]
 
 
 def scan(context: Context, task: Task) -> Work:
-    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes them.
+    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes
+    them.
 
-    Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for and
-    removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
+    Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for
+    and removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
     """
     began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
-        reading.replay(context)
+        spool_replay.replay(context)
     redact = partial(_redact, kinds=kinds)
     secrets, fixed = yield from _scan_database(context, redact, fix=fix)
     degraded: list[str] = []
@@ -84,7 +85,9 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    store.write(
+        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
+    )
     context.withholds = bool(left)
 
 
@@ -162,7 +165,8 @@ def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
     chosen: purge_files.Chosen = lambda *_: True,
 ) -> int:  # fmt: skip
-    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed or removed.
+    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed
+    or removed.
 
     Files that cannot be changed are added to `refused`.
     """

@@ -36,7 +36,10 @@ IsForgotten = Callable[[str], bool]
 
 
 def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
-    """Returns a session's part without forgotten lines and title; `forgotten` are whole sentences that it may show cut."""
+    """Returns a session's part without forgotten lines and title.
+
+    `forgotten` are whole sentences that it may show cut.
+    """
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
@@ -138,7 +141,7 @@ def render_live(session: Session) -> dict[str, Any]:
 
 
 class Style(NamedTuple):
-    """How a kind of file marks its parts: the file's suffix, a comment's beginning and end, whether parts are list members."""
+    """How a kind of file marks its parts: suffix, a comment's beginning and end, whether parts are list members."""
 
     suffix: str
     opens: str
@@ -174,8 +177,8 @@ def part_name(ident: str) -> str:
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a person
-    removed it.
+    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a
+    person removed it.
     """
     part = _mark(style, ident, body)
     match = _find(text, style, ident)
@@ -203,7 +206,10 @@ def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
-    """Returns a file's text with a part after the others, or after `sessions:`; unchanged if the data have no such list."""
+    """Returns a file's text with a part after the others, or after `sessions:`.
+
+    The text is unchanged if the data have no such list.
+    """
     end: int | None = len(text)
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
@@ -251,7 +257,8 @@ LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone
 def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
     """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
 
-    The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole session.
+    The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
+    session.
     """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
     done += _write_ended(store, directory, now=here(now), here=here)
@@ -259,7 +266,9 @@ def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float =
 
 
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Removes what was purged or forgotten from the files, edited or not; returns how many parts and files were looked at.
+    """Removes what was purged or forgotten from the files, edited or not.
+
+    Returns how many parts and files were looked at.
 
     It creates no file.
     """
@@ -425,7 +434,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 
 
 def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
-    """Writes the files of live sessions (with `new` also those that have none yet) and removes those of ended sessions."""
+    """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
     since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
         :23
     ] + "Z"

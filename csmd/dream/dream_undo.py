@@ -95,8 +95,8 @@ def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Co
     """Returns why each write of a file (row key; `chain` is oldest first) is not undone, "" if it is.
 
     From the newest back, each must have left the text that is there now; an edit in between keeps its own text and ends
-    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back purged
-    text.
+    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back
+    purged text.
     """
     reasons: dict[int, str] = {}
     why = ""

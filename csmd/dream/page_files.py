@@ -15,6 +15,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
+from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.store import candidates, failures, files, journal, page_lines, stored_pages, tombstones, topics
@@ -23,7 +24,6 @@ from csmd.store.memories import active_memories
 from csmd.store.sqlite import Rows
 from csmd.store.stored_pages import PageRow
 from csmd.text import display, markdown
-from csmd.values import Memory
 from csmd.vocabulary import INDEX
 
 #: Directory of retired pages, below the memory directory.
@@ -56,7 +56,10 @@ def find_places(rows: Rows) -> dict[int, Place]:
 def build_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[Page]]:
-    """Builds the pages of projects and themes and the index, one page a step; `after` are memories as they will be, by id."""
+    """Builds the pages of projects and themes and the index, one page a step.
+
+    `after` are memories as they will be, by id.
+    """
     places = find_places(rows)
     questioned = {ident for ident, _ in stored_pages.questioned_lines(rows)}
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
@@ -149,7 +152,10 @@ def _build_theme_pages(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A page as it should be; `text` is None if its file is to be removed, `into` the file for what remains of it or ""."""
+    """A page as it should be.
+
+    `text` is None if its file is to be removed, `into` the file for what remains of it or "".
+    """
 
     path: str
     text: str | None
@@ -160,7 +166,7 @@ class PlannedFile:
 def plan_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[PlannedFile]]:
-    """Plans every page from the stored memories, or from memories `after` a dream, and what becomes of retired pages."""
+    """Plans every page, and the removal of retired ones, from the stored memories or those `after` a dream."""
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:

@@ -30,10 +30,10 @@ Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
 #: Characters of a digest.
 LIMIT = 1500
-#: How many of each are told; `items` keeps more for the stages that compare sessions.
+#: How many of each the digest shows; `items` keeps more for the stages that compare sessions.
 SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
 KEPT = 80
-#: From so many corrections and changes turned down a session is one in which the user had to correct.
+#: A session counts as corrected from this many corrections and rejected changes on.
 AGAIN_AND_AGAIN = 3
 
 #: What an outcome is called; the first whose rule holds, in `_outcome`, is it.
@@ -140,7 +140,7 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
     return "answered" if answered else "unanswered"
 
 
-# --- how it is told
+# --- rendering
 
 
 def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import EarlierStatement, Source, as_earlier
 from csmd.hosts import tool_calls
@@ -13,7 +14,6 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import StoredTurn
 from csmd.vocabulary import TurnKind
 
 TOOL_WORDS_STAGE = "tool words"
@@ -43,7 +43,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         calls = turns.tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.HOLDING
         )
-        # What hooks report comes without end while somebody works; calls stand in transcripts alone.
+        # Hooks report without end during work; only transcripts hold calls.
         provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
 
@@ -65,11 +65,11 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
 
 
 STAGE = "distill"
-#: Kinds that somebody speaks in; between them tools work.
+#: Kinds of turns with somebody's words; tools work between them.
 SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
-#: And those in which somebody is told something besides.
+#: Kinds of turns that notify.
 BESIDE: tuple[TurnKind, ...] = ("notification",)
-#: Over so many exchanges without a word of the assistant's its last words are looked for.
+#: How many exchanges are searched backwards for the assistant's last words.
 LOOKS_BACK = 8
 
 
@@ -110,7 +110,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         if cursors.cursor(rows, STAGE, str(session.session_seq)) != session.position:
-            return 0  # a rewind has moved it back since: what stands is looked at anew
+            return 0  # a rewind has moved the cursor back: the next step reads again
         new = 0
         for choice in [*late, *fresh]:
             if rewinds.is_rewound(rows, session.session_seq, choice.turn.seq):  # since it was read

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction import statements as distill
 from csmd.extraction.shell_commands import command_of, file_of
 from csmd.extraction.statement_context import Scene
 from csmd.hosts.tool_calls import SHELL, WRITERS
+from csmd.knowledge import Link
 from csmd.memory import confidence, statement_scenes
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
@@ -31,7 +33,6 @@ from csmd.store.cursors import Behind
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Link, StatedMemory, TranscriptTurn
 
 STAGE = failures.GOTCHA_STAGE
 #: New memories whose sessions are related again in one step.

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER
 from csmd.store import (
@@ -23,7 +24,6 @@ from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import Authority, Scope
 
 #: The latest packets of a project that are counted.

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.session_links import Facts, Link
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
@@ -17,7 +18,6 @@ from csmd.store.core import Store
 from csmd.store.digests import AGAIN, SELF
 from csmd.store.session_link_rows import Behind
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence
 
 #: Sessions that one step evaluates.
 BATCH = 25

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csmd.extraction import verbatim_statements
+from csmd.knowledge import Memory
 from csmd.store import activity, belief_changes, memories, speaker_reviews
 from csmd.store.core import Store
 from csmd.store.speaker_reviews import Prompt
 from csmd.store.sqlite import Rows
 from csmd.text import quotations
-from csmd.values import Memory
 
 RULE = "rule"
 #: Turns that one write checks.

@@ -9,13 +9,13 @@ from pathlib import PurePath
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.errors import BadInput
 from csmd.extraction import statement_context
 from csmd.extraction.shell_commands import file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
-from csmd.values import StatedMemory, TranscriptTurn
 
 #: The last edits of a session that are read; nearly all sessions have fewer.
 MOST_EDITS = 2_000

@@ -12,8 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from csmd.briefs import Brief
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.knowledge import Candidate, Packet
 from csmd.memory import belief_subjects, work_outcomes
 from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability, StoredEnding
@@ -23,7 +25,6 @@ from csmd.store import candidates, digests, memories, outcome_rows, packet_rows,
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
-from csmd.values import Brief, Candidate, Packet
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
 Why = Literal["told", "orders or asks", "without exception", "one of too many", "over the budget", "told already"]

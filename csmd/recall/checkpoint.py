@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
+from csmd.briefs import Brief
+from csmd.conversation import Event
 from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts import adapters, tool_calls
@@ -38,7 +40,6 @@ from csmd.text.display import amount, cut, defuse, squeeze
 from csmd.text.prose import sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
-from csmd.values import Brief, Event
 
 #: Least content words of a prompt that sets a task, and characters of a prompt that are read.
 TASK_WORDS, PROMPT_CHARACTERS = 3, 2_000

@@ -16,13 +16,13 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.hosts.adapters import of_session
+from csmd.knowledge import Memory
 from csmd.memory import confidence, scope, supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import files, instruction_rows, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
-from csmd.values import Memory
 from csmd.vocabulary import OWNER, Attention, Tier
 
 # --- places
@@ -101,7 +101,7 @@ def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: 
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
-    named = scope.checkout_named(text)
+    named = scope.named_checkout(text)
     said_in = directory(rows) if named else ""
     if not said_in:
         return False

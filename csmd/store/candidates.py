@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from csmd.knowledge import Candidate, Evidence
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
-from csmd.values import Candidate, Evidence
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The source of candidates from edited pages: removed lines, and wordings that an assistant wrote.

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from csmd.conversation import Event
 from csmd.store.sqlite import Rows
-from csmd.values import Event
 
 #: Seconds between two reports of one event at most.
 TWICE_S = 2.0

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
 from csmd.store import (
     belief_changes,
     files,
@@ -21,7 +23,6 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.sqlite import Rows, as_value, in_keys
-from csmd.values import Link, Project, Provenance
 from csmd.vocabulary import NEVER
 
 #: The columns of a memory itself; references to other rows and counts of days are separate.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.store.sqlite import Row, Rows, in_keys
-from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 
 class Open(NamedTuple):

@@ -12,10 +12,10 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
+from csmd.knowledge import Memory
 from csmd.store import curations, journal, memories, page_lines, stored_days, stored_pages, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
-from csmd.values import Memory
 
 _CASES = (str.lower, str.capitalize, str.upper)
 #: The fewest words by which a heading may be the beginning of a longer text; shorter ones must match almost whole.

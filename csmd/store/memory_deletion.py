@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from csmd.knowledge import Memory
 from csmd.store import candidates, memories, memory_links, vectors
 from csmd.store.belief_changes import pass_on_supersessions
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 
 def delete_memory(rows: Rows, memory: Memory) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from csmd.knowledge import Link, Memory
 from csmd.store import memories
 from csmd.store.sqlite import Rows, column_values
-from csmd.values import Link, Memory
 
 
 def add_link(rows: Rows, link: Link, *, now: str) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from csmd.conversation import SessionPrompt, StatedInTurn
 from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
 from csmd.store.sqlite import Rows
-from csmd.values import SessionPrompt, StatedInTurn
 
 
 class FileChange(NamedTuple):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from csmd.conversation import ObservedTurn
+from csmd.knowledge import Packet, State
 from csmd.store.sqlite import Rows, as_value, column_values, in_keys
-from csmd.values import Heard, Packet, State
 
 #: The stage whose cursors record how far a project's packets were scanned.
 SCAN = "scan"
@@ -15,7 +16,7 @@ SCAN = "scan"
 MOST_CHARACTERS = 4_000
 
 
-def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
+def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
     """A conversation's turns past an ordinal up to another, in order, as in the transcript.
 
     Ends before the first turn that only a hook has reported so far, because its line may still come.
@@ -30,7 +31,7 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
         "order by st.ordinal"
     )
     return rows.read(
-        Heard,
+        ObservedTurn,
         sql,
         session=session_seq,
         after=after,

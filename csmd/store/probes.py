@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from csmd.conversation import Turn
 from csmd.store import turns
 from csmd.store.sqlite import Rows
-from csmd.values import Turn
 
 PROBE_HOST = "probe"
 

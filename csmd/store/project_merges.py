@@ -6,9 +6,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from csmd.conversation import Project
+from csmd.knowledge import Memory, Provenance
 from csmd.store import candidates, checkpoints, digests, memories, packet_rows, projects, topics, vectors
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Memory, Project, Provenance
 from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 

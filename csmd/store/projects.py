@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from csmd.conversation import Project
 from csmd.store import files
 from csmd.store.sqlite import Rows
-from csmd.values import Project
 from csmd.vocabulary import NEVER
 
 #: A day after every other.

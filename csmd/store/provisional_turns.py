@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from csmd.conversation import Turn
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 #: Prefix of an event's id in the uuid of the turn it reported.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import partial
 from typing import Literal
 
+from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
@@ -29,7 +30,6 @@ from csmd.store import (
 from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import tokens
-from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
 
@@ -412,7 +412,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
     digests.take_back(rows, seq)
-    curations.take_back(rows, seq)
+    curations.delete_notes_of_turn(rows, seq)
     checkpoints.take_back(rows, seq)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from csmd.briefs import BriefItem
 from csmd.store.sqlite import Rows, as_value, columns, in_keys
-from csmd.values import BriefItem
 
 #: Sources of a session's start after which the assistant no longer has earlier injections.
 _FRESH = "('startup', 'clear', 'compact')"
@@ -104,6 +104,21 @@ def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     return ids | rows.distinct(
         f"select s.id from turns t join sessions s on s.seq = t.session_seq where t.uuid in ({uuid_names}) union "  # noqa: S608
         f"select p.session_id from provenance p join memories m on m.seq = p.memory_seq where m.id in ({uuid_names})",
+        **values,
+    )
+
+
+def turns_in_context(rows: Rows, session_id: str) -> frozenset[int]:
+    """The turns, by row key, that say what a session has in its context."""
+    ids = ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    if not ids:
+        return frozenset()
+    values = {f"id{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
+    names = ", ".join(f":{name}" for name in values)
+    return rows.distinct(
+        f"select seq from turns where uuid in ({names}) union "  # noqa: S608
+        "select t.seq from memories m join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid "
+        f"where m.id in ({names})",
         **values,
     )
 

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from csmd.conversation import Project
 from csmd.errors import StoreError
 from csmd.store import checkpoints, digests, packet_rows, purge
 from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
-from csmd.values import Project
 
 #: Tables that triggers or stages rebuild, so that these read everything again.
 NOT_TAKEN = frozenset(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
-from csmd.values import Memory
 from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
@@ -55,7 +55,7 @@ def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[in
     """The memories that contain any of `terms`, the best match first; `projects` None is all."""
     hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
     by_seq = memories.by_seqs(rows, hits)
-    return [by_seq[seq] for seq in hits]
+    return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, get_args
 
+from csmd.conversation import ExportedTurn
 from csmd.store.sqlite import Rows, columns, in_keys
-from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
 
 _TURNS = "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"
@@ -32,17 +32,17 @@ def conversation(
     limit: int = 2**31,
     offset: int = 0,
     among: Sequence[TurnKind] = get_args(TurnKind),
-) -> list[SaidTurn]:
+) -> list[ExportedTurn]:
     """The turns of a session in order: of these projects (None: all) and the kinds `among`, from the `offset`th on."""
     kinds_named = ", ".join(f"'{kind}'" for kind in among)
     turn = columns(
-        SaidTurn, "t", dropped="coalesce(t.dropped, 0)", rewound="st.rewound", counted="coalesce(t.counted, 0)"
+        ExportedTurn, "t", dropped="coalesce(t.dropped, 0)", rewound="st.rewound", counted="coalesce(t.counted, 0)"
     )
     sql = (
         f"select {turn} {_TURNS} and {in_keys('t.project_seq', projects)} and t.kind in ({kinds_named}) "
         "order by st.ordinal limit :limit offset :offset"
     )
-    return rows.read(SaidTurn, sql, session=session_seq, limit=limit, offset=offset)
+    return rows.read(ExportedTurn, sql, session=session_seq, limit=limit, offset=offset)
 
 
 def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:

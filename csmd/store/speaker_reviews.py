@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from csmd.knowledge import Memory
 from csmd.store import activity, checkpoints, digests, packet_rows
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 from csmd.vocabulary import SEARCHABLE, Authority, TurnKind
 
 #: Names of counters.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from csmd.conversation import StoredTurn
+from csmd.knowledge import Provenance, Statement
 from csmd.store import memories
 from csmd.store.sqlite import Rows, as_value, column_values
-from csmd.values import Provenance, Statement, StoredTurn
 from csmd.vocabulary import Authority
 
 

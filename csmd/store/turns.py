@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from csmd.conversation import Quote, StoredTurn, Turn
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
@@ -23,7 +24,6 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
 #: Tenths of a session's room that tools may fill: the rest is kept for conversation.

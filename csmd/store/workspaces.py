@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from csmd.knowledge import Memory
 from csmd.store import digests, memories, project_merges, projects, stored_days, tombstones
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 KIND = "workspace"
 

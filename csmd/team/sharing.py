@@ -18,13 +18,13 @@ from csmd.config import started_by
 from csmd.curator.process import build_command
 from csmd.dream import transfer
 from csmd.errors import BadInput, StoreError
+from csmd.knowledge import Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.store import core, digests, exports, memories, team, tombstones, vectors
 from csmd.store.sqlite import Rows
 from csmd.store.team import DIGEST, MEMORY, PROJECT, Place, TeamRow, Waiting
 from csmd.text import tokens
-from csmd.values import Statement
 
 Json = dict[str, Any]
 #: How many memories, digests and projects one exchange sends at most.

@@ -62,7 +62,9 @@ def _order(happening: FeedRow) -> tuple[str, int, int]:
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity_feed.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    if len(numbers) != len(activity_feed.KINDS) or not all(
+        number.isdecimal() and len(number) < 19 for number in numbers
+    ):
         raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 

@@ -165,7 +165,7 @@ def _set_lens(
     """Put projects and topics under a lens, which ranks them first there; with `wall` also behind a wall; or take them out."""
     _need_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
-    named, about = _words(places), [topic_tagging.name_of(refuse_secrets(topic)) for topic in _words(topics)]
+    named, about = _words(places), [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _words(topics)]
     if "" in about:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
     if not (named or about or (remove and not wall)):

@@ -15,8 +15,10 @@ from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 
 TOOLS = Tools()
-#: Rows that are shown of each view, and characters of a value in them.
-SAMPLE_ROWS, SAMPLE_CHARACTERS = 2, 60
+#: Sample rows of each view.
+SAMPLE_ROWS = 2
+#: Characters of a value in a sample row.
+SAMPLE_CHARACTERS = 60
 
 
 @TOOLS.add("csm_store_schema")

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+from csmd.conversation import ExportedTurn
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
 from csmd.hosts import adapters
+from csmd.knowledge import Memory
 from csmd.paths import file_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
@@ -23,7 +25,6 @@ from csmd.tools.present import (
     find_session,
     turns_around,
 )
-from csmd.values import Memory, SaidTurn
 from csmd.vocabulary import TurnKind
 
 TOOLS = Tools()
@@ -151,7 +152,9 @@ def _conversation_of(
     named = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
     total = sum(
-        number for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items() if kind in ROLES[role]
+        number
+        for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
+        if kind in ROLES[role]
     )
     turns = session_contents.conversation(
         rows,
@@ -184,8 +187,10 @@ def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return as_json(session, "id project last_at", **_usage(rows, session))
 
 
-def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return session_contents.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
+def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
+    return session_contents.conversation(
+        rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
+    )
 
 
 @TOOLS.add("csm_turn_show")

@@ -12,7 +12,10 @@ from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
-MOST_DAYS, MOST_NOTED = 90, 1000
+#: Most days that a report covers.
+MOST_DAYS = 90
+#: Most entries of the log in an answer.
+MOST_NOTED = 1000
 
 
 @TOOLS.add("csm_context_log")

@@ -40,12 +40,12 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import big_store  # noqa: E402
 
 from csmd.capture import project_identity  # noqa: E402
+from csmd.knowledge import Link, Memory, Provenance  # noqa: E402
 from csmd.recall import results  # noqa: E402
 from csmd.store import fulltext, memories, memory_links, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
 from csmd.text import search_terms, tokens  # noqa: E402
-from csmd.values import Link, Memory, Provenance  # noqa: E402
 
 NOW = "2026-03-01T10:00:00.000Z"
 BULK, TOPICS_OF_ONE, WORDS_ASKED = 100, 5, 2

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from team_server import TeamServer
 
+from csmd.conversation import Project
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance
 from csmd.store import (
     belief_changes,
     candidates,
@@ -30,7 +32,6 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows, connect
 from csmd.team import postgres
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Link, Memory, Project, Provenance
 
 NOW, LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 
@@ -206,7 +207,9 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     rows = backend.rows
     one, two = save(backend, "m0001", "Deploy on Mondays"), save(backend, "m0002", "Never on Fridays")
     for weight in (0.5, 0.75):
-        memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW)
+        memory_links.add_link(
+            rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
+        )
     assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]

@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Event, Project, StoredTurn, Turn
 from csmd.errors import DeadlineExceeded, Refused, StoreError
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.store import (
     activity,
     core,
@@ -38,7 +41,6 @@ from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 PATIENCE_S = 30.0
@@ -248,7 +250,8 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
-            rows, provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0]
+            rows,
+            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0],
         )
 
     assert store.write(story) == (1, 1)

@@ -14,7 +14,7 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon import reading
-from csmd.daemon.reading import Watch
+from csmd.daemon.transcript_watch import Watch
 from csmd.recall import visibility
 from csmd.recall import visibility as recall
 from csmd.store import instruction_rows, projects
@@ -99,7 +99,7 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         instructed.visit(str(machine.root / name))
         instructed.step()
     most = len(instructed.folders()) // 2
-    monkeypatch.setattr("csmd.daemon.housekeeping.MOST_WATCHED", most)
+    monkeypatch.setattr("csmd.daemon.instruction_refresh.MOST_WATCHED", most)
     for name, other in (("one", "two"), ("two", "one")):
         instructed.visit(str(machine.root / name))
         instructed.step()

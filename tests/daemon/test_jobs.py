@@ -599,6 +599,7 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
+    monkeypatch.setattr(jobs, "MOST_TASK_S", 0.0)
     machine, background = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
     background.context.submit(Task(id="j", kind="import", path=str(huge)))

@@ -162,7 +162,9 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     long_ago, now = iso_before(30 * 86_400), iso_before(0)
 
     def look(kinds: dict[str, int], at: str) -> found_secrets.FoundSecrets | None:
-        store.write(lambda rows: found_secrets.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at))
+        store.write(
+            lambda rows: found_secrets.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at)
+        )
         return store.read(found_secrets.found_secrets)
 
     look({"first-kind": 1}, long_ago)

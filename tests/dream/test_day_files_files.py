@@ -13,8 +13,10 @@ import pytest
 import yaml
 from session_writer import Talk, go_through
 
+from csmd.conversation import Event, Project
 from csmd.dream import day_files
 from csmd.extraction import digest
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle
@@ -34,7 +36,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import Event, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-01T13:00:00.000Z"
 #: After everything that is said.

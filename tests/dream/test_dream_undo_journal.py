@@ -23,6 +23,7 @@ from journal_fixtures import (
     undo,
 )
 
+from csmd.conversation import Project
 from csmd.dream import dream_undo
 from csmd.errors import CsmdError
 from csmd.memory import remember, supersession
@@ -46,7 +47,6 @@ from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import changes_json
-from csmd.values import Project
 
 PAGE = "memory/user.md"
 

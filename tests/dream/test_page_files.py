@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from memory_factory import memory_in
 
+from csmd.conversation import Project, Turn
 from csmd.dream import dream_undo, page_edits, page_files, page_format
 from csmd.dream.actions import Fact
 from csmd.exclusions import Pauses
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.memory.undo import undo_answer
 from csmd.store import (
@@ -31,7 +33,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-02T10:00:00.000Z"
@@ -872,9 +873,7 @@ def test_a_file_that_cannot_be_read_is_left_alone_and_told(home: Home) -> None:
         assert home.read() == 0, name
         assert [one["page"] for one in home.told()["unread"]] == [path], name
         assert home.write(now=LATER) == [] and (home.directory / path).read_bytes() == raw, name
-        assert [one.id for one in home.store.read(memories.active_memories)] == before and home.waiting() == [], (
-            name
-        )
+        assert [one.id for one in home.store.read(memories.active_memories)] == before and home.waiting() == [], name
         home.put(path, whole)
         home.read(now=LAST)
         assert home.told()["unread"] == [] and home.write(now=LAST) == [], name

@@ -18,10 +18,12 @@ from terminal import Terminal
 
 from csmd.capture import project_identity
 from csmd.cli import import_export, render
+from csmd.conversation import Project
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
 from csmd.foreign_memories.foreign_memory import Skipped
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import remember, supersession
 from csmd.store import (
     belief_changes,
@@ -39,7 +41,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-05-01T10:00:00.000Z"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.store import activity, projects, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.hosts import tool_calls
 from csmd.store import projects, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 WHY = (

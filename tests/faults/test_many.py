@@ -15,11 +15,11 @@ from faults.kill_rounds import World
 from machine import LIMIT_S, Machine, eventually
 
 from csmd.config import base_interpreter
+from csmd.conversation import Event, Project, Turn
 from csmd.hosts.claude import registration
 from csmd.store import events, projects, provisional_turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Event, Project, Turn
 
 SESSIONS = 50
 TURNS = 1

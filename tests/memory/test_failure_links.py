@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from session_writer import NOW, Talk, go_through
 
+from csmd.briefs import Hit
 from csmd.dream import page_content, page_format, transfer
 from csmd.extraction import failure_reports
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import failure_links as stage
 from csmd.memory import remember, supersession
 from csmd.recall import compose, results, visibility
@@ -18,7 +20,6 @@ from csmd.store import belief_changes, failures, fulltext, memories, project_mer
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Hit, Memory, Provenance, Statement
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = (

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from memory_factory import add_turn, key_of
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import packets
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import promotion, remember
 from csmd.store import (
     belief_changes,
@@ -27,7 +29,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Project, Provenance, Statement, Turn
 from csmd.vocabulary import TurnKind
 
 SURE = Candidate(
@@ -324,7 +325,9 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
     asked(store, range(4), of=4, start=10)
     hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
     store.write(
-        lambda rows: tampered_transcripts.note_tampered(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed)
+        lambda rows: tampered_transcripts.note_tampered(
+            rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed
+        )
     )
     count(store)
     assert texts(store) == []

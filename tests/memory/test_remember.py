@@ -11,12 +11,13 @@ import pytest
 from memory_factory import project_in
 from session_writer import Talk, go_through
 
+from csmd.briefs import BriefItem
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember as stage
 from csmd.store import integrity, memories, project_merges, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import BriefItem, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"

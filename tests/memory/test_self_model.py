@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from memory_factory import add_turn
 
+from csmd.conversation import Event, Project, Turn
 from csmd.errors import CsmdError
 from csmd.extraction import digest, statements
+from csmd.knowledge import Candidate
 from csmd.memory import self_model
 from csmd.store import (
     candidates,
@@ -30,7 +32,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Event, Project, Turn
 
 NOW = "2026-04-01T10:00:00.000Z"
 MARK = "Zanzibar quokka"

@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_of
 
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
 from csmd.memory import topic_tagging
 from csmd.recall import results
 from csmd.store import (
@@ -27,7 +29,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Link, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [
@@ -162,8 +163,8 @@ def test_any_text_can_be_looked_at(said: list[str]) -> None:
 
 
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
-    assert topic_tagging.name_of('  "Shadow\n Branch". ') == "shadow branch"
-    assert topic_tagging.name_of(" .. ") == ""
+    assert topic_tagging.normalise_name('  "Shadow\n Branch". ') == "shadow branch"
+    assert topic_tagging.normalise_name(" .. ") == ""
 
 
 # --- Topics over a real store: what somebody says stays, what moves takes its topics along, what is gone leaves no name.

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from memory_factory import NOW, memory_in, memory_of, project_in, state
 
+from csmd.briefs import BriefItem
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate
 from csmd.memory import confidence, merging, remember, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.store import (
@@ -26,7 +28,6 @@ from csmd.store import (
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"

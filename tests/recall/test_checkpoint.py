@@ -10,7 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csmd.briefs import Brief
+from csmd.conversation import Event, Project, Turn
 from csmd.extraction.work import Entry, Stated
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece, RestoredCheckpoint
@@ -33,7 +36,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Event, Project, Provenance, Statement, Turn
 
 CWD = "/p/alpha"
 

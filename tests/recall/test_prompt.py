@@ -13,7 +13,9 @@ from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
 from recall_fixtures import ordinary, passage
 
+from csmd.briefs import Brief
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import prompt, ranking, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
@@ -22,7 +24,6 @@ from csmd.store import instruction_rows, memories, passages, purge, receipts, ta
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Provenance, Statement
 
 ASKED = "where does the queue live?"
 #: Below every score: what may be told at all is told, whatever the weights say.

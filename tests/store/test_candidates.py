@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Candidate, Evidence, Packet, State
 from csmd.store import candidates, packet_rows, project_merges, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Packet, Project, State, Turn
 
 ONE = Candidate(
     id="c1", kind="belief", source="scan", project_seq=0, fingerprint="release", text="A release has three steps.",

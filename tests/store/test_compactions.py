@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import Turn
 from csmd.store import compactions, text_retention, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.values import Turn
 
 LIMIT = 8192
 OUTPUT = "".join(f"line {number}: the heron stands in the reeds\n" for number in range(900))

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import Turn
+from csmd.knowledge import Candidate, Evidence, Link
 from csmd.store import candidates, cursors, integrity, memories, memory_links, projects, tombstones, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Link, Turn
 
 
 def story(rows: Rows, given: Any) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
 from csmd.errors import StoreError
+from csmd.knowledge import Link, Provenance
 from csmd.store import (
     activity,
     forget,
@@ -25,7 +27,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
-from csmd.values import BriefItem, Link, Provenance
 
 
 def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:

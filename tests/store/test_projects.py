@@ -11,6 +11,8 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.store import (
     files,
@@ -28,7 +30,6 @@ from csmd.store.instruction_rows import Instruction
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Provenance, Statement, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
 from csmd.extraction import digest, work
+from csmd.knowledge import Candidate, Link, Packet, Provenance, State
 from csmd.memory import session_links, work_outcomes
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
@@ -53,7 +55,6 @@ from csmd.store.purge_files import in_bytes
 from csmd.store.sqlite import Rows
 from csmd.store.token_usage import Spent
 from csmd.text import tokens
-from csmd.values import BriefItem, Candidate, Link, Packet, Provenance, State
 
 Given = Any
 MARK = "Zanzibar quokka"

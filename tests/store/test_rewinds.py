@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.hosts.claude import transcript
+from csmd.knowledge import Memory
 from csmd.memory import remember
 from csmd.store import digests, memories, projects, search, session_contents, sessions, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 REDIS = "We decided to use Redis for the job queue because it is simple."

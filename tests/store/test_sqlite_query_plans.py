@@ -251,8 +251,8 @@ def _dream(rows: Rows, given: Given) -> None:
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
     place = dream_scopes.Place(seq=1, everywhere=0)
-    dream_scopes.mark_dreamt(rows, place, "d1")
-    dream_scopes.dreamt_digest(rows, place)
+    dream_scopes.record_compared_digest(rows, place, "d1")
+    dream_scopes.compared_digest(rows, place)
     dream_scopes.vector_state(rows, place)
     journal.action_counts(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
@@ -331,7 +331,7 @@ HOT: dict[str, Any] = {
         upkeep_queries.about_memory(rows, "m1"),
         belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
-    "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
+    "superseded": lambda rows, _: belief_changes.superseded_memories(rows, [1], limit=9),
     "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
     "instructions of a brief": lambda rows, _: instruction_rows.instruction_texts(rows, [1], "claude"),
     "instructions read again": lambda rows, given: instruction_rows.replace_instructions(

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
+from csmd.knowledge import Provenance
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     activity,
@@ -31,7 +32,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
-from csmd.values import Provenance
 
 Given = Any
 DIM = 4

@@ -12,7 +12,9 @@ import pytest
 from team_server import TeamServer
 
 from csmd import wire
+from csmd.conversation import Project
 from csmd.errors import BadInput, StoreError
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief
 from csmd.store import (
@@ -33,7 +35,6 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.team import TeamRow
 from csmd.team import exchange, sharing
-from csmd.values import Link, Memory, Project, Provenance, Statement
 
 NOW, LATER = "2026-05-04T08:00:00.000Z", "2026-05-05T08:00:00.000Z"
 REMOTE = "example.org/acme/shop"
