@@ -145,8 +145,12 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = "
             ":outcome "
             "where turn_seq = :seq",
-            before=before, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, before, tokens), seq=turn.seq,
-        )  # fmt: skip
+            before=before,
+            after=tokens,
+            counted=int(whole is not None),
+            outcome=outcome_of(cause, before, tokens),
+            seq=turn.seq,
+        )
     # A text that changed meanwhile is counted again.
     sql = "update turns set counted = :tokens where seq = :seq and text = :text"
     rows.run(sql, tokens=before, seq=turn.seq, text=turn.text)

@@ -120,7 +120,7 @@ def require_cipher() -> None:
     if not cipher_library():
         raise ConfigError(
             "encryption needs apsw-sqlite3mc in place of apsw",
-            hint="run `pip uninstall apsw`, then `pip install --force-reinstall apsw-sqlite3mc`, where csmd is installed",
+            hint="run `pip uninstall apsw` and `pip install --force-reinstall apsw-sqlite3mc` where csmd is installed",
         )
 
 

@@ -163,8 +163,12 @@ def queue_project(rows: Rows, shared: Share) -> None:
 
 def _queue(rows: Rows, kind: str, ident: str) -> None:
     rows.insert(
-        "team_outbox", "on conflict (kind, id) do update set changes = team_outbox.changes + 1", kind=kind, id=ident, changes=1
-    )  # fmt: skip
+        "team_outbox",
+        "on conflict (kind, id) do update set changes = team_outbox.changes + 1",
+        kind=kind,
+        id=ident,
+        changes=1,
+    )
 
 
 # --- what waits

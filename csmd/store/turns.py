@@ -246,9 +246,15 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     text = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update(
-        "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
+        "turns",
+        seq,
+        text=turn.text,
+        text_hash=text_hash,
+        kind=turn.kind,
+        searchable=_is_searchable(turn),
+        counted=None,
         gone=0,
-    )  # fmt: skip
+    )
     compactions.forget(rows, seq)
     _note_left_out(rows, seq, turn, text)
     grown = size - bytes_of(then)

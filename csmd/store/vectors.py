@@ -22,8 +22,8 @@ _TABLES = {"memory": "memories", "passage": "passages"}
 KINDS = tuple(_TABLES)
 #: Up to so many vectors are compared whole, at 0.5 ms a thousand.
 WHOLE = 20_000
-#: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000 real
-#: vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
+#: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000
+#: real vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
 NEAREST_SIGNS = 1600
 #: Kind -> its words and tables; `p` is the row itself.
 _WORDS = {
