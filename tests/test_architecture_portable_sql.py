@@ -130,6 +130,7 @@ PLACEHOLDERS = {
     "called('c')": "c.kind = 'tool_call'",
     "_quoted(tools)": "'Bash', 'Edit'",
     "_quoted(kinds)": "'user'",
+    "names": ":id0, :id1",
     "uuid_names": ":uuid0, :uuid1",
     "ident_names": ":ident0, :ident1",
     "_keys(seqs)": "1, 2",

@@ -185,7 +185,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} cannot be used as a backup: {why}", hint="csmd backup list") from error
         note("forgetting again", 0, 0)
-        new = backup.fitted(new)
+        new = backup.convert_if_needed(new)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []
