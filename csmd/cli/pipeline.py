@@ -156,7 +156,8 @@ STEPS = {
 
 def _rests_on(candidate: dict[str, Any]) -> Screen:
     """The line below a candidate: its id, kind, confidence, reason and project."""
-    kind, sure = candidate["kind"].replace("_", " "), f"confidence {candidate['confidence'] * 100:.0f}"
+    # Rounded down, as the reason says it: what is shown as 70 reaches a threshold of 70.
+    kind, sure = candidate["kind"].replace("_", " "), f"confidence {int(round(candidate['confidence'] * 100, 2))}"
     about = join(kind, sure, candidate["reason"], candidate["project"] and f"in {candidate['project']}")
     return [dim(f"{candidate['id']}  {about}", indent=2), ""]
 

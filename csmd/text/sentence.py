@@ -345,8 +345,8 @@ def _counts_tests(plain: Sequence[str]) -> bool:
 
 def _tells_deed(words: Sequence[str]) -> bool:
     """Whether a sentence tells what its speaker has just done: "I've now added ..."."""
-    verb = next((word for word in words[1:4] if word not in ("have", "also", "now", "just", "then")), "")
-    return words[:1] != () and words[0] in ("i", "we", "i've", "we've") and verb in WORDS["did.en"]
+    verb = next((at for at, word in enumerate(words[1:4], 1) if word not in ("have", "also", "now", "just", "then")), 0)
+    return verb > 0 and words[0] in ("i", "we", "i've", "we've") and phrase_size(WORDS["did.en"], words[verb:]) > 0
 
 
 def _is_status(plain: Sequence[str]) -> bool:
