@@ -159,8 +159,10 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
             is_last = number == len(members) - 1  # which a trailing comma follows
             return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
-        comma = commas.rindex(",", members[number - 1].end, start)
-        before = before[:comma] + before[comma + 1 :]
+        last = members[number - 1].end
+        comma = commas.rindex(",", last, start)
+        # White space before the comma goes with it; a comment stays.
+        before = before[: comma if text[last:comma].strip() else last] + before[comma + 1 :]
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
 
