@@ -160,9 +160,10 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
             return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
         last = members[number - 1].end
+        if text[last:start].strip() == ",":  # no comment, so nothing between the two stays
+            return text[:last] + text[end:]
         comma = commas.rindex(",", last, start)
-        # White space before the comma goes with it; a comment stays.
-        before = before[: comma if text[last:comma].strip() else last] + before[comma + 1 :]
+        before = before[:comma] + before[comma + 1 :]
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
 
