@@ -52,7 +52,9 @@ VOCABULARY = {
     "hook_events",
     "machine",
     "parameters",
-    "values",
+    "briefs",
+    "conversation",
+    "knowledge",
     "vocabulary",
     "paths",
     "wire",
@@ -616,7 +618,7 @@ SEAMS = {
     },
     **{
         f"tools.{name}": "a subject of its own, a row of the registry"
-        for name in ("instructions", "questions", "search", "status")
+        for name in ("telemetry", "instructions", "questions", "search", "status")
     },
 }
 

@@ -18,17 +18,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from csmd.capture import project_identity
+from csmd.conversation import Event, Project, Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
-from csmd.store import activity, events, files, projects, sessions, tombstones
+from csmd.store import activity, events, files, probes, projects, provisional_turns, sessions, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Event, Project, Turn
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and how much was redacted in it by kind.
@@ -165,7 +165,7 @@ def record(
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
     turn = _turn_of(event)
     if turn is not None and is_probe(event):
-        return events.add_probe(rows, turn, text_hash=text_hash)
+        return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
@@ -174,7 +174,7 @@ def record(
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         home = projects.ensure_with_directory(rows, place, now=now)
-        events.add_provisional(
+        provisional_turns.add_provisional(
             rows,
             turn,
             event=event.name,
@@ -187,7 +187,7 @@ def record(
             waited=waited,
         )
     if EVENTS[event.name].settles:
-        events.settle_provisional(rows, event.session_id, at=event.at)
+        provisional_turns.settle_provisional(rows, event.session_id, at=event.at)
     return True
 
 

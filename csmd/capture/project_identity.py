@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
+from csmd.conversation import Project
 from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
-from csmd.store import files, projects, workspaces
+from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
-from csmd.values import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096
@@ -423,6 +423,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
-        projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

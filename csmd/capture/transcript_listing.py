@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
-from csmd.store.session_databases import Listed, SessionDatabase
+from csmd.store.opencode_database import Listed, SessionDatabase
 
 #: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000

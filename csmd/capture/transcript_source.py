@@ -18,7 +18,7 @@ from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
 from csmd.errors import BadInput, TooLarge
 from csmd.hosts.json_fields import moment_of
 from csmd.store.cursors import FileState
-from csmd.store.session_databases import Message, SessionDatabase, SessionRow
+from csmd.store.opencode_database import Message, SessionDatabase, SessionRow
 
 READ_BYTES = 4 * 1024 * 1024
 

@@ -15,6 +15,7 @@ from csmd.capture.ingest import SESSION_BYTES, permitted_place, permitted_turn, 
 from csmd.capture.project_identity import Places
 from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reason, TranscriptFile
 from csmd.capture.turn_filter import LeaveOut, without_known_secrets, without_purged
+from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
@@ -24,13 +25,24 @@ from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, Re
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact, storable_path
-from csmd.store import activity, cursors, events, files, projects, rewinds, sessions, tombstones, turns
+from csmd.store import (
+    activity,
+    client_versions,
+    cursors,
+    files,
+    projects,
+    rewinds,
+    sessions,
+    tampered_transcripts,
+    token_usage,
+    tombstones,
+    turns,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Turn
 
 #: The counter of lines that cannot be read.
 BAD_LINES = "bad lines"
@@ -103,9 +115,9 @@ class Sink:
                     new += 1
                     redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            sessions.note_usage(rows, [sessions.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
+            token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
             if self._is_hosts_own:
-                events.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -160,7 +172,7 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
 
 
 def _line_of(turn: Turn) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from csmd.capture import project_identity
 from csmd.capture.ingest import purged_since
 from csmd.capture.project_identity import Places
+from csmd.conversation import Project, Turn
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.json_fields import EPOCH
 from csmd.hosts.transcript_reading import Reading
@@ -20,7 +21,6 @@ from csmd.store.core import Store
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Turn
 
 
 @dataclass(slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from csmd.errors import CsmdError
 from csmd.hosts import adapters
 from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
-from csmd.store import events, files, tombstones
+from csmd.store import client_versions, files, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display
 
@@ -91,7 +91,7 @@ class Clients:
         store, path = self._context.store, storable_path(str(folder))
 
         def note_directory(rows: Rows) -> None:
-            events.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
+            client_versions.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
 
         store.write(note_directory)
         return True
@@ -145,7 +145,7 @@ def _is_config_dir(folder: Path) -> bool:
 
 def versions_in_use(rows: Rows) -> dict[str, str]:
     """The versions in use, and when each wrote its last line."""
-    return events.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
+    return client_versions.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
 def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:

@@ -25,7 +25,7 @@ from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, journal, markdown_pages
+from csmd.store import dreams, journal, stored_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -285,7 +285,7 @@ class Dreaming:
     def rewrite_pages(self) -> Iterator[None]:
         """Updates the existing pages from the memories, without a journal; does nothing while another process
         dreams."""
-        if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)

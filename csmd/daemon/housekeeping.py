@@ -13,7 +13,7 @@ from csmd.config import Settings
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import StoreError
 from csmd.paths import is_there
-from csmd.store import activity, backup, checkpoints, compactions, events, turns
+from csmd.store import activity, backup, checkpoints, compactions, probes, text_retention
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -99,23 +99,23 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
         return iso(now - timedelta(days=days))
 
     def write(rows: Rows) -> int:
-        events.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
+        probes.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
         dropped = 0
         if days := settings.storage_tool_output_days:
-            dropped = turns.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
+            dropped = text_retention.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.storage_conversation_days):
-            dropped = turns.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
+            dropped = text_retention.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.checkpoint_keep_days):
             dropped = checkpoints.drop_old(rows, before=before(days), limit=BATCH_TURNS)
         if not dropped and _room(rows, settings).is_over:
-            dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
+            dropped = text_retention.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped
 
     return store.write(write) > 0
 
 
-def _room(rows: Rows, settings: Settings) -> turns.Room:
-    return turns.room_used(rows, limit=settings.storage_max_mb * MB)
+def _room(rows: Rows, settings: Settings) -> text_retention.Room:
+    return text_retention.room_used(rows, limit=settings.storage_max_mb * MB)
 
 
 def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
@@ -126,9 +126,9 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
         "conversation_days": settings.storage_conversation_days,
-        "conversation_turns_dropped": counters.get(turns.SAID_DROPPED, 0),
-        "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
-        "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
+        "conversation_turns_dropped": counters.get(text_retention.SAID_DROPPED, 0),
+        "tool_outputs_dropped": counters.get(text_retention.DROPPED, 0),
+        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES, 0),
         "tokens_saved": compactions.tokens_saved(rows),
     }
 
@@ -138,7 +138,7 @@ def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     room = _room(rows, settings)
     if not room.is_short:
         return []
-    if not turns.is_any_output_left(rows):
+    if not text_retention.is_any_output_left(rows):
         what = "all tool output is dropped, conversation is kept: raise storage.max_mb"
     elif room.is_over:
         what = "the oldest tool output is being dropped"

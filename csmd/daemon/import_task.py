@@ -24,7 +24,7 @@ from csmd.hosts import adapters
 from csmd.paths import is_directory
 from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
-from csmd.store.session_databases import SessionDatabase
+from csmd.store.opencode_database import SessionDatabase
 
 #: Seconds after which an install stops reading recent sessions (it reads at least one); the background reads the rest.
 FOREGROUND_S = 15.0

@@ -9,7 +9,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from csmd.briefs import Brief
 from csmd.capture import ingest
+from csmd.conversation import Event
 from csmd.daemon import assistants_in_use
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
@@ -22,7 +24,6 @@ from csmd.store import receipts, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Event
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12

@@ -32,7 +32,7 @@ from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder
 from csmd.hosts import adapters
 from csmd.paths import is_there
-from csmd.store import events, files, fulltext
+from csmd.store import client_versions, files, fulltext
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
@@ -190,7 +190,7 @@ class Background(threading.Thread):
             unwritten=context.lookups.unwritten,
             forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(
-                rows, context.config, unread=unread_directories(events.elsewhere(rows), context.config, [""])
+                rows, context.config, unread=unread_directories(client_versions.elsewhere(rows), context.config, [""])
             ),
         )  # fmt: skip
 

@@ -30,7 +30,7 @@ from csmd.memory import (
 )
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import compactions, cursors, events, turns, vectors
+from csmd.store import compactions, cursors, provisional_turns, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
@@ -193,7 +193,7 @@ class Stages:
         #: The sessions that were active when a task began, with their turns then.
         self._at_begin: dict[int, int] = {}
         #: The provisional turn from which the next sweep continues.
-        self._provisional = events.FIRST
+        self._provisional = provisional_turns.FIRST
 
     def look_again(self) -> None:
         """Makes the next step run all stages, although nothing was stored: there is another model."""
@@ -240,7 +240,7 @@ class Stages:
         """The sessions that are processed whole; with `force` also active ones, up to where they were when the task
         began."""
         at_begin = self._at_begin if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=at_begin)
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
     def _release_memory(self) -> None:
         """Returns memory to the system: SQLite's page cache, and freed memory that the allocator would keep.
@@ -405,11 +405,13 @@ class Stages:
         """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
         before = iso_before(PROVISIONAL_S)
         for _ in range(PARTS):
-            part = partial(events.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT)
+            part = partial(
+                provisional_turns.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT
+            )
             over, self._provisional = self.store.read(part)
             if over:
-                self.store.write(partial(events.close_provisional, seqs=over))
-            if self._provisional == events.FIRST:
+                self.store.write(partial(provisional_turns.close_provisional, seqs=over))
+            if self._provisional == provisional_turns.FIRST:
                 break
 
 

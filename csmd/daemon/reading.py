@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
 
 from csmd.capture import transcript_listing, transcripts
 from csmd.capture.transcript_listing import OnDisk
@@ -27,10 +26,6 @@ from csmd.hosts import adapters, csmd_sessions
 from csmd.paths import file_of_transcript, is_file
 from csmd.store import cursors, files
 from csmd.store.core import Store
-
-if TYPE_CHECKING:
-    pass
-
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import clean
-from csmd.store import markdown_pages, purge, purge_files, tombstones
+from csmd.store import found_secrets, purge, purge_files, stored_pages, tombstones
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
 
@@ -64,7 +64,7 @@ def scan(context: Context, task: Task) -> Work:
     by_kind = _count_kinds(secrets)
     in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
     left = {} if fix and not refused else by_kind
-    if kinds is not None and (before := context.store.read(purge.found_secrets)):
+    if kinds is not None and (before := context.store.read(found_secrets.found_secrets)):
         others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
         left, in_turns = left | others, in_turns | Counter(others)
     note_scanned(context, left, in_turns)
@@ -85,7 +85,9 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(lambda rows: purge.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    store.write(
+        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
+    )
     context.withholds = bool(left)
 
 
@@ -142,7 +144,7 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
 
 def _is_page(context: Context) -> purge_files.Chosen:
     """Gives the test for files that are pages written by csmd."""
-    pages = {context.config.paths.memory / path for path in context.store.read(markdown_pages.pages)}
+    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.pages)}
     return lambda path, _: path in pages
 
 
@@ -218,7 +220,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
 KEPT_DAYS = 7
 
 
-def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
+def secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
     """The warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []

@@ -26,6 +26,7 @@ import zmq
 from csmd import wire
 from csmd.capture import ingest
 from csmd.capture.ingest import Decoded
+from csmd.conversation import Event
 from csmd.daemon import injection
 from csmd.daemon.context import LookupLog, now_iso
 from csmd.daemon.injection import Injection
@@ -39,7 +40,6 @@ from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 from csmd.tools.registry import TOOLS, find_tool
-from csmd.values import Event
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from csmd.capture import ingest
+from csmd.conversation import Event
 from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
@@ -23,7 +24,6 @@ from csmd.privacy.redaction import redact
 from csmd.store import activity, files, receipts
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
-from csmd.values import Event
 
 if TYPE_CHECKING:
     pass

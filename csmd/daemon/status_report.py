@@ -24,10 +24,21 @@ from csmd.errors import StoreError
 from csmd.hosts.adapters import CLAUDE
 from csmd.paths import file_of_transcript, is_directory, is_there
 from csmd.privacy.redaction import redact
-from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
+from csmd.store import (
+    activity,
+    client_versions,
+    files,
+    found_secrets,
+    keys,
+    receipts,
+    sessions,
+    speaker_reviews,
+    turns,
+    vectors,
+)
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
-from csmd.text.sentence import is_mostly_not_english
+from csmd.text.language import is_mostly_not_english
 from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
@@ -90,7 +101,7 @@ MOST_LIVE = 5
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be
     read."""
-    counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
+    counters, elsewhere, place = activity.counters(rows), client_versions.elsewhere(rows), [""]
     counted = activity.by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
@@ -109,7 +120,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "counts": activity.tallied_counts(rows),
         "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
-        "corrected": turns.corrected_speakers(rows, counters),
+        "corrected": speaker_reviews.corrected_speakers(rows, counters),
         "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
         "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
         "last_event": activity.last_event(rows),
@@ -134,7 +145,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *assistants_in_use.client_warnings(clients, config),
-            *secret_scan.secret_warnings(purge.found_secrets(rows)),
+            *secret_scan.secret_warnings(found_secrets.found_secrets(rows)),
         ],
     }
 

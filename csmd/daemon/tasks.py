@@ -28,8 +28,8 @@ from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import activity, exports, files, purge, tombstones, vectors
-from csmd.store.purge import FoundSecrets
+from csmd.store import activity, exports, files, found_secrets, purge, tombstones, vectors
+from csmd.store.found_secrets import FoundSecrets
 from csmd.text import tokens
 
 #: How long a task works before others have their turn.
@@ -114,12 +114,16 @@ class Tasks:
         if store.commits != self._commits:
             self._commits = store.commits
             seen, self._secrets, self._late = store.read(
-                lambda rows: (purge.looked_through(rows), purge.found_secrets(rows), purge.late_secrets(rows))
+                lambda rows: (
+                    found_secrets.looked_through(rows),
+                    found_secrets.found_secrets(rows),
+                    purge.late_secrets(rows),
+                )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
-        if not self._is_scanned and not store.read(purge.holds_text):
+        if not self._is_scanned and not store.read(found_secrets.holds_text):
             secret_scan.note_scanned(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from csmd.conversation import Turn
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.host_files import HooksState
 from csmd.hosts.transcript_reading import OpenTranscript, ReadLine, started_in
-from csmd.values import Turn
 
 #: The longest answer to a hook in UTF-16 units: assistants cut it at 10,000.
 ANSWER_LIMIT_UNITS = 9_000

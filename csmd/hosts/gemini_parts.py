@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import label
 from csmd.hosts.stored_calls import REJECTED, with_exit_code
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
 from csmd.hosts.transcript_reading import Line
 from csmd.text import display
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 #: Precedes the content of files that a prompt names with `@`; that content is not the user's.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Event, Failure, Turn
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts.json_fields import string
 from csmd.hosts.labels import LONGEST_ID, label, session_id
 from csmd.privacy.redaction import redact
-from csmd.values import Event, Failure, Turn
 from csmd.vocabulary import TurnKind
 
 EVENT_OF: dict[str, EventName] = {rule.hook: name for name, rule in EVENTS.items()}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts import stored_calls
@@ -20,7 +21,6 @@ from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
 from csmd.privacy.redaction import Removed, redact
 from csmd.text import display
-from csmd.values import Turn
 
 #: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
 #: nothing.

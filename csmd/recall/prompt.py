@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
+from csmd.briefs import Brief
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import (
     brief,
@@ -31,14 +33,15 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.recall.visibility import StatementFilter
-from csmd.store import memories, passages, receipts, search, sessions
+from csmd.store import memories, passages, receipts, search, session_contents
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
+from csmd.text.language import language_of
 from csmd.text.sentence import Speaker
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
 TAG = "csmd-recall"
@@ -58,8 +61,14 @@ ENDS, IN_PLACE = 2, 0.3
 #: that are read; those that are judged.
 MOST_THREADED = 30
 MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 60, 3, 5, 120, 30
-#: Among so many first hits a conversation is unmistakable that has so much of them (see `measure`).
-FIRST_HITS, UNMISTAKABLE = 10, 0.4
+#: Among so many first hits a conversation is unmistakable that has so much of them, and told whole (see `rate_conversation`).
+FIRST_HITS, UNMISTAKABLE, WHOLE_FROM = 10, 0.3, 0.4
+#: The first hits share at least this much of the prompt's rare words, on average over the best BEST_HITS of them.
+LEAST_FOUND, BEST_HITS = 0.3, 3
+#: From which probability on the end of a thread is near where the passage is that leads to it.
+SURE_END = 0.5
+#: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
+LEAST_NEAR = 0.3
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: An order of so many words at most is told a rule of the user's on it, if nothing else.
@@ -158,6 +167,7 @@ def recall(
     # The same prompt, put before, decides nothing.
     found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
     hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
+    hits, known_turns = _without_known(rows, hits, session_id)
     names_nothing = rate_subject(terms) < LEAST_SUBJECT
     asks_of_work = query.is_about_work(prompt)
     if hits:
@@ -167,14 +177,19 @@ def recall(
         lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
         known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
+        lines = [line for line in lines if line.asked not in known_turns]
+        about_one = rate_conversation(hits, terms)
+        if about_one < UNMISTAKABLE:
+            lines = [line for line in lines if line.values["near"] >= LEAST_NEAR]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
         answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
-        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *answers, 0.0)
+        by_values = ranking.rate("prompt", values) if _share_words(hits) >= LEAST_FOUND else 0.0
+        sure = 0.0 if names_nothing else max(by_values, *answers, 0.0)
         sure = _as_late(sure, _count_prompts(rows, session_id))
-        most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
+        most, room = WHOLE if about_one >= WHOLE_FROM else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
         if sure < floor and rules:
             best = max(line.values["covers"] for line in rules)
@@ -186,6 +201,24 @@ def recall(
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
+
+
+def _without_known(
+    rows: Rows, hits: Sequence[ScoredStatement], session_id: str
+) -> tuple[list[ScoredStatement], frozenset[int]]:
+    """The hits that say what a session does not have in its context, and the prompts' turns that say what it has.
+
+    What is in the context warms nothing: what was said next would be told in its place.
+    """
+    known = receipts.turns_in_context(rows, session_id)
+    ids = receipts.ids_in_context(rows, session_id) if known else frozenset[str]()
+    answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage]) if known else {}
+
+    def is_known(hit: ScoredStatement) -> bool:
+        turn = hit.passage.turn_seq if hit.passage else 0
+        return (hit.memory is not None and hit.memory.id in ids) or turn in known or answers.get(turn, 0) in known
+
+    return [hit for hit in hits if not is_known(hit)], known
 
 
 def find_bearing(
@@ -294,12 +327,18 @@ def find_lines(
             replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
         ]
     shown = filter_visible(statements)
+    near = _rate_exchanges(rows, read, warmth.ends, terms)
     leading = {end for ends in warmth.ends.values() for end, _ in ends}
     lines = [
         Line(
             text=text,
             statement=one,
-            values=ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
+            values={
+                **ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
+                "near": near[one.passage.seq]
+                if one.passage
+                else _share_rare_words(f"{one.text}\n{one.replaced}", terms),
+            },
             turn=one.passage.turn_seq if one.passage else 0,
             ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
             asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
@@ -402,6 +441,54 @@ def _prompts_of(rows: Rows, read: Iterable[Passage]) -> dict[int, int]:
     return {turn: where.before for turn, where in found.items()}
 
 
+def _rate_exchanges(
+    rows: Rows, read: Mapping[int, Passage], ends: Mapping[int, Sequence[tuple[int, float]]], terms: SearchTerms
+) -> dict[int, float]:
+    """How much of the prompt's rare words the exchange of each passage has, by row keys; 0-1.
+
+    A user's words may settle what the exchange before them was about, and a thread leads to what changed it.
+    """
+    turns = {passage.turn_seq for passage in read.values()}
+    places = sorted({passage.project_seq for passage in read.values()})
+    before = {
+        turn: found.before for turn, found in search.turn_neighbours(rows, sorted(turns), projects=places).items()
+    }
+    earlier = sorted(set(before.values()) - before.keys())
+    before |= {turn: found.before for turn, found in search.turn_neighbours(rows, earlier, projects=places).items()}
+    texts = search.turns_by_seq(rows, sorted({*before, *before.values()}))
+
+    def text_of(turn: int) -> str:
+        return texts[turn].text[:BEGINNING] if turn in texts else ""
+
+    near: dict[int, float] = {}
+    for seq, passage in read.items():
+        previous = before.get(passage.turn_seq, 0)
+        if passage.kind == "assistant":
+            near[seq] = _share_rare_words(f"{passage.text}\n{text_of(previous)}", terms)
+        else:
+            near[seq] = _share_rare_words(passage.text, terms)
+            exchange = f"{text_of(before.get(previous, 0))}\n{text_of(previous)}"
+            if _follows(passage.text, exchange):
+                near[seq] = max(near[seq], _share_rare_words(exchange, terms))
+    for seq, led in ends.items():
+        for end, sure in led:
+            if sure >= SURE_END and seq in near and end in near:
+                near[end] = max(near[end], near[seq])
+    return near
+
+
+def _follows(text: str, exchange: str) -> bool:
+    """Whether a user's words go on about an exchange: they answer its question, share a word with it or refer back to it."""
+    is_answer = sentence.ends_with_question(exchange)
+    return (
+        is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
+    )
+
+
+def _share_rare_words(text: str, terms: SearchTerms) -> float:
+    return ranking.cap_shared(ranking.shared_rarity(text, terms))
+
+
 def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: bool) -> Iterator[str]:
     """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself.
 
@@ -436,7 +523,7 @@ def _decides(text: str, speaker: Speaker) -> bool:
 
 def _has_words(text: str, least: int) -> bool:
     """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
-    is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= LEAST_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
@@ -457,7 +544,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     """How many prompts a session's context holds, LATE at most."""
     if not session_id:
         return 0
-    return sessions.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
+    return session_contents.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
 
 
 def _as_late(sure: float, prompts: int) -> float:
@@ -478,15 +565,29 @@ def _applies(line: Line, terms: SearchTerms) -> bool:
     return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 
 
+def rate_conversation(hits: Sequence[ScoredStatement], terms: SearchTerms) -> float:
+    """How much of the first hits is of one conversation, 0-1; far less where there are few, of which each has many by chance."""
+    return _lift(hits) * (1 - 1 / max(1, terms.sessions)) ** 4
+
+
+def _lift(hits: Sequence[ScoredStatement]) -> float:
+    return max(Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id).values(), default=0) / FIRST_HITS
+
+
+def _share_words(hits: Sequence[ScoredStatement]) -> float:
+    """How much of the prompt's rare words the best of the first hits share, 0-1."""
+    shared = sorted((hit.features.get("shared", 0.0) for hit in hits[:FIRST_HITS]), reverse=True)
+    return sum(shared[:BEST_HITS]) / BEST_HITS
+
+
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:
     """What tells whether a prompt needs what was found, each 0-1.
 
     `lift`: how much of the first hits is of one conversation, less where there are few of these; `shared`: the rare words of the
     prompt in a line; `subject`: how rare the words are that it names.
     """
-    first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id)
     return {
-        "lift": max(first.values(), default=0) / FIRST_HITS * (1 - 1 / max(1, terms.sessions)),
+        "lift": _lift(hits) * (1 - 1 / max(1, terms.sessions)),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
         "subject": rate_subject(terms),
     }

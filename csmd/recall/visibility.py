@@ -16,13 +16,13 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.hosts.adapters import of_session
+from csmd.knowledge import Memory
 from csmd.memory import confidence, scope, supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
-from csmd.store import files, memories, passages, projects, receipts, tombstones, turns
+from csmd.store import files, instruction_rows, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
-from csmd.values import Memory
 from csmd.vocabulary import OWNER, Attention, Tier
 
 # --- places
@@ -101,7 +101,7 @@ def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: 
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
-    named = scope.checkout_named(text)
+    named = scope.named_checkout(text)
     said_in = directory(rows) if named else ""
     if not said_in:
         return False
@@ -295,7 +295,8 @@ def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> C
     host = of_session(session_id).host
     for place in filter(None, places):
         texts = [
-            projects.instruction_texts(rows, [merged], host) for merged in sorted(projects.with_merged(rows, place))
+            instruction_rows.instruction_texts(rows, [merged], host)
+            for merged in sorted(projects.with_merged(rows, place))
         ]
         indexes.append([index_sentences(tuple(some)) for some in texts if some])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)

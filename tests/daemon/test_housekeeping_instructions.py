@@ -17,7 +17,7 @@ from csmd.daemon import reading
 from csmd.daemon.transcript_watch import Watch
 from csmd.recall import visibility
 from csmd.recall import visibility as recall
-from csmd.store import projects
+from csmd.store import instruction_rows, projects
 
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
 
@@ -27,7 +27,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 def texts(parts: Any, host: str = "claude") -> list[str]:
     def look(rows: Any) -> list[str]:
         seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
-        return projects.instruction_texts(rows, [seq], host) if seq else []
+        return instruction_rows.instruction_texts(rows, [seq], host) if seq else []
 
     return parts.store.read(look)
 

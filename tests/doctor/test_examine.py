@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from machine import Machine, eventually
 
 from csmd.capture import ingest
+from csmd.conversation import Event
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
@@ -33,7 +34,6 @@ from csmd.hosts.host_files import Registration
 from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.registrations import FILES
 from csmd.installer import home_disk, service
-from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 CHECKS: dict[str, Check] = {one.id: one for one in checks.CHECKS}

@@ -38,7 +38,7 @@ def written(parts: Any) -> Path:
 
 
 def memories(parts: Any) -> list[str]:
-    return [one["text"] for one in parts.call("csm_memory_list")["memories"]]
+    return [memory["text"] for memory in parts.call("csm_memory_list")["memories"]]
 
 
 def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(parts: Any) -> None:
@@ -65,24 +65,22 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
     assert parts.background.pages.read() == 1
-    told = parts.store.read(
-        lambda found: page_edits.report(found, parts.machine.paths.memory, key=parts.store.hash_key)
-    )
-    assert told == {
+    text = parts.store.read(lambda rows: page_edits.report(rows, parts.machine.paths.memory, key=parts.store.hash_key))
+    assert text == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
         "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
     }  # fmt: skip
     assert KEY in memories(parts), "nothing is dropped unasked"
-    places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
-    told = parts.store.read(
-        lambda found: brief.session_brief(
-            found, places=places, session_id="s2", max_tokens=1200, key=parts.store.hash_key
+    places = parts.store.read(lambda rows: recall.scopes(rows, str(parts.machine.project)))
+    text = parts.store.read(
+        lambda rows: brief.session_brief(
+            rows, places=places, session_id="s2", max_tokens=1200, key=parts.store.hash_key
         )
     )
-    assert f"- csmd review asks about 1 line that was removed from {name}\n" in told.text
-    assert DECISION.removeprefix("Good. ") in told.text
-    asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
-    assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
+    assert f"- csmd review asks about 1 line that was removed from {name}\n" in text.text
+    assert DECISION.removeprefix("Good. ") in text.text
+    questions = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
+    assert [(question["title"], question["text"]) for question in questions] == [("removed from a page", KEY)]
 
 
 @pytest.mark.invariant(
@@ -161,8 +159,10 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
 ) -> None:
     written(parts)
     store, planned = parts.store, page_files.plan_pages
-    asked: list[int] = []
-    monkeypatch.setattr(page_files, "plan_pages", lambda *given, **more: asked.append(1) or planned(*given, **more))
+    plans: list[int] = []
+    monkeypatch.setattr(
+        page_files, "plan_pages", lambda *arguments, **more: plans.append(1) or planned(*arguments, **more)
+    )
     for path in parts.machine.paths.memory.rglob("*.md"):
         path.unlink()
     store.write(lambda rows: rows.run("delete from pages"))
@@ -170,6 +170,6 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
     next(writing)
     store.write(lambda rows: rows.run("update sessions set settled_at = :at", at=now_iso()))
     next(writing)
-    assert asked == [1]
+    assert plans == [1]
     store.write(lambda rows: rows.run("update memories set version = version + 1"))
-    assert len(list(writing)) > 0 and asked == [1, 1]
+    assert len(list(writing)) > 0 and plans == [1, 1]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -22,7 +23,6 @@ from csmd.hosts.tool_calls import transcripts_written
 from csmd.hosts.transcript_reading import Line, OpenTranscript, QueueExit, Reading, ReadLine, TokenUse, path_in, tokens
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
-from csmd.values import Turn
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
 #: The result of a tool that the user rejected, up to their reason.

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.codex import tool_forms
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -35,7 +36,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"

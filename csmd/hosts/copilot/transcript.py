@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.copilot import tool_forms
 from csmd.hosts.json_fields import json_object, mapping, moment, string, strings
@@ -35,7 +36,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
 from csmd.hosts.labels import label, session_id, uuid_in
@@ -23,7 +24,6 @@ from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.transcript_reading import Conversation, Line, OpenTranscript, ReadLine, path_in, read_objects, refuse
 from csmd.privacy.redaction import redact
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "droid"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import parts_in, words_in
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -31,7 +32,6 @@ from csmd.hosts.transcript_reading import (
     tokens,
 )
 from csmd.privacy.redaction import Removed
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
 from csmd.hosts.labels import label, session_id
@@ -34,7 +35,6 @@ from csmd.hosts.transcript_reading import (
     tokens,
 )
 from csmd.privacy.redaction import redact
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 OPENCODE, KILO = "opencode", "kilo"

@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.claude.transcript import ROOT
 from csmd.hosts.gemini_parts import parts_in, words_in
@@ -27,7 +28,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 
 HOST = "qwen"
 #: The context window of current models.
