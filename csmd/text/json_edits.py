@@ -159,7 +159,10 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
             is_last = number == len(members) - 1  # which a trailing comma follows
             return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
-        comma = commas.rindex(",", members[number - 1].end, start)
+        last = members[number - 1].end
+        if text[last:start].strip() == ",":  # no comment, so nothing between the two stays
+            return text[:last] + text[end:]
+        comma = commas.rindex(",", last, start)
         before = before[:comma] + before[comma + 1 :]
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
