@@ -46,7 +46,7 @@ def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequenc
     `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None keeps the stored
     ones.
     """
-    text = _texts_of(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
+    text = _texts_of(rows, {str(item[2]) for item in items} | {str(capture[0]) for capture in captures or ()})
     fresh = [tuple(item) for item in items if item[2] in text]
     copied = (
         None if captures is None else [tuple(capture) for capture in captures if text.get(capture[0]) == capture[4]]
