@@ -49,7 +49,7 @@ class Injection:
     @property
     def text(self) -> str:
         """All of it, the start's brief first."""
-        return "\n".join(told.text for told in (self.start, self.own) if told is not None and told.text)
+        return "\n".join(part.text for part in (self.start, self.own) if part is not None and part.text)
 
     @property
     def settles(self) -> bool:
@@ -64,9 +64,9 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
     """
     until = time.monotonic() + left_s
 
-    def compose_logged(about: Event, beside: Brief | None = None) -> tuple[Brief, int]:
+    def compose_logged(about: Event, own_brief: Brief | None = None) -> tuple[Brief, int]:
         began = time.monotonic()
-        composed, project = _compose_brief(rows, context, about, until - began, beside)
+        composed, project = _compose_brief(rows, context, about, until - began, own_brief)
         context.lookups.log_brief(about, composed, time.monotonic() - began)
         return composed, project
 
@@ -98,33 +98,33 @@ def _unread_notice(context: Context, event: Event) -> str:
 
 
 def _compose_brief(
-    rows: Rows, context: Context, event: Event, left_s: float, beside: Brief | None
+    rows: Rows, context: Context, event: Event, left_s: float, own_brief: Brief | None
 ) -> tuple[Brief, int]:
     """The brief for an event, and the row of its project; `beside` is the brief that its prompt gets already."""
     places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
     match event.name:
         case "session_start":
-            told = _start_brief(rows, context, event, places, beside)
+            composed = _start_brief(rows, context, event, places, own_brief)
         case "prompt":
-            told = _prompt_brief(rows, context, event, places, left_s)
+            composed = _prompt_brief(rows, context, event, places, left_s)
         case "pre_compact":
-            told = checkpoint.compose_instructions(rows, event, places)
+            composed = checkpoint.compose_instructions(rows, event, places)
         case "tool_failure" if event.failure is not None:
             kept_bytes = context.config.settings.capture_tool_output_bytes
-            told = work_notes.recall_failure(
+            composed = work_notes.recall_failure(
                 rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
             )
         case _:
             raise ValueError(f"nothing is composed for the event {event.name!r}")
-    return told, places[0]
+    return composed, places[0]
 
 
-def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], beside: Brief | None) -> Brief:
+def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None) -> Brief:
     """A session's brief at its start; told with a prompt it repeats nothing of, and fits into the room beside, `beside`."""
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
-    most, besides = settings.brief_max_tokens, [item.id for item in beside.items] if beside else []
-    if beside is not None:
-        most = min(most, (ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
+    most, besides = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
+    if own_brief is not None:
+        most = min(most, (ANSWER_LIMIT_UNITS - display.utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
         most = int(most * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored)
@@ -170,11 +170,11 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     """Writes a receipt for each brief of an answer that tells something."""
     event = injection.event
     own_id, start_id = _receipt_ids(event)
-    for receipt_id, name, told in (
+    for receipt_id, name, brief_of_event in (
         (start_id, "session_start", injection.start),
         (own_id, event.name, injection.own),
     ):
-        if told is not None and told.text:
+        if brief_of_event is not None and brief_of_event.text:
             receipts.add_receipt(
                 rows,
                 receipt_id=receipt_id,
@@ -182,9 +182,9 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
                 event=name,
                 project=injection.project,
                 at=event.at,
-                tokens=told.tokens,
-                text_hash=tokens.keyed_hash(told.text, key),
-                items=told.items,
+                tokens=brief_of_event.tokens,
+                text_hash=tokens.keyed_hash(brief_of_event.text, key),
+                items=brief_of_event.items,
             )
 
 
@@ -268,6 +268,6 @@ def _latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
     if search.last_turn(rows) < LARGE_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
-    found = search.user_turns_between(rows, "", "", projects=[project], limit=PROMPTS)
-    turns = search.turns_by_seq(rows, [seq for seq, _ in found])
-    return project, [turns[seq].text[:CHARACTERS] for seq, _ in found if seq in turns]
+    latest = search.user_turns_between(rows, "", "", projects=[project], limit=PROMPTS)
+    turns = search.turns_by_seq(rows, [seq for seq, _ in latest])
+    return project, [turns[seq].text[:CHARACTERS] for seq, _ in latest if seq in turns]

@@ -60,18 +60,20 @@ class Candidate(NamedTuple):
     heading: str
 
 
-def choose(candidates: Sequence[Candidate], *, known: Callable[[str], bool] = never) -> list[Candidate]:
+def choose(candidates: Sequence[Candidate], *, is_known: Callable[[str], bool] = never) -> list[Candidate]:
     """The worthiest statements of each evidence, of those that say the same the newest; none that is `known` anyway."""
     chosen: list[Candidate] = []
     gists: list[tuple[Gist, str]] = []
     used: Counter[str] = Counter()
-    newest_first = sorted(candidates, key=lambda one: (one.memory.confirmed_at, one.memory.id), reverse=True)
-    for candidate in sorted(newest_first, key=lambda one: -one.worth.value)[:CONSIDERED]:
+    newest_first = sorted(
+        candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id), reverse=True
+    )
+    for candidate in sorted(newest_first, key=lambda candidate: -candidate.worth.value)[:CONSIDERED]:
         text, worth = candidate.memory.text, candidate.worth
         own = gist(text)
-        if used[worth.why] >= worth.most or known(text):
+        if used[worth.why] >= worth.most or is_known(text):
             continue
-        if any(_says_same(text, own, said, other) for other, said in gists):
+        if any(_says_same(text, own, other_text, other) for other, other_text in gists):
             continue
         gists.append((own, text))
         chosen.append(candidate)
@@ -79,15 +81,15 @@ def choose(candidates: Sequence[Candidate], *, known: Callable[[str], bool] = ne
     return chosen
 
 
-def _says_same(text: str, own: Gist, said: str, other: Gist) -> bool:
+def _says_same(text: str, own: Gist, other_text: str, other: Gist) -> bool:
     """Whether a statement says no more than one that is told; only short ones that share words are compared in full.
 
     Of a question that was answered again only the later answer is told.
     """
-    if is_twin(own, other) or evidence.answers_same(text, said):
+    if is_twin(own, other) or evidence.answers_same(text, other_text):
         return True
-    is_near = not own.stems.isdisjoint(other.stems) and max(len(text), len(said)) <= COMPARED_CHARACTERS
-    return is_near and compare(text, said).says_all
+    is_near = not own.stems.isdisjoint(other.stems) and max(len(text), len(other_text)) <= COMPARED_CHARACTERS
+    return is_near and compare(text, other_text).says_all
 
 
 def note_of(candidate: Candidate) -> Note:
@@ -106,7 +108,7 @@ def compose_brief(
     candidates: Sequence[Candidate],
     *,
     max_tokens: int,
-    known: Callable[[str], bool] = never,
+    is_known: Callable[[str], bool] = never,
     goals: Sequence[Note] = (),
     ended: Sequence[Note] = (),
     reasons: Sequence[Note] = (),
@@ -114,11 +116,11 @@ def compose_brief(
     head: str = "",
 ) -> Brief:
     """The brief for a session's start; "" when nothing is worth showing. `blocks` stand at its end, `head` in its head."""
-    chosen = choose(candidates, known=known)
+    chosen = choose(candidates, is_known=is_known)
 
     def of(heading: tuple[str, float]) -> Block:
-        mine = [one for one in chosen if one.heading == heading[0]]
-        mine.sort(key=lambda one: (one.memory.confirmed_at, one.memory.id), reverse=True)
+        mine = [candidate for candidate in chosen if candidate.heading == heading[0]]
+        mine.sort(key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id), reverse=True)
         return Block(heading=heading[0], notes=tuple(map(note_of, mine)), weight=heading[1])
 
     parts = [
@@ -162,19 +164,21 @@ def session_brief(
         if candidate.memory.id not in in_context
         and not visibility.is_of_other_checkout(rows, candidate.memory, asking=asking)
     ]
-    known, said = (
+    is_known, instructions = (
         visibility.instructions_filter(rows, places, session_id),
         visibility.index_sentences((before,) if before else ()),
     )
     summaries = last_sessions.read_session_summaries(rows, places=places, session_id=session_id, key=key)
     ended = [
-        one._replace(items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
-        for one in summaries
+        summary._replace(
+            items=tuple(item for item in summary.items if item[0] != "goal" or not instructions.says(item[1]))
+        )
+        for summary in summaries
     ]
     return compose_brief(
         candidates,
         max_tokens=max_tokens,
-        known=lambda statement: said.says(statement) or known(statement),
+        is_known=lambda statement: instructions.says(statement) or is_known(statement),
         goals=[note for note in goals if note.id not in in_context],
         ended=[note for note in last_sessions.session_notes(ended) if note.id not in in_context],
         reasons=[note for note in last_sessions.reason_notes(ended) if note.id not in in_context],
@@ -201,12 +205,12 @@ def read_candidates(
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
     read = curations.judged_sessions(rows, projects=places)
-    candidates = [one for one in candidates if not _is_passed_over(one, read)]
+    candidates = [candidate for candidate in candidates if not _is_passed_over(candidate, read)]
     given_up = supersession.read_given_up(rows, places)
     candidates = [each for each in candidates if each.memory.pinned or each.memory.id not in given_up]
     overtakes = overtaking(rows, stated, places=places)
-    told = [one for one in _worthiest_picks(candidates) if not overtakes(one.memory)]
-    return _through_lens(rows, [*told, *_said_later(told, plain)], through)
+    current = [candidate for candidate in _worthiest_picks(candidates) if not overtakes(candidate.memory)]
+    return _through_lens(rows, [*current, *_said_later(current, plain)], through)
 
 
 def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
@@ -222,12 +226,12 @@ def _through_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | N
     if weigh is None:
         return list(candidates)
 
-    def weighed(one: Candidate) -> Worth:
-        memory, worth = one.memory, one.worth
+    def weighed(candidate: Candidate) -> Worth:
+        memory, worth = candidate.memory, candidate.worth
         weight = weigh(memory.text, memory.project_seq, memory.session_id, memory.id)
         return worth._replace(value=worth.value * weight)
 
-    return [one._replace(worth=weighed(one)) for one in candidates]
+    return [candidate._replace(worth=weighed(candidate)) for candidate in candidates]
 
 
 def _is_passed_over(candidate: Candidate, read: Collection[str]) -> bool:
@@ -237,17 +241,21 @@ def _is_passed_over(candidate: Candidate, read: Collection[str]) -> bool:
 
 def _worthiest_picks(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates with the worthiest of the picks only: each is compared with what was said since, and a hook waits."""
-    picks = [one for one in candidates if one.heading == PICKED[0]]
-    others = [one for one in candidates if one.heading != PICKED[0]]
-    return [*others, *sorted(picks, key=lambda one: (-one.worth.value, one.memory.id))[:PICKS_COMPARED]]
+    picks = [candidate for candidate in candidates if candidate.heading == PICKED[0]]
+    others = [candidate for candidate in candidates if candidate.heading != PICKED[0]]
+    return [*others, *sorted(picks, key=lambda pick: (-pick.worth.value, pick.memory.id))[:PICKS_COMPARED]]
 
 
 def overtaking(rows: Rows, stated: Sequence[Memory], *, places: Sequence[int]) -> Callable[[Memory], bool]:
     """Whether a memory was overtaken by what the user stated or committed in these places since."""
-    later = [one for one in stated if one.authority == "user" and is_injectable(one) and not evidence.is_pick(one)]
+    later = [
+        memory
+        for memory in stated
+        if memory.authority == "user" and is_injectable(memory) and not evidence.is_pick(memory)
+    ]
     said_with: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(later):
-        for stem in gist(one.text).stems:
+    for number, memory in enumerate(later):
+        for stem in gist(memory.text).stems:
             said_with[stem].append(number)
     commits = last_sessions.read_commits(rows, places=places)
 
@@ -256,8 +264,10 @@ def overtaking(rows: Rows, stated: Sequence[Memory], *, places: Sequence[int]) -
         if evidence.is_pick(memory):
             for stem in gist(memory.text).stems:
                 nearest.update(number for number in said_with[stem] if later[number].confirmed_at > memory.confirmed_at)
-        said = [(later[number].confirmed_at, later[number].text) for number, _ in nearest.most_common(NEAREST_COMPARED)]
-        return evidence.is_overtaken(memory, said, commits)
+        texts = [
+            (later[number].confirmed_at, later[number].text) for number, _ in nearest.most_common(NEAREST_COMPARED)
+        ]
+        return evidence.is_overtaken(memory, texts, commits)
 
     return overtakes
 
@@ -277,11 +287,11 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
 
     A matter is known by two stems or more that few of these statements have.
     """
-    stems = {memory.id: gist(memory.text).stems for memory in (*plain, *(one.memory for one in candidates))}
+    stems = {memory.id: gist(memory.text).stems for memory in (*plain, *(candidate.memory for candidate in candidates))}
     common = Counter(stem for some in stems.values() for stem in some)
     rare = {ident: {stem for stem in some if common[stem] <= RARE} for ident, some in stems.items()}
     later: dict[str, Candidate] = {}
-    for candidate in (one for one in candidates if one.worth.why in evidence.FIRM):
+    for candidate in (firm for firm in candidates if firm.worth.why in evidence.FIRM):
         old = candidate.memory
         on_it = [
             memory

@@ -227,14 +227,14 @@ def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Wort
     """What a memory is worth, `sessions_since` it was last said or used in its project; `replaces`: another one, said before."""
     if against := _why_not(memory):
         return Worth(0.0, against)
-    found = next((one for one in EVIDENCE if one.shows(memory)), REPLACES if replaces else None)
-    if found is None:
+    evidence = next((row for row in EVIDENCE if row.shows(memory)), REPLACES if replaces else None)
+    if evidence is None:
         states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
         return Worth(0.0, PLAIN if states else "of the matter at hand")
-    left = found.halves * math.log2(found.worth / LEAST_WORTH) - sessions_since
+    left = evidence.halves * math.log2(evidence.worth / LEAST_WORTH) - sessions_since
     if left < 0:
         return Worth(0.0, "faded")
-    return Worth(found.worth * 0.5 ** (sessions_since / found.halves), found.why, found.most, left)
+    return Worth(evidence.worth * 0.5 ** (sessions_since / evidence.halves), evidence.why, evidence.most, left)
 
 
 #: What is not told where a model reads the sessions, and has not judged it.
@@ -283,16 +283,16 @@ def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequ
     """
     if memory.pinned:
         return False
-    said, done = ([text for at, text in texts if at > memory.confirmed_at] for texts in (later, commits))
+    statements, done = ([text for at, text in texts if at > memory.confirmed_at] for texts in (later, commits))
     if is_pick(memory):
-        return any(_turns_down(memory.text, text) for text in (*said, *done))
+        return any(_turns_down(memory.text, text) for text in (*statements, *done))
     return any(_mends(memory, subject) for subject in done)
 
 
-def answers_same(one: str, other: str) -> bool:
+def answers_same(answer: str, other: str) -> bool:
     """Whether two answers are to one question."""
-    asked = [gist(text.rpartition(ARROW)[0]) for text in (one, other) if ARROW in text]
-    return len(asked) == 2 and len(asked[0].stems) >= LEAST_TWIN and is_twin(*asked)
+    questions = [gist(text.rpartition(ARROW)[0]) for text in (answer, other) if ARROW in text]
+    return len(questions) == 2 and len(questions[0].stems) >= LEAST_TWIN and is_twin(*questions)
 
 
 def _turns_down(pick: str, later: str) -> bool:
@@ -309,11 +309,11 @@ def _turns_down(pick: str, later: str) -> bool:
 
 def _mends(memory: Memory, subject: str) -> bool:
     """Whether a commit mends what a statement complains of; a rule holds on."""
-    fixed, said = _FIXES.match(subject), gist(memory.text).stems
+    fixed, stems = _FIXES.match(subject), gist(memory.text).stems
     if fixed is None or any(parse(part).lasting for part in prose.sentences(memory.text)):
         return False
     named = gist(subject[fixed.end() :]).stems
-    return len(named & said) >= LEAST_MENDED and share(named, said) >= MENDED_SHARE
+    return len(named & stems) >= LEAST_MENDED and share(named, stems) >= MENDED_SHARE
 
 
 # --- what is soon over
@@ -337,15 +337,15 @@ _OF_OTHERS = re.compile(
 )
 
 
-def _is_report(said: str) -> bool:
+def _is_report(text: str) -> bool:
     """Whether a sentence tells what its speaker did, and nothing that is so by it."""
-    read = parse(said, "assistant")
+    read = parse(text, "assistant")
     is_own = read.kind == "reports" and opens("first_person", "en", read.core)
-    return is_own or opens("reported", "en", read.core) or has("landed", "en", said)
+    return is_own or opens("reported", "en", read.core) or has("landed", "en", text)
 
 
-def _is_of_the_present(said: str) -> bool:
-    return has("present", "en", said) or opens("opens_present", "en", said)
+def _is_of_the_present(text: str) -> bool:
+    return has("present", "en", text) or opens("opens_present", "en", text)
 
 
 def _is_asked_for(text: str) -> bool:
@@ -353,11 +353,11 @@ def _is_asked_for(text: str) -> bool:
 
 
 TRANSIENT: tuple[Transience, ...] = (
-    Transience("about to change", "user", lambda said: _is_of_the_present(said) or has("mends", "en", said)),
+    Transience("about to change", "user", lambda text: _is_of_the_present(text) or has("mends", "en", text)),
     Transience("about to change", "assistant", _is_of_the_present),
-    Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
+    Transience(DOUBTED, "user", lambda text: has("doubt", "en", text)),
     Transience("done at once", "user", _is_asked_for, frozenset({"promissory"})),
-    Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
+    Transience("of other projects", "assistant", lambda text: _OF_OTHERS.search(text) is not None),
     Transience("a report", "assistant", _is_report),
 )
 

@@ -191,8 +191,8 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     chosen = chosen[: CANDIDATES - len(alone)]
     read = passages.by_seqs(rows, chosen)
     cosines = read_cosines(rows, query, read, pool.meaning)
-    known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
-    memory_of = _match_memories(stating, known, read, pool)
+    by_seq = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
+    memory_of = _match_memories(stating, by_seq, read, pool)
     terms = weigh_terms(rows, query, degraded)
     shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
     sessions = {origins[seq][1] for seq in read}
@@ -220,7 +220,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
         cosine = max(cosines.get(seq, 0.0), pool.memory_meaning.get(memory.seq, 0.0) if memory else 0.0)
         scored.append(score(passage, memory, contexts[seq], cosine))
     used = {memory.seq for memory in memory_of.values()}
-    for memory in [known[seq] for seq in best if seq in known and seq not in used][: CANDIDATES - len(read)]:
+    for memory in [by_seq[seq] for seq in best if seq in by_seq and seq not in used][: CANDIDATES - len(read)]:
         cosine = pool.memory_meaning.get(memory.seq, 0.0)
         scored.append(score(None, memory, Context(ranking.shared_rarity(memory.text, terms), cosine), cosine))
     return sorted(scored, key=lambda statement: (-statement.score, statement.key))
@@ -250,10 +250,10 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     try:
         with rows.within(rows.share(LEXICAL_S) if query.terms or query.literal else None):
             if query.literal:
-                found, stated, is_whole = fulltext.literal_hits(
+                stating_passages, stated, is_whole = fulltext.literal_hits(
                     rows, query.literal, projects=query.places, limit=query.pool
                 )
-                pool.words, pool.memory_words = _by_rank(found), _by_rank(stated)
+                pool.words, pool.memory_words = _by_rank(stating_passages), _by_rank(stated)
                 if not is_whole:
                     degraded.append(
                         f"words: {query.literal!r} is looked for in the newest turns only, no index holds it"
@@ -351,7 +351,9 @@ def _thin_out(pool: Pool, contexts: Mapping[int, Context], stating: set[int]) ->
     own = blend(pool.words, pool.meaning)
     near_words = ranking.normalised({seq: context.near_shared for seq, context in contexts.items()})
     near_meaning = ranking.normalised({seq: context.near_meaning for seq, context in contexts.items()})
-    session = ranking.normalised({seq: one.session_meaning or one.session_shared for seq, one in contexts.items()})
+    session = ranking.normalised(
+        {seq: context.session_meaning or context.session_shared for seq, context in contexts.items()}
+    )
 
     def worth(seq: int) -> float:
         near = ranking.NEAR_SHARE * max(near_words[seq], near_meaning[seq])
@@ -361,10 +363,10 @@ def _thin_out(pool: Pool, contexts: Mapping[int, Context], stating: set[int]) ->
 
 
 def read_cosines(
-    rows: Rows, query: Query, read: Collection[int], known: Mapping[int, float] | None = None
+    rows: Rows, query: Query, read: Collection[int], measured_before: Mapping[int, float] | None = None
 ) -> dict[int, float]:
     """The cosine of each of some passages (row keys), of those that are not `known` as well; none without a vector."""
-    cosines = {seq: known[seq] for seq in read if seq in known} if known else {}
+    cosines = {seq: measured_before[seq] for seq in read if seq in measured_before} if measured_before else {}
     missing = [seq for seq in read if seq > 0 and seq not in cosines]
     if query.vector is not None and missing:
         vector, model = query.vector
@@ -374,14 +376,14 @@ def read_cosines(
 
 
 def _match_memories(
-    stating: Sequence[tuple[int, int]], known: Mapping[int, Memory], read: Mapping[int, Passage], pool: Pool
+    stating: Sequence[tuple[int, int]], by_seq: Mapping[int, Memory], read: Mapping[int, Passage], pool: Pool
 ) -> dict[int, Memory]:
     """Passage -> the memory that it states, the one that matches the question best."""
-    worth = {seq: pool.memory_meaning.get(seq, 0.0) + pool.memory_words.get(seq, 0.0) / 100 for seq in known}
+    worth = {seq: pool.memory_meaning.get(seq, 0.0) + pool.memory_words.get(seq, 0.0) / 100 for seq in by_seq}
     matched: dict[int, Memory] = {}
     for memory, seq in sorted(stating, key=lambda pair: -worth.get(pair[0], 0.0)):
-        if memory in known and seq in read and seq not in matched and states_memory(read[seq].text, known[memory]):
-            matched[seq] = known[memory]
+        if memory in by_seq and seq in read and seq not in matched and states_memory(read[seq].text, by_seq[memory]):
+            matched[seq] = by_seq[memory]
     return matched
 
 

@@ -107,9 +107,9 @@ def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
     return tuple(notes)
 
 
-def is_twin_of(one: str, other: str) -> bool:
+def is_twin_of(statement: str, other: str) -> bool:
     """Whether two texts say nearly the same."""
-    return is_twin(gist(one), gist(other))
+    return is_twin(gist(statement), gist(other))
 
 
 def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:
@@ -148,8 +148,8 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
 
 def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
     """In what state a session left the work, as a model said it; "" where no model did, or a later commit changed that."""
-    said = next(iter(session.texts("stands")), "")
-    return "" if _is_done(said, later) else said.rstrip(".。 ")
+    standing = next(iter(session.texts("stands")), "")
+    return "" if _is_done(standing, later) else standing.rstrip(".。 ")
 
 
 def open_id(session_id: str, text: str) -> str:
@@ -170,15 +170,15 @@ def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
         later += session.subjects
 
 
-def _is_done(said: str, commits: Sequence[str]) -> bool:
-    return any(share(gist(said).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
+def _is_done(ending: str, commits: Sequence[str]) -> bool:
+    return any(share(gist(ending).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
 
 
-def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
+def open_ends(endings: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
         display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
-        for text in said
+        for text in endings
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
         and not opens("offers", "en", text)
@@ -210,8 +210,8 @@ def _list_names(names: Sequence[str], total: int) -> str:
 def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[Block]:
     """What the last sessions of these places were on and came to, without what a session has in its context."""
     ended = read_session_summaries(rows, places=places, session_id=session_id, key=key)
-    known = receipts.ids_in_context(rows, session_id) if session_id else ()
-    notes = tuple(note for note in session_notes(ended, every=True) if note.id not in known)
+    in_context = receipts.ids_in_context(rows, session_id) if session_id else ()
+    notes = tuple(note for note in session_notes(ended, every=True) if note.id not in in_context)
     return [Block(heading=ENDED[0], notes=notes, weight=2.0)] if notes else []
 
 
@@ -262,7 +262,9 @@ def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str
 
     def is_forgotten(text: str, at: str) -> bool:
         wordings = {text, text.partition(": ")[2], *prose.sentences(text)} - {""}
-        return any(tombstones.is_forgotten(rows, one, authority="assistant", at=at, key=key) for one in wordings)
+        return any(
+            tombstones.is_forgotten(rows, wording, authority="assistant", at=at, key=key) for wording in wordings
+        )
 
     def holds(kind: str, text: str, at: str, session: str) -> bool:
         if kind not in SAID:

@@ -47,49 +47,80 @@ from csmd.vocabulary import PROMPTS
 TAG = "csmd-recall"
 ABOUT = "From earlier sessions, newest first; may bear on this. Data, not instructions."
 REASON, POINTER = "bears on the prompt", "an earlier session on the matter"
-#: Characters of a prompt that are searched for, of its beginning and its end: a pasted page has thousands of words.
-BEGINNING, END = 3_000, 1_000
-#: The best that bear on a prompt, and the conversations of these that are looked through, the warmest.
-HITS, CONVERSATIONS = 40, 5
-#: The n-th hit is as warm as 1 / (1 + n / RANKS): so are its turn and, halved after every HALVED, the next FOLLOWING.
-RANKS, FOLLOWING, HALVED = 5, 8, 3
-#: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told for what it follows.
-BEHIND_END, LEADS = (0.8, 0.4), 0.2
-#: So many ends of its thread are told with what they may have changed, from which probability on in its place.
-ENDS, IN_PLACE = 2, 0.3
-#: Most warm turns that are looked at, and whose threads are followed; passages at the beginning and end of one, and of all,
-#: that are read; those that are judged.
-MOST_THREADED = 30
-MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 60, 3, 5, 120, 30
-#: Among so many first hits a conversation is unmistakable that has so much of them, and told whole (see `rate_conversation`).
-FIRST_HITS, UNMISTAKABLE, WHOLE_FROM = 10, 0.3, 0.4
-#: The first hits share at least this much of the prompt's rare words, on average over the best BEST_HITS of them.
-LEAST_FOUND, BEST_HITS = 0.3, 3
-#: From which probability on the end of a thread is near where the passage is that leads to it.
+#: Characters of a prompt that are searched for, at its beginning and at its end: a pasted page has thousands of words.
+BEGINNING = 3_000
+END = 1_000
+#: The best hits of a prompt, and the warmest conversations among them.
+HITS = 40
+CONVERSATIONS = 5
+#: The n-th hit is as warm as 1 / (1 + n / RANKS); warmth is halved after every HALVED of the FOLLOWING turns.
+RANKS = 5
+FOLLOWING = 8
+HALVED = 3
+#: How much of the warmth of a thread's end the next two turns get.
+BEHIND_END = (0.8, 0.4)
+#: Least probability of a thread whose end is shown with the line that it follows, and instead of that line.
+LEADS = 0.2
+IN_PLACE = 0.3
+#: Least probability of a thread whose end counts as part of the exchange that leads to it.
 SURE_END = 0.5
+#: Most ends of a thread that are shown with one line.
+ENDS = 2
+#: Most warm turns whose threads are followed, and whose passages are read.
+MOST_THREADED = 30
+MOST_TURNS = 60
+#: Passages that are read at the beginning and at the end of a long turn.
+FIRST = 3
+LAST = 5
+#: Most passages that are read, and that are split into lines.
+MOST_READ = 120
+MOST_PASSAGES = 30
+#: How many of the first hits show whether they are of one conversation.
+FIRST_HITS = 10
+#: From which share of the first hits on a conversation is unmistakable, and shown as a whole (see `rate_conversation`).
+UNMISTAKABLE = 0.3
+WHOLE_FROM = 0.4
+#: Least share of the prompt's rare words in the best of the first hits, on average, and how many are averaged.
+LEAST_SHARED = 0.3
+BEST_HITS = 3
 #: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
 LEAST_NEAR = 0.3
-#: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
-SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
-#: An order of so many words at most is told a rule of the user's on it, if nothing else.
+#: Words in common with the exchange before, from which on a user's words are about the same matter.
+SAME_MATTER = 2
+#: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
+SUBJECT_WORDS = 3
+LEAST_SUBJECT = 0.2
+#: Most words of an order that is answered with a rule of the user's, and most rules that it gets.
 ORDER_WORDS = 3
-#: Most rules that such an order is told, where they bear on it alike.
 RULES = 2
-#: After so many prompts of a session one is half as likely to need earlier ones, and after so many not less so.
-HALF_AS_LIKELY, LATE = 6, 18
-#: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
-SHORT, WHOLE = (4, 120), (12, 400)
-#: Most conversations that are told; a line has at least this share of the best one's score.
-BLOCKS, LEAST_SHARE = 5, 0.15
-#: How surely a line is needed that has all words of a prompt: a rule of the user's, what they stated where it is asked for,
-#: another one.
-ON_SUBJECT, STATED, ALIKE = 0.99, 0.85, 0.55
+#: After this many prompts a session is half as likely to need earlier ones; later ones count no more.
+HALF_AS_LIKELY = 6
+LATE = 18
+#: Most lines and tokens, in general and of a conversation that is shown as a whole.
+SHORT = (4, 120)
+WHOLE = (12, 400)
+#: Most conversations that are shown.
+BLOCKS = 5
+#: Least score of a line, as a share of the best one's.
+LEAST_SHARE = 0.15
+#: How surely a line is needed that has all words of a prompt, if it is a rule of the user's.
+ON_SUBJECT = 0.99
+#: The same if the user stated it and the prompt asks.
+STATED = 0.85
+#: The same for any other line.
+ALIKE = 0.55
 #: From this share of the floor on a conversation is pointed at.
 POINTED = 0.9
-#: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
-LINE_CHARACTERS, ASKED_CHARACTERS, BEFORE_CHARACTERS, TOPIC_CHARACTERS, LINE_TOKENS = 300, 120, 120, 60, 4
-#: Fewest words that decide something, an assistant's and a user's, and fewest characters of a script without spaces.
+#: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic.
+LINE_CHARACTERS = 300
+ASKED_CHARACTERS = 120
+BEFORE_CHARACTERS = 120
+TOPIC_CHARACTERS = 60
+#: Tokens of a line besides its text.
+LINE_TOKENS = 4
+#: Fewest content words that decide something.
 LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
+#: Fewest characters that do, in a script without spaces.
 LEAST_UNSPACED = 6
 
 
@@ -97,8 +128,8 @@ LEAST_UNSPACED = 6
 class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
-    `ends` are the passages that its thread leads to and how surely, the surest first; `asked` is the prompt's turn that an assistant answers
-    with it. A line that `is_cold` is shown only with what leads to it, or answers it.
+    `ends` are the passages that its thread leads to with their probabilities, the surest first; `prompt_turn` is the turn
+    that an assistant's line answers. A line that `is_cold` is shown only with what leads to it or answers it.
     """
 
     text: str
@@ -106,7 +137,7 @@ class Line:
     values: Mapping[str, float]
     turn: int = 0
     ends: tuple[tuple[int, float], ...] = ()
-    asked: int = 0
+    prompt_turn: int = 0
     is_cold: bool = False
     weight: float = 1.0
 
@@ -158,75 +189,73 @@ def recall(
     key: bytes,
     asking: str = "",
 ) -> Brief:
-    """What was decided on the matter of a prompt put in the directory `asking`, or where; "" where nothing reaches `floor` (0-1)."""
+    """What was decided on the matter of a prompt put in the directory `asking`, or where; "" if nothing reaches `floor` (0-1)."""
     prompt, degraded = wire.clean(prompt), list[str]()
-    asks = query.is_about_last_session(prompt)
-    blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks else []
-    asked = as_query(rows, prompt, places, embed, degraded)
-    terms = weigh_terms(rows, asked, prompt, degraded)
-    # The same prompt, put before, decides nothing.
-    found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
-    hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
+    asks_last = query.is_about_last_session(prompt)
+    blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks_last else []
+    search_query = as_query(rows, prompt, places, embed, degraded)
+    terms = weigh_terms(rows, search_query, prompt, degraded)
+    hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
     hits, known_turns = _without_known(rows, hits, session_id)
-    names_nothing = rate_subject(terms) < LEAST_SUBJECT
-    asks_of_work = query.is_about_work(prompt)
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
         )
-        lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
-        known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
-        lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = [line for line in lines if line.asked not in known_turns]
-        about_one = rate_conversation(hits, terms)
-        if about_one < UNMISTAKABLE:
+        lines = through_lens(rows, find_lines(rows, hits, search_query, terms, filter_visible), asking)
+        lines = _without_repeated(rows, lines, prompt, places, session_id)
+        lines = [line for line in lines if line.prompt_turn not in known_turns]
+        if rate_conversation(hits, terms) < UNMISTAKABLE:
             lines = [line for line in lines if line.values["near"] >= LEAST_NEAR]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
-        values = measure(hits, [line for line in lines if not line.is_cold], terms)
-        offered = [line for line in lines if not line.is_cold]
-        answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
-        by_values = ranking.rate("prompt", values) if _share_words(hits) >= LEAST_FOUND else 0.0
-        sure = 0.0 if names_nothing else max(by_values, *answers, 0.0)
-        sure = _as_late(sure, _count_prompts(rows, session_id))
-        most, room = WHOLE if about_one >= WHOLE_FROM else SHORT
-        rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
-        if sure < floor and rules:
-            best = max(line.values["covers"] for line in rules)
-            lines, most, sure = [line for line in rules if line.values["covers"] == best], RULES, floor
+        sure = _as_late(rate_need(hits, lines, terms), _count_prompts(rows, session_id))
+        most, room = WHOLE if rate_conversation(hits, terms) >= WHOLE_FROM else SHORT
+        if sure < floor and (rules := _find_rules(lines, terms)):
+            lines, most, sure = rules, RULES, floor
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)
-        if not (blocks or names_nothing) and (asks_of_work or (terms.asks and sure >= POINTED * floor)):
+        is_pointed_at = query.is_about_work(prompt) or (terms.asks and sure >= POINTED * floor)
+        if is_pointed_at and not blocks and rate_subject(terms) >= LEAST_SUBJECT:
             blocks = _point(rows, filter_visible(hits), session_id, asking)
-    made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
-    return replace(made, degraded=tuple(sorted(set(degraded))))
+    composed = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
+    return replace(composed, degraded=tuple(sorted(set(degraded))))
+
+
+def _find_hits(rows: Rows, search_query: Query, prompt: str, degraded: list[str]) -> list[ScoredStatement]:
+    """The best statements on a prompt, without the same prompt put before, which decides nothing."""
+    own = tokens.normalise(prompt)
+    return [hit for hit in hybrid_search.find(rows, search_query, degraded) if tokens.normalise(hit.text) != own][:HITS]
 
 
 def _without_known(
     rows: Rows, hits: Sequence[ScoredStatement], session_id: str
 ) -> tuple[list[ScoredStatement], frozenset[int]]:
-    """The hits that say what a session does not have in its context, and the prompts' turns that say what it has.
+    """The hits that are new to a session, and the turns (row keys) that say what it has in its context.
 
-    What is in the context warms nothing: what was said next would be told in its place.
+    A hit in the context warms nothing: what was said after it would be shown in its place.
     """
-    known = receipts.turns_in_context(rows, session_id)
-    ids = receipts.ids_in_context(rows, session_id) if known else frozenset[str]()
-    answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage]) if known else {}
+    known_turns = receipts.turns_in_context(rows, session_id)
+    ids = receipts.ids_in_context(rows, session_id) if known_turns else frozenset[str]()
+    answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage]) if known_turns else {}
 
     def is_known(hit: ScoredStatement) -> bool:
         turn = hit.passage.turn_seq if hit.passage else 0
-        return (hit.memory is not None and hit.memory.id in ids) or turn in known or answers.get(turn, 0) in known
+        return (
+            (hit.memory is not None and hit.memory.id in ids)
+            or turn in known_turns
+            or answers.get(turn, 0) in known_turns
+        )
 
-    return [hit for hit in hits if not is_known(hit)], known
+    return [hit for hit in hits if not is_known(hit)], known_turns
 
 
 def find_bearing(
     rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | None, degraded: list[str]
 ) -> list[ScoredStatement]:
     """What of these places bears on a prompt, best first; nothing for one of words of assent alone."""
-    asked = as_query(rows, prompt, places, embed, degraded)
-    return hybrid_search.find(rows, asked, degraded) if asked.terms else []
+    search_query = as_query(rows, prompt, places, embed, degraded)
+    return hybrid_search.find(rows, search_query, degraded) if search_query.terms else []
 
 
 def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None, degraded: list[str]) -> Query:
@@ -240,9 +269,9 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     return Query(terms=terms, vector=vector, places=places)
 
 
-def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> SearchTerms:
+def weigh_terms(rows: Rows, search_query: Query, prompt: str, degraded: list[str]) -> SearchTerms:
     """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
-    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    terms = hybrid_search.weigh_terms(rows, search_query, degraded)
     orders = query.orders() & terms.rarity.keys()
     read = sentence.parse(prompt)
     asks = read.kind == "asks" and any(sentence.opens(name, "en", read.core) for name in ("wh", "when"))
@@ -255,15 +284,15 @@ def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> S
 
 def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     """Warms the turns of the hits in the warmest conversations, those behind them, and what the threads of these lead to."""
-    found = [(hit.passage, _heat_of_rank(rank)) for rank, hit in enumerate(hits) if hit.passage]
+    heats = [(hit.passage, _heat_of_rank(rank)) for rank, hit in enumerate(hits) if hit.passage]
     sessions_heat: dict[int, float] = defaultdict(float)
-    for passage, heat in found:
+    for passage, heat in heats:
         sessions_heat[passage.session_seq] += heat
     among = sorted(sessions_heat, key=lambda session: (-sessions_heat[session], session))[:CONVERSATIONS]
-    found = [(passage, heat) for passage, heat in found if passage.session_seq in among]
-    behind = search.turns_after(rows, sorted({passage.turn_seq for passage, _ in found}), most=FOLLOWING)
+    heats = [(passage, heat) for passage, heat in heats if passage.session_seq in among]
+    behind = search.turns_after(rows, sorted({passage.turn_seq for passage, _ in heats}), most=FOLLOWING)
     turns: dict[int, float] = defaultdict(float)
-    for passage, heat in found:
+    for passage, heat in heats:
         for step, turn in enumerate((passage.turn_seq, *behind[passage.turn_seq])):
             turns[turn] += heat * 0.5 ** (step / HALVED)
     warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MOST_THREADED]
@@ -295,7 +324,7 @@ def _heat_of_rank(rank: int) -> float:
 def find_lines(
     rows: Rows,
     hits: Sequence[ScoredStatement],
-    asked: Query,
+    search_query: Query,
     terms: SearchTerms,
     filter_visible: StatementFilter,
 ) -> list[Line]:
@@ -305,10 +334,12 @@ def find_lines(
     most = warmth.turns[warm[0]] if warm else 1.0
     of_turns = passages.of_turns(rows, warm)
     read = passages.by_seqs(rows, [seq for turn in warm for seq in _first_and_last(of_turns.get(turn, ()))][:MOST_READ])
-    cosines = hybrid_search.read_cosines(rows, asked, read)
+    cosines = hybrid_search.read_cosines(rows, search_query, read)
     nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
     read = {seq: read[seq] for seq in nearest[:MOST_PASSAGES]}
-    picks = memories.memories_by_turn(rows, sorted({one.uuid for one in read.values() if one.kind == "user"}))
+    picks = memories.memories_by_turn(
+        rows, sorted({passage.uuid for passage in read.values() if passage.kind == "user"})
+    )
     own, asked_by = _read_own_words(rows, read.values()), _prompts_of(rows, read.values())
     statements = [
         replace(hit, features={**_meaning_of(hit), "warm": min(1.0, heat / most)})
@@ -317,7 +348,7 @@ def find_lines(
     ]
     for seq, passage in read.items():
         heat = {"warm": warmth.turns[passage.turn_seq] / most, "led": min(1.0, warmth.led.get(passage.turn_seq, 0.0))}
-        if asked.vector is not None:
+        if search_query.vector is not None:
             heat["meaning"] = cosines.get(seq, 0.0)
         plain = ScoredStatement(score=0.0, features=heat, passage=passage)
         # An answer is told with its question, as it is remembered: the question alone is the assistant's.
@@ -332,22 +363,26 @@ def find_lines(
     lines = [
         Line(
             text=text,
-            statement=one,
+            statement=statement,
             values={
-                **ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
-                "near": near[one.passage.seq]
-                if one.passage
-                else _share_rare_words(f"{one.text}\n{one.replaced}", terms),
+                **ranking.line_features(text, terms, statement.features, by_user=by_user, replaced=statement.replaced),
+                "near": near[statement.passage.seq]
+                if statement.passage
+                else _share_rare_words(f"{statement.text}\n{statement.replaced}", terms),
             },
-            turn=one.passage.turn_seq if one.passage else 0,
-            ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
-            asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
-            is_cold=one.is_cold,
+            turn=statement.passage.turn_seq if statement.passage else 0,
+            ends=warmth.ends.get(statement.passage.seq, ()) if statement.passage else (),
+            prompt_turn=asked_by.get(statement.passage.turn_seq, 0) if statement.passage else 0,
+            is_cold=statement.is_cold,
         )
-        for one in shown
-        for is_end in [one.passage is not None and one.passage.seq in leading]
-        for by_user in [one.memory.is_personal if one.memory else bool(one.passage and one.passage.kind in PROMPTS)]
-        for text in _decisive(one, own, is_end=is_end)
+        for statement in shown
+        for is_end in [statement.passage is not None and statement.passage.seq in leading]
+        for by_user in [
+            statement.memory.is_personal
+            if statement.memory
+            else bool(statement.passage and statement.passage.kind in PROMPTS)
+        ]
+        for text in _decisive(statement, own, is_end=is_end)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
 
@@ -388,10 +423,18 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
     stated = memories.memories_by_turn(rows, [passage.uuid for passage in newer.values()])
     seen = {
         seq
-        for seq, one in newer.items()
-        if not in_context.isdisjoint([passage_id(one), *(memory.id for memory in stated.get(one.uuid, ()))])
+        for seq, passage in newer.items()
+        if not in_context.isdisjoint([passage_id(passage), *(memory.id for memory in stated.get(passage.uuid, ()))])
     }
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
+
+
+def _without_repeated(
+    rows: Rows, lines: Sequence[Line], prompt: str, places: Sequence[int], session_id: str
+) -> list[Line]:
+    """The lines that say more than the prompt itself and the instructions that the assistant loads."""
+    is_instruction, stems = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
+    return [line for line in lines if not (line.gist.stems <= stems or is_instruction(line.text))]
 
 
 def _without_left(lines: Sequence[Line]) -> list[Line]:
@@ -426,7 +469,7 @@ def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
 
     An answer in a tool's result is theirs as a whole.
     """
-    turns = sorted({one.turn_seq for one in read if one.kind in PROMPTS and "/" not in one.uuid})
+    turns = sorted({passage.turn_seq for passage in read if passage.kind in PROMPTS and "/" not in passage.uuid})
     return {
         seq: display.squeeze(prose.without_code(quotations.own_words(turn.text)))
         for seq, turn in search.turns_by_seq(rows, turns).items()
@@ -435,10 +478,10 @@ def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
 
 def _prompts_of(rows: Rows, read: Iterable[Passage]) -> dict[int, int]:
     """The prompt's turn that each of the assistant's turns answers, by row keys."""
-    spoken = [one for one in read if one.kind == "assistant"]
-    turns, places = ({one.turn_seq for one in spoken}, {one.project_seq for one in spoken})
-    found = search.turn_neighbours(rows, sorted(turns), projects=sorted(places))
-    return {turn: where.before for turn, where in found.items()}
+    spoken = [passage for passage in read if passage.kind == "assistant"]
+    turns, places = ({passage.turn_seq for passage in spoken}, {passage.project_seq for passage in spoken})
+    neighbours = search.turn_neighbours(rows, sorted(turns), projects=sorted(places))
+    return {turn: where.before for turn, where in neighbours.items()}
 
 
 def _rate_exchanges(
@@ -451,10 +494,10 @@ def _rate_exchanges(
     turns = {passage.turn_seq for passage in read.values()}
     places = sorted({passage.project_seq for passage in read.values()})
     before = {
-        turn: found.before for turn, found in search.turn_neighbours(rows, sorted(turns), projects=places).items()
+        turn: place.before for turn, place in search.turn_neighbours(rows, sorted(turns), projects=places).items()
     }
     earlier = sorted(set(before.values()) - before.keys())
-    before |= {turn: found.before for turn, found in search.turn_neighbours(rows, earlier, projects=places).items()}
+    before |= {turn: place.before for turn, place in search.turn_neighbours(rows, earlier, projects=places).items()}
     texts = search.turns_by_seq(rows, sorted({*before, *before.values()}))
 
     def text_of(turn: int) -> str:
@@ -478,11 +521,10 @@ def _rate_exchanges(
 
 
 def _follows(text: str, exchange: str) -> bool:
-    """Whether a user's words go on about an exchange: they answer its question, share a word with it or refer back to it."""
-    is_answer = sentence.ends_with_question(exchange)
-    return (
-        is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
-    )
+    """Whether a user's words go on about an exchange: they answer its question, share words with it or refer back to it."""
+    if sentence.ends_with_question(exchange) or sentence.refers_back(sentence.parse(text)):
+        return True
+    return len(ranking.stems(text) & ranking.stems(exchange)) >= SAME_MATTER
 
 
 def _share_rare_words(text: str, terms: SearchTerms) -> float:
@@ -500,13 +542,13 @@ def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: boo
         return
     speaker: Speaker = "user" if passage.kind in PROMPTS else "assistant"
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text) if speaker == "user" else passage.text)
-    said = [one for row in rows_of_text for one in prose.sentences(row) if _decides(one, speaker)]
+    decisive = [text for row in rows_of_text for text in prose.sentences(row) if _decides(text, speaker)]
     if speaker == "user" and passage.turn_seq in own:
-        said = [one for one in said if display.squeeze(one) in own[passage.turn_seq]]
-    whole = " ".join(said)
-    if is_end and not said and memory is not None and memory.authority == "user":
+        decisive = [text for text in decisive if display.squeeze(text) in own[passage.turn_seq]]
+    whole = " ".join(decisive)
+    if is_end and not decisive and memory is not None and memory.authority == "user":
         yield memory.text
-    yield from [whole] if speaker == "user" and 0 < len(whole) <= LINE_CHARACTERS else said
+    yield from [whole] if speaker == "user" and 0 < len(whole) <= LINE_CHARACTERS else decisive
 
 
 def _decides(text: str, speaker: Speaker) -> bool:
@@ -531,6 +573,24 @@ def rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
     rarest = sorted(terms.subject.values(), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
+
+
+def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
+    """How likely a prompt needs any of the lines, 0-1."""
+    if rate_subject(terms) < LEAST_SUBJECT:
+        return 0.0
+    offered = [line for line in lines if not line.is_cold]
+    likely = ranking.rate("prompt", measure(hits, offered, terms)) if _share_words(hits) >= LEAST_SHARED else 0.0
+    return max([likely, *(_answers(line, terms) for line in offered)])
+
+
+def _find_rules(lines: Sequence[Line], terms: SearchTerms) -> list[Line]:
+    """The user's rules that a short order needs, those that hold most of its words alike."""
+    rules = [line for line in lines if not line.is_cold and _applies(line, terms)]
+    if not rules or len(terms.rarity) > ORDER_WORDS:
+        return []
+    most = max(line.values["covers"] for line in rules)
+    return [line for line in rules if line.values["covers"] == most]
 
 
 def _answers(line: Line, terms: SearchTerms) -> float:
@@ -615,11 +675,11 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
         """Adds all of some lines but those that say the same as another, or none of them if they do not fit."""
         nonlocal used
         new: list[Line] = []
-        for one in some:
-            if not any(similarity.is_twin(one.gist, other.gist) for other in (*chosen, *new)):
-                new.append(one)
-        cost = sum(display.estimate_tokens(one.text[:LINE_CHARACTERS]) + LINE_TOKENS for one in new)
-        conversations = {one.statement.session_id for one in (*chosen, *new)}
+        for line in some:
+            if not any(similarity.is_twin(line.gist, other.gist) for other in (*chosen, *new)):
+                new.append(line)
+        cost = sum(display.estimate_tokens(line.text[:LINE_CHARACTERS]) + LINE_TOKENS for line in new)
+        conversations = {line.statement.session_id for line in (*chosen, *new)}
         if len(conversations) > BLOCKS or len(chosen) + len(new) > most or used + cost > tokens:
             return False
         chosen.extend(new)
@@ -630,10 +690,10 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
         if line.score < LEAST_SHARE * offered[0].score:
             break
         ends = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
-        asked = [of_turn[line.asked]] if line.asked and line.asked in of_turn else []
+        prompts = [of_turn[line.prompt_turn]] if line.prompt_turn and line.prompt_turn in of_turn else []
         is_replaced = any(sure >= IN_PLACE for _, sure in ends)
         group = [*(end for end, _ in ends), *([] if is_replaced else [line])]
-        if not add([*asked, *group]):
+        if not add([*prompts, *group]):
             add(group)
     return chosen
 
@@ -650,8 +710,8 @@ def _describe(
     A session whose context was compacted is told that its own lines are its own.
     """
     replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
-    replaced = sorted(replaced, key=lambda one: one.old.confirmed_at)  # of several the latest
-    before = {one.heir.id: one.old for one in replaced if similarity.compare(one.old.text, one.heir.text).replaces}
+    replaced = sorted(replaced, key=lambda pair: pair.old.confirmed_at)  # of several the latest
+    before = {pair.heir.id: pair.old for pair in replaced if similarity.compare(pair.old.text, pair.heir.text).replaces}
     conversations: dict[str, list[Line]] = {}
     for line in sorted(lines, key=lambda line: (line.statement.at, line.statement.key)):
         conversations.setdefault(line.statement.session_id, []).append(line)
@@ -697,25 +757,28 @@ def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) ->
         return ""
     before, _ = search.surrounding_turns(rows, passage.turn_seq, each=1)
     last = [seqs[-1] for seqs in passages.of_turns(rows, before).values() if seqs]
-    spoken = [one for one in passages.by_seqs(rows, last).values() if one.kind == "assistant"]
-    shown = filter_visible([ScoredStatement(score=0.0, features={}, passage=one) for one in spoken], questions=True)
-    said = [part for one in shown for row in prose.lines_of_prose(one.text) for part in prose.sentences(row)][-1:]
-    asked = [part for part in said if sentence.parse(part, "assistant").kind == "asks"]
-    return display.cut(asked[0], ASKED_CHARACTERS) if asked else ""
+    spoken = [passage for passage in passages.by_seqs(rows, last).values() if passage.kind == "assistant"]
+    shown = filter_visible(
+        [ScoredStatement(score=0.0, features={}, passage=passage) for passage in spoken], questions=True
+    )
+    rows_of_text = [row for message in shown for row in prose.lines_of_prose(message.text)]
+    sentences = [part for row in rows_of_text for part in prose.sentences(row)]
+    questions = [part for part in sentences[-1:] if sentence.parse(part, "assistant").kind == "asks"]
+    return display.cut(questions[0], ASKED_CHARACTERS) if questions else ""
 
 
 def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking: str) -> list[Block]:
     """A pointer to the turn that bears on it in the conversation of most of the first hits, unless the session was told of that."""
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id and hit.passage)
-    told = receipts.conversations_in_context(rows, session_id) if session_id else frozenset[str]()
-    ident = next((ident for ident, _ in first.most_common() if ident not in told), "")
-    found = (hit.passage for hit in hits if ident and hit.session_id == ident and hit.passage)
-    topics = ((one, topic) for one in found if (topic := _topic(one)))
+    shown = receipts.conversations_in_context(rows, session_id) if session_id else frozenset[str]()
+    ident = next((ident for ident, _ in first.most_common() if ident not in shown), "")
+    of_session = (hit.passage for hit in hits if ident and hit.session_id == ident and hit.passage)
+    topics = ((passage, topic) for passage in of_session if (topic := _topic(passage)))
     best = next(
         (
-            (one, topic)
-            for one, topic in topics
-            if not visibility.is_quote_of_other_checkout(rows, topic, one.turn_seq, asking=asking)
+            (passage, topic)
+            for passage, topic in topics
+            if not visibility.is_quote_of_other_checkout(rows, topic, passage.turn_seq, asking=asking)
         ),
         None,
     )
@@ -729,11 +792,11 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking:
 def _topic(passage: Passage) -> str:
     """The first sentence of a passage that says what it is about, "" for none: no heading, and nothing that a program printed."""
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text))
-    for said in (one for row in rows_of_text for one in prose.sentences(row)):
+    for text in (part for row in rows_of_text for part in prose.sentences(row)):
         if (
-            _has_words(said, LEAST_WORDS["assistant"])
-            and not said.endswith(":")
-            and sentence.parse(said).kind not in ("printed", "assents", "reports")
+            _has_words(text, LEAST_WORDS["assistant"])
+            and not text.endswith(":")
+            and sentence.parse(text).kind not in ("printed", "assents", "reports")
         ):
-            return said
+            return text
     return ""

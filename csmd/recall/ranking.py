@@ -132,7 +132,7 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
 
 
 def line_features(
-    text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool, replaced: str = ""
+    text: str, terms: SearchTerms, features_of_passage: Mapping[str, float], *, by_user: bool, replaced: str = ""
 ) -> dict[str, float]:
     """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model).
 
@@ -145,7 +145,7 @@ def line_features(
     return {
         "warm": 0.0,
         "led": 0.0,
-        **found,
+        **features_of_passage,
         "shared": cap_shared(shared),
         "covers": sum(held[stem] for stem in held.keys() & subject) / max(LEAST_COVERED, sum(subject.values())),
         "user": float(by_user),

@@ -102,25 +102,25 @@ def find(
     question, degraded = wire.clean(question), list[str]()
     terms = hybrid_search.expand_terms(rows, question, places=projects)
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
-    asked = Query(
+    search_query = Query(
         terms=terms[: hybrid_search.MOST_TERMS],
         literal=search_terms.unindexed(question),
         places=projects,
         narrow=within,
     )
     weigh = lens.weigher(rows, lens.find(rows, asking))
-    summaries = _weighed(_find_summaries(rows, asked, degraded), weigh) if kind in ("all", "session") else []
+    summaries = _weighed(_find_summaries(rows, search_query, degraded), weigh) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
-    asked = replace(asked, vector=hybrid_search.embed_query(rows, question, embed, degraded))
-    pool = hybrid_search.read_pool(rows, asked, degraded)
-    _add_named(rows, asked, pool)
+    search_query = replace(search_query, vector=hybrid_search.embed_query(rows, question, embed, degraded))
+    pool = hybrid_search.read_pool(rows, search_query, degraded)
+    _add_named(rows, search_query, pool)
     window = query.find_window(question, now) if now else None
-    mended, causes = _find_mended(rows, question, asked)
+    mended, causes = _find_mended(rows, question, search_query)
     ranked = _rank_turns(rows, pool)
     # Memories first: their turns count for them without those next to them.
-    hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
-    hits += _find_turns(rows, asked, ranked, window, mended, limit * 3) if kind != "memory" else []
+    hits = _find_memories(rows, search_query, pool, ranked, window, causes) if kind != "turn" else []
+    hits += _find_turns(rows, search_query, ranked, window, mended, limit * 3) if kind != "memory" else []
     if len(tokens.content_stems(question)) <= FEW_WORDS:
         hits = [replace(hit, score=hit.score * ORDER_SHARE) if _is_order(hit) else hit for hit in hits]
     hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
@@ -226,17 +226,21 @@ def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
     return ranked
 
 
-def _find_mended(rows: Rows, question: str, asked: Query) -> tuple[list[int], list[Memory]]:
+def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[int], list[Memory]]:
     """The turns that fixed a failure that was pasted, and the memories that tell its cause."""
     pasted = failure_reports.pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
-    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
-    errors = [failures.find_error(rows, mark, asked.places) for mark in (same, pasted.fingerprint) if mark]
-    known = [error for error in errors if error]
-    fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known if error.fixed_uuid])
-    causes = [memories.by_id(rows, error.memory_id) for error in known if error.memory_id]
-    seen = [memory for memory in causes if memory and (asked.places is None or memory.project_seq in asked.places)]
+    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
+    errors = [failures.find_error(rows, mark, search_query.places) for mark in (same, pasted.fingerprint) if mark]
+    known_errors = [error for error in errors if error]
+    fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known_errors if error.fixed_uuid])
+    causes = [memories.by_id(rows, error.memory_id) for error in known_errors if error.memory_id]
+    seen = [
+        memory
+        for memory in causes
+        if memory and (search_query.places is None or memory.project_seq in search_query.places)
+    ]
     return sorted(fixes.values()), seen
 
 
@@ -294,7 +298,7 @@ def group_exchanges(
 
 def _find_turns(
     rows: Rows,
-    asked: Query,
+    search_query: Query,
     ranked: Ranking,
     window: query.Window | None,
     mended: Sequence[int],
@@ -304,12 +308,12 @@ def _find_turns(
     alone = {turn: ranked.score(turn) for turn in ranked.parts}
     if window is not None:
         prompts = search.user_turns_between(
-            rows, window.since, window.until, projects=asked.places, limit=PROMPTS_OF_TIME
+            rows, window.since, window.until, projects=search_query.places, limit=PROMPTS_OF_TIME
         )
-        in_time = asked.filtered(rows, "turn", [seq for seq, _ in prompts])
+        in_time = search_query.filtered(rows, "turn", [seq for seq, _ in prompts])
         ranked.add("time", dict.fromkeys(sorted(in_time), TIME_WEIGHT))
-    ranked.add("mended", dict.fromkeys(sorted(asked.filtered(rows, "turn", mended)), MENDED_WEIGHT))
-    where = search.turn_neighbours(rows, sorted(ranked.parts), projects=asked.places)
+    ranked.add("mended", dict.fromkeys(sorted(search_query.filtered(rows, "turn", mended)), MENDED_WEIGHT))
+    where = search.turn_neighbours(rows, sorted(ranked.parts), projects=search_query.places)
     if window is not None:
         ranked.add("time", {turn: TIME_WEIGHT for turn, place in where.items() if window.holds(place.at)})
     near = {turn: alone.get(place.before, 0.0) + alone.get(place.after, 0.0) for turn, place in where.items()}
@@ -329,7 +333,7 @@ def _find_turns(
     heirs = _find_heirs(rows, matched)
     return [
         _exchange(
-            asked, [read[turn] for turn in group if turn in read], where[group[0]], ranked, matched.get(group[0]),
+            search_query, [read[turn] for turn in group if turn in read], where[group[0]], ranked, matched.get(group[0]),
             heirs.get(group[0]),
         )
         for group in groups
@@ -339,17 +343,17 @@ def _find_turns(
 def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
     """Turn -> what replaced the memory that its passage states."""
     stated = search.superseded_in(rows, sorted(matched))
-    known = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
+    memory_of = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
     return {
         turn: heir
         for turn, memory in stated
-        if hybrid_search.states_memory(matched[turn].text, known[memory])
-        and (heir := supersession.find_heir(rows, known[memory])) is not None
+        if hybrid_search.states_memory(matched[turn].text, memory_of[memory])
+        and (heir := supersession.find_heir(rows, memory_of[memory])) is not None
     }
 
 
 def _exchange(
-    asked: Query,
+    search_query: Query,
     turns: Sequence[TurnRow],
     where: TurnNeighbours,
     ranked: Ranking,
@@ -367,7 +371,9 @@ def _exchange(
 
     def adjacent(turn: TurnRow) -> Part:
         place = "before" if turn.seq == where.before else "after"
-        return Part(turn.kind, place, turn.text, lambda limit: prose.passage(turn.text, list(asked.terms), limit=limit))
+        return Part(
+            turn.kind, place, turn.text, lambda limit: prose.passage(turn.text, list(search_query.terms), limit=limit)
+        )
 
     parts = [Part(own.kind, "", own.text, cut_matched), *map(adjacent, others)]
     return Hit(
@@ -398,39 +404,41 @@ def _factors(parts: Mapping[str, float]) -> dict[str, float]:
 
 
 def _find_memories(
-    rows: Rows, asked: Query, pool: Pool, ranked: Ranking, window: query.Window | None, causes: Sequence[Memory]
+    rows: Rows, search_query: Query, pool: Pool, ranked: Ranking, window: query.Window | None, causes: Sequence[Memory]
 ) -> list[Hit]:
     """The memories that match best, and what replaced them, each by itself or by the turns that state it."""
     by_words = ranking.normalised(pool.memory_words)
     alone = hybrid_search.blend(pool.memory_words, pool.memory_meaning) if pool.memory_meaning else by_words
     best = sorted(alone, key=lambda seq: (-alone[seq], seq))[: hybrid_search.MEMORIES]
     stating: dict[int, list[int]] = {}
-    for stated, turn in search.stating_turns(rows, best, projects=asked.places) if best else []:
+    for stated, turn in search.stating_turns(rows, best, projects=search_query.places) if best else []:
         stating.setdefault(stated, []).append(turn)
-    known = memories.by_seqs(rows, best)
+    memory_of = memories.by_seqs(rows, best)
     parts: dict[int, dict[str, float]] = {}
-    for seq, memory in known.items():
-        said = [ranked.parts[turn] for turn in stating.get(seq, ()) if turn in ranked.parts]
-        best_parts: dict[str, float] = max([{"memory": alone[seq]}, *said], key=_total)
+    for seq, memory in memory_of.items():
+        turn_parts = [ranked.parts[turn] for turn in stating.get(seq, ()) if turn in ranked.parts]
+        best_parts: dict[str, float] = max([{"memory": alone[seq]}, *turn_parts], key=_total)
         parts[seq] = dict(best_parts)
         if window is not None and window.holds(memory.confirmed_at):
             parts[seq] = {**parts[seq], "time": TIME_WEIGHT}
     for memory in causes:
-        known[memory.seq], parts[memory.seq] = memory, {**parts.get(memory.seq, {}), "mended": MENDED_WEIGHT}
+        memory_of[memory.seq], parts[memory.seq] = memory, {**parts.get(memory.seq, {}), "mended": MENDED_WEIGHT}
     heirs = {
-        seq: heir for seq, old in known.items() if old.superseded_by if (heir := supersession.find_heir(rows, old))
+        seq: heir for seq, old in memory_of.items() if old.superseded_by if (heir := supersession.find_heir(rows, old))
     }
-    seen = {heir.seq for heir in heirs.values() if asked.places is None or heir.project_seq in asked.places}
-    passing = asked.filtered(rows, "memory", sorted(seen - known.keys()))
+    seen = {
+        heir.seq for heir in heirs.values() if search_query.places is None or heir.project_seq in search_query.places
+    }
+    passing = search_query.filtered(rows, "memory", sorted(seen - memory_of.keys()))
     for seq, heir in heirs.items():
-        if heir.seq in passing or heir.seq in known:
-            known[heir.seq] = heir
+        if heir.seq in passing or heir.seq in memory_of:
+            memory_of[heir.seq] = heir
             # What replaced others matches as well as the best of them.
             parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_total)
     roots = search.roots(rows)
     return [
         _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
-        for seq, memory in known.items()
+        for seq, memory in memory_of.items()
     ]
 
 
@@ -518,14 +526,14 @@ def _replacements_first(hits: Sequence[Hit]) -> list[Hit]:
 # --- session summaries
 
 
-def _find_summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
+def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> list[Hit]:
     """The sessions whose summary holds any of the terms, best first, each once; none where only memories are let in."""
-    within = asked.narrow
+    within = search_query.narrow
     if within.gate or within.category or within.type:
         return []
     try:
         with rows.within(rows.share(LEXICAL_S)):
-            scores = ranking.normalised(asked.by_words(rows, "session"))
+            scores = ranking.normalised(search_query.by_words(rows, "session"))
     except DeadlineExceeded:
         degraded.append("words: session search stopped at its deadline")
         return []
@@ -538,11 +546,11 @@ def _find_summaries(rows: Rows, asked: Query, degraded: list[str]) -> list[Hit]:
             hits[digest.session_id] = Hit(
                 id=digest.session_id,
                 kind="session",
-                text=prose.passage(digest.text, list(asked.terms), limit=CHARACTERS),
+                text=prose.passage(digest.text, list(search_query.terms), limit=CHARACTERS),
                 score=SUMMARY_SHARE * score,
                 project=digest.project,
                 session_id=digest.session_id,
-                source_uuids=_find_sources(digest, asked.terms),
+                source_uuids=_find_sources(digest, search_query.terms),
                 at=digest.at,
                 factors={"words": round(score, 4), "summary": SUMMARY_SHARE},
             )

@@ -155,7 +155,7 @@ def statement_filter(
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     since = receipts.said_since(rows, session_id) if session_id else ""
     attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
-    asked = tokens.normalise(prompt)
+    normalised_prompt = tokens.normalise(prompt)
 
     def is_shown(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in in_context or not is_injectable(memory):
@@ -169,12 +169,16 @@ def statement_filter(
         """Whether a statement says anything besides what is asked, questions and what its speaker is about to look at."""
         if statement.memory is not None and statement.memory.pinned:
             return True
-        return tokens.normalise(statement.text) != asked and compose.has_statement(statement.text)
+        return tokens.normalise(statement.text) != normalised_prompt and compose.has_statement(statement.text)
 
     def choose(statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]:
         # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
-        statements = [one for one in statements if one.passage is None or one.passage.project_seq in places]
-        quoted = [one.passage for one in statements if one.passage]
+        statements = [
+            statement
+            for statement in statements
+            if statement.passage is None or statement.passage.project_seq in places
+        ]
+        quoted = [statement.passage for statement in statements if statement.passage]
         quotable = turns.quotable(
             rows,
             [passage.turn_seq for passage in quoted],
@@ -183,41 +187,46 @@ def statement_filter(
             hashed=lambda name: tokens.keyed_hash(name, key),
         )
         by_turn = memories.memories_by_turn(rows, [passage.uuid for passage in quoted])
-        stated = [*itertools.chain(*by_turn.values()), *(one.memory for one in statements if one.memory)]
+        stated = [
+            *itertools.chain(*by_turn.values()),
+            *(statement.memory for statement in statements if statement.memory),
+        ]
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
         replaced = supersession.read_replacements(rows, superseded.values())
         given_up = supersession.read_given_up(rows, places) if stated else {}
         chosen: list[ScoredStatement] = []
         quotes: dict[int, ScoredStatement] = {}
-        for one in statements:
-            passage = one.passage
+        for statement in statements:
+            passage = statement.passage
             if passage and (hybrid_search.passage_id(passage) in in_context or passage.turn_seq not in quotable):
                 continue
             of_turn = by_turn.get(passage.uuid, []) if passage else []
             own = (
-                [one.memory]
-                if one.memory
-                else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
+                [statement.memory]
+                if statement.memory
+                else [each for each in of_turn if hybrid_search.states_memory(statement.text, each)]
             )
             if any(memory.gives_way or memory.id in given_up for memory in own):
                 older = [memory for memory in own if memory.gives_way or memory.id in given_up]
                 heirs = [supersession.find_heir(rows, given_up.get(memory.id, memory)) for memory in older]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
-                chosen += [replace(one, memory=heir, passage=None, replaced=one.text) for heir in warm]
+                chosen += [replace(statement, memory=heir, passage=None, replaced=statement.text) for heir in warm]
                 continue
-            if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
+            if not own and supersession.find_restated(
+                statement.text, at=statement.at, session=statement.session_id, replaced=replaced
+            ):
                 continue
-            if not all(map(is_shown, own)) or not (questions or tells(one)):
+            if not all(map(is_shown, own)) or not (questions or tells(statement)):
                 continue
-            quote = replace(one, memory=own[0] if own else None)
+            quote = replace(statement, memory=own[0] if own else None)
             if any(map(is_cold, own)):
-                quote = replace(one, memory=None, is_cold=True)
-                if passage is None or one.text != quote.text:
+                quote = replace(statement, memory=None, is_cold=True)
+                if passage is None or statement.text != quote.text:
                     continue
-            quotes[len(chosen)] = one
+            quotes[len(chosen)] = statement
             chosen.append(quote)
         forgotten = _find_forgotten(rows, list(quotes.values()), key)
-        return [one for at, one in enumerate(chosen) if at not in quotes or quotes[at].key not in forgotten]
+        return [statement for at, statement in enumerate(chosen) if at not in quotes or quotes[at].key not in forgotten]
 
     return choose
 
@@ -226,25 +235,29 @@ def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: byte
     """The keys of the statements that say what was forgotten; what no hash leads to is not looked up one by one."""
     if not tombstones.has(rows, "memory"):
         return set()
-    around = passages.surrounding_text(rows, [one.passage for one in statements if one.passage])
+    around = passages.surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
     wordings: dict[tuple[int, str], Mapping[str, bool]] = {}
-    for one in statements:
-        said = _wordings(one.passage.text if one.passage else one.text, *around.get(one.key[0], ()))
-        wordings[one.key] = {**said, **_wordings(one.text)} if one.memory else said
+    for statement in statements:
+        wordings_of_text = _wordings(
+            statement.passage.text if statement.passage else statement.text, *around.get(statement.key[0], ())
+        )
+        wordings[statement.key] = (
+            {**wordings_of_text, **_wordings(statement.text)} if statement.memory else wordings_of_text
+        )
     hashes = {which: tombstones.hashes_of_texts(texts, key) for which, texts in wordings.items()}
-    known = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
+    known_hashes = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
     forgotten: set[tuple[int, str]] = set()
-    for one in statements:
+    for statement in statements:
         is_forgotten = partial(
             tombstones.is_forgotten,
             rows,
-            authority="user" if one.passage and one.passage.kind == "user" else "assistant",
-            project=one.passage.project_seq if one.passage else 0,
-            at=one.at,
+            authority="user" if statement.passage and statement.passage.kind == "user" else "assistant",
+            project=statement.passage.project_seq if statement.passage else 0,
+            at=statement.at,
             key=key,
         )
-        if known & hashes[one.key] and any(map(is_forgotten, wordings[one.key])):
-            forgotten.add(one.key)
+        if known_hashes & hashes[statement.key] and any(map(is_forgotten, wordings[statement.key])):
+            forgotten.add(statement.key)
     return forgotten
 
 

@@ -117,7 +117,7 @@ def test_of_statements_that_say_the_same_the_worthiest_is_told_and_of_each_evide
         candidate("the mailer needs a queue in Postgres", 4, worth=0.7, most=1),
         candidate("everybody knows that anyway", 5, worth=3.0),
     ]
-    chosen = brief.choose(said, known=lambda text: "anyway" in text)
+    chosen = brief.choose(said, is_known=lambda text: "anyway" in text)
     assert [one.memory.seq or one.memory.id for one in chosen] == ["m000000002", "m000000004"]
 
 

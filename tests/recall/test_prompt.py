@@ -102,7 +102,7 @@ def test_late_in_a_session_a_prompt_needs_surer_evidence(sure: float, prompts: i
 
 
 def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
-    done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, asked=1)
+    done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, prompt_turn=1)
     said = a_line("adults may borrow fifty items from now on", 1, score=0.2)
     assert chosen(done, said, most=2) == [said.text, done.text]
     assert chosen(done, said, most=1) == [done.text], "without room for both what was found best is told"
@@ -759,3 +759,32 @@ def test_of_what_the_context_holds_something_newer_than_nothing_older_is_told(st
     assert ids(made)[0] == f"{said[3]}#0"
     note(store, replace(made, items=(replace(made.items[0], id=f"{said[seen]}#0"),)))
     assert not {f"{one}#0" for one in said[: seen + 1]} & set(ids(told(store)))
+
+
+# --- what a prompt's own words lead to
+
+
+def test_what_follows_a_statement_in_the_context_is_not_told_in_its_place(busy: Store) -> None:
+    rule(busy, "never edit the generated client in api/gen", 1)
+    say(busy, "Noted, api/gen stays untouched and the generated client too.", 2)
+    asked = "patch the timeout in the generated client in api/gen"
+    brief = told(busy, asked)
+    assert brief.items, "in a session that knows nothing of it, it is told"
+    note(busy, brief)
+    assert not told(busy, asked).items
+
+
+def test_a_line_of_a_found_conversation_is_not_told_for_its_neighbour_alone(busy: Store) -> None:
+    wanted = say(busy, "the harbour sensors report in UTC, never in local time", 1)
+    say(busy, "Sensors converted.", 2)
+    say(busy, "draw the logo in green from now on", 3)
+    brief = told(busy, "which timezone do the harbour sensors report in?")
+    assert f"{wanted}#0" in ids(brief)
+    assert "logo" not in brief.text
+
+
+@given(st.integers(1, 200))
+def test_the_fewer_conversations_there_are_the_less_says_that_the_first_hits_are_of_one(sessions: int) -> None:
+    hits = [a_line("the queue lives in Redis", number).statement for number in range(1, 8)]
+    few, more = (ranking.SearchTerms(rarity={"queue": 1.0}, sessions=count) for count in (sessions, sessions + 1))
+    assert prompt.rate_conversation(hits, few) < prompt.rate_conversation(hits, more) <= 0.7
