@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Literal
 
 from csmd import data
@@ -345,8 +345,9 @@ def _counts_tests(plain: Sequence[str]) -> bool:
 
 def _tells_deed(words: Sequence[str]) -> bool:
     """Whether a sentence tells what its speaker has just done: "I've now added ..."."""
-    verb = next((at for at, word in enumerate(words[1:4], 1) if word not in ("have", "also", "now", "just", "then")), 0)
-    return verb > 0 and words[0] in ("i", "we", "i've", "we've") and phrase_size(WORDS["did.en"], words[verb:]) > 0
+    is_own = words[:1] != () and words[0] in ("i", "we", "i've", "we've")
+    rest = dropwhile(lambda word: word in ("have", "also", "now", "just", "then"), words[1:])
+    return is_own and phrase_size(WORDS["did.en"], tuple(rest)[:3]) > 0
 
 
 def _is_status(plain: Sequence[str]) -> bool:

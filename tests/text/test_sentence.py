@@ -106,7 +106,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
     ],
     "kind by an assistant": [
         ("Let me look at the ledger", "narrates"),
-        ("I've added a ledger for the shop", "reports"),
+        ("I've added a ledger for the shop", "reports"), ("we have also set up a ledger", "reports"),
         ("ledger.py: added two tests", "reports"),
         ("The ledger is shared", "states"),
     ],
