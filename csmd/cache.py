@@ -1,4 +1,4 @@
-"""Caches of pure functions; a purge empties all of them, for they hold the user's text."""
+"""Caches of pure functions; a purge empties all of them, since they hold the user's text."""
 
 from __future__ import annotations
 

@@ -22,12 +22,12 @@ from csmd.paths import Paths, is_there
 
 PATIENCE_S = 20.0
 CONNECT_S = 2.0
-#: What an assistant's start may be held up by the question whether all is well.
+#: Seconds that an assistant's start may wait for the state of csmd.
 STATE_PATIENCE_S = 1.0
 
 
 def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patience_s: float = PATIENCE_S) -> Any:
-    """Asks the daemon one thing and gives its decoded answer."""
+    """Calls a tool of the daemon and returns its decoded answer."""
     with _asking(paths) as ask:
         return ask(tool, params or {}, patience_s)
 
@@ -48,14 +48,14 @@ def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[di
                 raise CsmdError(state["error"], hint=state["hint"])
             if state["state"] == "done":
                 return dict(state["result"])
-            # Short work is looked at often, long work seldom.
+            # Polls short work often, long work seldom.
             time.sleep(min(0.5, max(0.01, (time.monotonic() - started) / 20)))
 
 
 def capture_state(paths: Paths) -> str:
-    """One sentence when nothing is being remembered, for an assistant to read; "" when all is well.
+    """A sentence for an assistant if nothing is being recorded; "" if all is well.
 
-    "" too where the user stopped the daemon on purpose, or it is just being restarted. Takes a second at most.
+    Also "" if the user stopped the daemon, or it is being restarted. Takes a second at most.
     """
     notice = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
     try:
@@ -69,17 +69,22 @@ def capture_state(paths: Paths) -> str:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
-    except DaemonUnreachable:  # a busy machine is no alarm, unless a hook has waited in vain, too
+    except DaemonUnreachable:  # a busy machine is not an alarm, unless a hook has waited in vain as well
         return notice.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
     except CsmdError:
         return notice.format("is of another version; csmd restart helps")
     return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""
 
 
-#: ZMTP 3.0, mechanism NULL, as a DEALER speaks it (docs/protocol.md): to load pyzmq takes as long as all else of a command.
+#: ZMTP 3.0 with mechanism NULL, as a DEALER (docs/protocol.md): importing pyzmq takes as long as the rest of a command.
 GREETING = b"\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL" + bytes(48)
 READY = b"\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
-MORE, LONG, COMMAND = 1, 2, 4
+#: Flag of a frame: more frames of the message follow.
+MORE = 1
+#: Flag of a frame: its length takes eight bytes.
+LONG = 2
+#: Flag of a frame: it is a command, not part of a message.
+COMMAND = 4
 
 
 @contextmanager
@@ -110,7 +115,7 @@ def _asking(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[
 
 
 class _Peer:
-    """Owns the state of a connection: whether the two have greeted each other, and what was read ahead."""
+    """Owns the state of a connection: whether the handshake is done, and bytes read ahead."""
 
     def __init__(self, connection: _socket.socket) -> None:
         self._connection = connection
@@ -118,11 +123,13 @@ class _Peer:
         self._ahead = bytearray()
 
     def ask(self, frames: Sequence[bytes], until: float) -> list[bytes]:
-        """The frames of the answer to a request; TimeoutError past the monotonic time `until`, OSError at its end."""
+        """Sends a request and returns the frames of its answer; TimeoutError after the monotonic time `until`, OSError if the connection ends."""
         head = b""
         if not self._has_greeted:
             self._send(GREETING, until)
-            self._take(len(GREETING), until)  # before more is sent: libzmq drops a peer that runs ahead of its greeting
+            self._take(
+                len(GREETING), until
+            )  # before more is sent, since libzmq drops a peer that runs ahead of its greeting
             self._has_greeted, head = True, READY
         *others, last = (len(frame).to_bytes(8, "big") + frame for frame in frames)
         message = [bytes([LONG | MORE]) + frame for frame in others]
@@ -132,7 +139,7 @@ class _Peer:
             flags = self._take(1, until)[0]
             size = int.from_bytes(self._take(8 if flags & LONG else 1, until), "big")
             part = self._take(size, until)
-            if not flags & COMMAND:  # READY, PING: no part of the answer
+            if not flags & COMMAND:  # READY or PING, not part of the answer
                 answer.append(part)
                 more = bool(flags & MORE)
         return answer
@@ -171,13 +178,13 @@ def _result(reply: wire.Reply) -> Any:
 
 
 def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
-    """The running daemon's socket; DaemonUnreachable when there is none."""
+    """The path of the running daemon's socket; DaemonUnreachable for none."""
     with closing(_connect(paths, within_s)) as connection:
         return Path(str(connection.getpeername()))
 
 
 def _connect(paths: Paths, within_s: float) -> _socket.socket:
-    """A connection to the daemon's socket; DaemonUnreachable when no process listens there."""
+    """Connects to the daemon's socket; DaemonUnreachable if no process listens there."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(within_s)
@@ -189,7 +196,7 @@ def _connect(paths: Paths, within_s: float) -> _socket.socket:
 
 
 def _stopped(paths: Paths) -> str:
-    """That the daemon was stopped on purpose, by whom and when; "" where it was not."""
+    """A sentence that the daemon was stopped on purpose, by whom and when; "" if it was not."""
     try:
         by = paths.stopped_mark.read_text(encoding="utf-8", errors="replace").strip()[:80]
         at = datetime.fromtimestamp(paths.stopped_mark.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -202,7 +209,7 @@ def _nobody(paths: Paths) -> DaemonUnreachable:
     what = f"no csmd daemon is running for {paths.home}{_stopped(paths)}"
     if is_there(paths.install_record):
         return DaemonUnreachable(what, hint="csmd start")
-    if is_there(paths.database) or is_there(paths.complaint):  # uninstalled, or a plugin has the hooks
+    if is_there(paths.database) or is_there(paths.complaint):  # after an uninstall, or with the hooks in a plugin
         hint = "csmd install, or `csmd start` where a plugin brings the hooks"
         return DaemonUnreachable(f"{what}, and it is not installed", hint=hint)
     return DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install")

@@ -17,20 +17,20 @@ from typing import Any
 from csmd.errors import ConfigError
 from csmd.paths import Paths
 
-#: Files that usually hold secrets: left out unless the user takes one of them away (`!` before it).
+#: Globs of files that usually hold secrets: left out unless the user removes one with `!`.
 WHERE_KEYS_LIE = (
     "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
     "**/secrets.yml", "**/secrets.yaml", "**/secrets.json", "**/secrets.toml", "**/secrets.env",
 )  # fmt: skip
 
 
-#: Keys that stand by themselves in config.yaml, under the name that the field has.
+#: Keys without a section in config.yaml, named like their field.
 WITHOUT_SECTION = frozenset({"status_line"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a user may choose in config.yaml, flat keys with a dot as in `brief.max_tokens`."""
+    """The keys of config.yaml, as in `brief.max_tokens`, with their defaults."""
 
     brief_max_tokens: int = 900
     """Most tokens that the brief at a session's start may take."""
@@ -111,21 +111,21 @@ class Settings:
 
     @property
     def files_left_out(self) -> tuple[str, ...]:
-        """Globs of the files of which nothing is kept: the usual places of keys and the user's own."""
+        """Globs of files whose content is never stored: the usual places of keys, and the user's own globs."""
         chosen = self.privacy_exclude_files
         usual = [glob for glob in WHERE_KEYS_LIE if f"!{glob}" not in chosen]
         return (*usual, *(glob for glob in chosen if not glob.startswith("!")))
 
     @staticmethod
     def key(name: str) -> str:
-        """The name a key has in config.yaml: `brief_max_tokens` is `brief.max_tokens`; some belong to no group."""
+        """The name of a field in config.yaml: `brief_max_tokens` is `brief.max_tokens`."""
         head, _, rest = name.partition("_")
         return name if name in WITHOUT_SECTION else f"{head}.{rest}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """The whole configuration, as arguments for everything else."""
+    """The whole configuration."""
 
     paths: Paths
     settings: Settings
@@ -136,7 +136,7 @@ class Config:
 
 
 def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
-    """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
+    """csmd's directories: all under CSMD_HOME if set, else in the platform's usual places."""
     chosen = env.get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
@@ -152,9 +152,9 @@ def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
 
 
 def spool_places(home: Path) -> list[Path]:
-    """Where hooks leave events that no daemon took: in the home, last in /tmp; hooks/csmd_spool.py makes the same names.
+    """The directories in which hooks leave events that no daemon took, in order; hooks/csmd_spool.py has the same list.
 
-    `spool-2` is for a home in which the first one's place is taken by something that is not the user's own directory.
+    `spool-2` is used if `spool` is not a directory of the user's.
     """
     name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
@@ -166,13 +166,13 @@ def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
-    """(host, configuration directory) of what `csmd install` recorded as its hosts; () for a damaged record."""
+    """(host, configuration directory) pairs that `csmd install` recorded; () if the record is damaged."""
     if not isinstance(recorded, dict):
         return ()
     return tuple((host, Path(str(folder))) for host, folders in recorded.items() for folder in folders)
 
 
-#: What assistants set for the commands that they run, and what their programs are called.
+#: Variables that assistants set for the commands that they run.
 ASSISTANT_VARIABLES = (
     "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CLINE_ACTIVE",
     "COPILOT_CLI", "CURSOR_AGENT", "GOOSE_TERMINAL",
@@ -184,14 +184,14 @@ ASSISTANT_PROGRAMS = frozenset({
 
 
 def assistant_variable(env: Mapping[str, str] = os.environ) -> str:
-    """The variable by which an assistant marks what it runs; "" where there is none."""
+    """The variable with which an assistant marks the commands it runs; "" for none."""
     return next((name for name in ASSISTANT_VARIABLES if env.get(name)), "")
 
 
 def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str, str]:
-    """(named directory, directory it was started in, id) of the session that started this process; "" for unknown.
+    """(named directory, start directory, id) of the session that started this process; "" if unknown.
 
-    The assistant names directory and id; one that does not starts a server in the session's directory, or anywhere.
+    Some assistants name directory and id; others start a server in the session's directory, or anywhere.
     """
     named = env.get("CLAUDE_PROJECT_DIR", "")
     try:
@@ -206,7 +206,7 @@ COMPLETION_VARIABLE = "_CSMD_COMPLETE"
 
 
 def completing_shell(env: Mapping[str, str] = os.environ) -> str:
-    """The shell that asks for completions; "" where none does."""
+    """The shell that asks for completions; "" for none."""
     return env.get(COMPLETION_VARIABLE, "").partition("_")[0]
 
 
@@ -222,16 +222,16 @@ def folder_of(variable: str, usual: str, env: Mapping[str, str] = os.environ) ->
 
 
 def user_home() -> Path:
-    """The user's home: where `~` leads in the assistant's files."""
+    """The user's home directory, `~` in the assistant's files."""
     return Path.home()
 
 
-#: What `csmd doctor` looks at: nothing else of the environment is told to anybody.
+#: Variables that `csmd doctor` reads; it reports no others.
 LOOKED_AT = ("CSMD_DISABLE", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "PATH", "container")
 
 
 def environment() -> dict[str, str]:
-    """The variables of the environment that may stop or distort capture, as far as they are set."""
+    """The set environment variables that may stop or distort capture."""
     return {name: os.environ[name] for name in LOOKED_AT if name in os.environ}
 
 
@@ -252,13 +252,13 @@ def load(
     paths = paths or default_paths()
     seen: dict[str, Path] = {}
     for folder in (*extra_dirs, assistant_dir()):
-        seen.setdefault(os.path.realpath(folder), folder)  # by whichever name, a directory is read once
+        seen.setdefault(os.path.realpath(folder), folder)  # a directory with two names is read once
     chosen = parse_settings(read_text(paths.config_file), where=str(paths.config_file))
     return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()), host_dirs=host_dirs)
 
 
 def read_text(file: Path) -> str:
-    """The text of a configuration file, "" where there is none; ConfigError where it cannot be read."""
+    """The text of a configuration file, "" for none; ConfigError if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -275,7 +275,11 @@ def parse_settings(text: str, *, where: str) -> Settings:
     try:
         data = yaml.safe_load(text)
         rows = _flatten(data) if isinstance(data, dict) else []
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date like 2026-99-99; an alias of itself
+    except (
+        yaml.YAMLError,
+        ValueError,
+        RecursionError,
+    ) as error:  # as for a date like 2026-99-99, or an alias of itself
         raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
         raise ConfigError(
@@ -310,7 +314,7 @@ def parse_settings(text: str, *, where: str) -> Settings:
     return replace(Settings(), **chosen)
 
 
-#: Key -> the least and the most that does what the key says; 0 where it means "off" is allowed besides.
+#: Key -> least and greatest value that can work. 0 is also allowed if it means off.
 LIMITS: dict[str, tuple[float, float]] = {
     "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100), "recall.floor": (0, 1),
     "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440), "dream.tier_max": (10, 1_000_000),
@@ -319,7 +323,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500), "checkpoint.keep_days": (1, 36_500),
     "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760), "log.max_bytes": (10_000, 1_000_000_000),
 }  # fmt: skip
-#: Keys of which 0 means that there is no limit, or that it is not done.
+#: Keys for which 0 means no limit, or off.
 MAY_BE_0 = frozenset(
     "brief.max_tokens recall.max_tokens recall.max_items dream.tier_max storage.tool_output_days storage.max_mb "
     "checkpoint.keep_days backup.every_h".split()
@@ -327,7 +331,7 @@ MAY_BE_0 = frozenset(
 
 
 def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """(key, what is wrong, what to do) of each value that can be read and cannot do what its key says."""
+    """Yields (key, what is wrong, what to do) for each valid value that cannot work."""
     for key, (least, most) in LIMITS.items():
         value = getattr(settings, key.replace(".", "_"))
         if not (least <= value <= most or (value == 0 and key in MAY_BE_0)):
@@ -355,7 +359,7 @@ def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
             )
 
 
-#: Models of fastembed's list whose vectors are the normalised mean, as the embedding worker makes them.
+#: Models in fastembed's list with normalised mean pooling, as the embedding worker does it.
 FETCHABLE = (
     "sentence-transformers/all-MiniLM-L6-v2",
     "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
@@ -363,23 +367,23 @@ FETCHABLE = (
     "jinaai/jina-embeddings-v2-small-en",
     "jinaai/jina-embeddings-v2-base-code",
 )
-#: As they are on the hub, and as `csmd model add --name` takes them.
+#: Names of models on the hub.
 MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?|(?:ollama|openai)(?:/[\w.:-]+){1,3}")
 
 
 def _reason(error: Exception) -> str:
-    """Why a text is no YAML, on one line, with the line it is in."""
+    """Why a text is not YAML, on one line, with the line number."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     line = f" in line {mark.line + 1}" if mark is not None else ""
     return f"{line}: {' '.join(str(problem or error).split())[:200]}"
 
 
-#: A shorter word would take words apart.
+#: Shortest word of `privacy.redact`; a shorter one occurs inside other words.
 SHORTEST_WORD = 4
 
 
 def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
-    """The texts of a list, `~` at their beginning the user's home."""
+    """The texts of a list, with a leading `~` expanded."""
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
         raise ConfigError(
             f"{where}: {key} must be a list of texts, not {value!r}", hint=f"write e.g. {key}: ['one', 'two']"
@@ -405,7 +409,7 @@ def _flatten(data: dict[Any, Any], prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def boot_id() -> str:
-    """What tells this run of the machine from others; "" where the platform does not say."""
+    """The id of the machine's current boot; "" if the platform has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except OSError:
@@ -413,7 +417,7 @@ def boot_id() -> str:
 
 
 def base_interpreter() -> str:
-    """The interpreter that stays when a virtual environment goes: hooks run on it (design section 5.1)."""
+    """The interpreter outside the virtual environment; hooks run on it, so that they outlive the environment."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return lasting_interpreter(base, venv=sys.prefix if sys.prefix != sys.base_prefix else "")
 
@@ -424,9 +428,9 @@ def own_interpreter() -> str:
 
 
 def lasting_interpreter(base: str, *, venv: str) -> str:
-    """`base` by the name it has outside the environment `venv` ("" for none), else where its links lead.
+    """The path of `base` outside the environment `venv` ("" for none).
 
-    Links outside are kept: a package manager moves them at an upgrade and removes what they led to.
+    Links outside of it are not resolved: a package manager moves them at an upgrade and removes their targets.
     """
     inside = bool(venv) and Path(base).is_relative_to(venv)
     if Path(base).is_absolute() and Path(base).exists() and not inside:
@@ -434,35 +438,35 @@ def lasting_interpreter(base: str, *, venv: str) -> str:
     return os.path.realpath(base)
 
 
-#: onnxruntime reports its starts and keeps a device id, the hub's client counts downloads, unless they are told not to.
+#: Switches off onnxruntime's telemetry and the hub client's download counts.
 SILENT = {"ORT_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
 
 
 def has_desktop(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether there is a desktop on which a notice can be shown."""
+    """Whether a desktop can show a notice."""
     return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
 def full_environment() -> dict[str, str]:
-    """The whole environment of this process: for the user's own assistant, and for a key in a variable."""
+    """The whole environment of this process, for the user's own assistant and for a key in a variable."""
     return dict(os.environ)
 
 
 def child_environment(*more: str) -> dict[str, str]:
-    """The environment for csmd's own children, with `more` variables: no key of the user's, nothing that changes Python."""
+    """The environment for csmd's own processes plus `more`: without the user's keys and Python's variables."""
     keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
             "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
             "DISPLAY", "WAYLAND_DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
     return {**{name: os.environ[name] for name in (*keep, *more) if name in os.environ}, **SILENT}
 
 
-#: What a service manager does not know of the shell that installed csmd, and a daemon must: where things are.
+#: Variables of the installing shell that the daemon needs: where things are.
 PLACES = ("CSMD_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TIKTOKEN_CACHE_DIR",
           "LD_LIBRARY_PATH")  # fmt: skip
 
 
 def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment that a unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
+    """The environment that the unit of a service manager (`systemd`, `launchd`) sets for the daemon."""
     return {**{name: env[name] for name in PLACES if env.get(name)}, "CSMD_SERVICE": kind}
 
 
@@ -473,14 +477,14 @@ def started_by(env: Mapping[str, str] = os.environ) -> str:
 
 
 def take_notify_socket(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> tuple[str, float]:
-    """(where the service manager listens or "", seconds of its patience or 0); no child inherits them."""
+    """(the service manager's notification socket or "", its watchdog's seconds or 0); removed for child processes."""
     address, patience, whose = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
     meant = not whose or whose == str(os.getpid() if pid is None else pid)
     return address, int(patience) / 1e6 if patience.isdigit() and meant and address else 0.0
 
 
 def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment in which the user's service manager is found, also from cron or after `su`, which do not name it."""
+    """The environment that finds the user's service manager, also under cron or `su`, which do not set it."""
     place = Path(f"/run/user/{os.getuid()}")
     named = env.get("XDG_RUNTIME_DIR") or (str(place) if place.is_dir() else "")
     keep = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
@@ -489,7 +493,7 @@ def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Where a user's own units of a service manager lie, the likeliest first."""
+    """Directories of the user's units of a service manager, the likeliest first."""
     if kind == "launchd":
         return (Path.home() / "Library" / "LaunchAgents",)
     chosen = env.get("XDG_CONFIG_HOME", "")
@@ -498,24 +502,24 @@ def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, 
 
 
 def wants_colours(env: Mapping[str, str] = os.environ) -> bool | None:
-    """Whether csmd's output is styled: as the user says, else where it goes to a terminal (None)."""
+    """Whether output is styled: as the user's variables say; None leaves it to the terminal."""
     if env.get("NO_COLOR") or env.get("TERM") in ("dumb", "unknown"):
         return False
     return True if env.get("FORCE_COLOR") else None
 
 
 def can_open_browser(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether a browser can show itself to whoever sits at this terminal: not over ssh."""
+    """Whether a browser can be opened at this terminal, which is not so over ssh."""
     has_screen = sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY")))
     return has_screen and not env.get("SSH_CONNECTION")
 
 
 def chosen_columns(env: Mapping[str, str] = os.environ) -> int:
-    """The width of csmd's output as COLUMNS says; 0 where it says nothing."""
+    """The width that COLUMNS sets; 0 for none."""
     columns = env.get("COLUMNS", "")
     return int(columns) if columns.isdecimal() else 0
 
 
 def has_screen(env: Mapping[str, str] = os.environ) -> bool:
-    """Whether the user sits at a desktop: its session lasts as long as the work."""
+    """Whether the user has a desktop session."""
     return bool(env.get("WAYLAND_DISPLAY") or env.get("DISPLAY")) and not env.get("SSH_CONNECTION")

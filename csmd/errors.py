@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import errno
 
-#: Errors of a disk that is full, broken or not to be written: no fault of csmd's.
+#: Errors of a disk that is full, broken or read-only.
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO)
 
 
@@ -39,7 +39,7 @@ class CsmdError(Exception):
 
 
 class ConfigError(CsmdError):
-    """A configuration file or value that the user can mend."""
+    """A configuration file or value that the user can correct."""
 
 
 class BadInput(CsmdError):
@@ -47,7 +47,7 @@ class BadInput(CsmdError):
 
 
 class TooLarge(BadInput):
-    """Input beyond a limit of ours."""
+    """Input beyond one of csmd's limits."""
 
 
 class DaemonUnreachable(CsmdError):
@@ -57,7 +57,7 @@ class DaemonUnreachable(CsmdError):
 
 
 class DaemonBusy(CsmdError):
-    """The daemon is there and asks to be tried again."""
+    """The daemon is busy and asks to try again."""
 
     exit_code = 3
 
@@ -67,7 +67,7 @@ class AlreadyRunning(CsmdError):
 
 
 class NoThread(CsmdError):
-    """The system gives no further thread, or too many hang; what was to run on it has not begun."""
+    """No further thread can be started, or too many hang; the work has not begun."""
 
 
 class StoreError(CsmdError):
@@ -75,15 +75,15 @@ class StoreError(CsmdError):
 
 
 class Damaged(StoreError):
-    """The database cannot be read as it should, or another file is in its place."""
+    """The database is damaged, or another file is in its place."""
 
 
 class IndexDamaged(Damaged):
-    """What is damaged derives from rows that are whole: a full-text index or vectors."""
+    """A full-text index or vectors are damaged; the rows that they derive from are whole."""
 
 
 class Displaced(StoreError):
-    """The database that is open is not the file at its path: what is written to it would be lost."""
+    """The open database is no longer the file at its path, so writes would be lost."""
 
 
 class SchemaTooNew(StoreError):
@@ -95,7 +95,7 @@ class SchemaTooOld(StoreError):
 
 
 class KeyMissing(StoreError):
-    """The database is encrypted, and its key cannot be had: the keyring is locked, or the key is not where it was."""
+    """The database is encrypted and its key is unavailable: the keyring is locked, or the key is gone."""
 
 
 class DeadlineExceeded(StoreError):
@@ -111,7 +111,7 @@ class EmbeddingUnavailable(CsmdError):
 
 
 def explain_disk_error(error: OSError, place: str) -> CsmdError:
-    """One of DISK_ERRORS with what to do about it; `place` is named if the error names no file."""
+    """A CsmdError for one of DISK_ERRORS, with a hint; `place` is named if the error names no file."""
     return CsmdError(
         f"{error.filename or place}: {error.strerror}", hint="free some space, or make that place writable"
     )

@@ -1,4 +1,4 @@
-"""What the user leaves out: pauses, projects, files, and what is withheld of them."""
+"""What the user leaves out: pauses, projects, files, and the content withheld from tool calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from csmd.cache import cached
 from csmd.errors import BadInput, ConfigError
 from csmd.file_lines import NOT_KEPT as NOT_KEPT
 
-#: A length of time as it is typed: `2h`, `1h30m`, `1d`.
+#: A typed length of time: `2h`, `1h30m`, `1d`.
 _LENGTH = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 #: Later than every time that can be written.
@@ -24,42 +24,42 @@ LONGEST_S = 366 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Spans of (begin, end) in the order they were chosen; the last one's end is "" until it is resumed."""
+    """Pauses as (begin, end), in order; the last one's end is "" until it is resumed."""
 
     spans: tuple[tuple[str, str], ...] = ()
     by: str = ""
     """Who began the last one, for people."""
 
     def covers(self, at: str) -> bool:
-        """Whether a moment lies in a pause; its end does not."""
+        """Whether a moment is in a pause; a pause excludes its end."""
         return self.touches(at, at)
 
     def touches(self, first: str, last: str) -> bool:
-        """Whether some moment from `first` to `last` lies in a pause."""
-        # A pause that ends before it begins is none: the clock was set back.
+        """Whether any moment from `first` to `last` is in a pause."""
+        # A pause that ends before it begins does not count: the clock was set back.
         spans = ((begin, end or FOREVER) for begin, end in self.spans)
         return any(begin <= last and first < end and begin < end for begin, end in spans)
 
     def current(self, now: str) -> tuple[str, str] | None:
-        """(begin, end) of the pause that is on, its end "" until it is resumed; None when none is."""
+        """(begin, end) of the current pause, its end "" until it is resumed; None for none."""
         if self.spans and (not self.spans[-1][1] or self.spans[-1][0] <= now < self.spans[-1][1]):
             return self.spans[-1]
         return None
 
     def begun(self, now: str, *, end: str = "", by: str = "") -> Pauses:
-        """With a pause from now on; one that is on goes on, to the new end."""
+        """Returns the pauses with one from now on; a current one continues to the new end."""
         on = self.current(now)
         earlier = self.spans[:-1] if on else self.spans
         return Pauses((*earlier, (on[0] if on else now, end)), by)
 
     def ended(self, now: str) -> Pauses:
-        """With the pause that is on ended now; one from before the clock was set back ends where it began."""
+        """Returns the pauses with the current one ended now; one that began later than now ends where it began."""
         on = self.current(now)
         return Pauses((*self.spans[:-1], (on[0], max(on[0], now)))) if on else self
 
 
 def parse_pauses(data: bytes, *, where: str) -> Pauses:
-    """The pauses in a file's bytes; ConfigError for what is none: it says what the user wanted kept out."""
+    """Parses the bytes of the file of pauses; ConfigError if they are malformed, since ignoring them would capture too much."""
     try:
         value = wire.loads(data)
         rows = value["pauses"]
@@ -81,7 +81,7 @@ def written_pauses(pauses: Pauses) -> bytes:
 
 
 def pause_seconds(typed: str) -> int:
-    """A length of time in seconds: `2h`, `30m`, `1d`, `1h30m`; BadInput for what is none, or more than a year."""
+    """Parses a length of time (`2h`, `30m`, `1d`, `1h30m`) to seconds; BadInput if malformed or above a year."""
     match = _LENGTH.fullmatch(typed.strip().lower())
     total = 0
     if match and any(match.groups()):
@@ -93,7 +93,7 @@ def pause_seconds(typed: str) -> int:
 
 
 class PauseFile:
-    """Owns what is known of the pauses; calling it gives them, from any thread."""
+    """Owns the pauses as last read; calling it returns them, from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -105,7 +105,7 @@ class PauseFile:
         return self._known
 
     def reload(self) -> bool:
-        """Reads the file when it has changed; whether it had. ConfigError leaves what was known."""
+        """Reads the file if it has changed, and returns whether it had; a ConfigError leaves the pauses as they were."""
         stamp: tuple[int, ...] = ()
         try:
             info = self._path.stat()
@@ -121,21 +121,21 @@ class PauseFile:
         return changed
 
 
-#: What of a call's input is kept when it names an excluded file, and the fields that may name one.
+#: Keys of a call's input that are kept if it names an excluded file.
 KEPT_KEYS = ("file_path", "notebook_path", "path", "description", "offset", "limit")
 _PATH_KEY = re.compile(r"path|file|uri|source|destination|target", re.IGNORECASE)
-#: What ends a word of a command line; a colon also stands before a path (`git show HEAD:.env`).
+#: Separators of words in a command line; a colon also comes before a path (`git show HEAD:.env`).
 _BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
 def nowhere(_: str) -> bool:
-    """Says of every directory that it is not marked."""
+    """The default check for marks: no directory is marked."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excludes:
-    """What is left out now: by the globs of the configuration, by marks in directories, by pauses."""
+    """What is left out now: by globs of the configuration, by `.csmd-off`, by pauses."""
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
@@ -144,32 +144,32 @@ class Excludes:
     pauses: Callable[[], Pauses] = Pauses
 
     def off(self, *folders: str) -> bool:
-        """Whether one of these directories is marked; asks the disk."""
+        """Whether one of these directories is marked by `.csmd-off`; reads the disk."""
         return any(self.is_off(folder) for folder in dict.fromkeys(folders) if folder)
 
     @property
     def ask_the_disk(self) -> bool:
-        """Whether the disk has to be read to know what is left out."""
+        """Whether finding what is left out reads the disk."""
         return bool(self.projects) or self.is_off is not nowhere
 
     def place(self, *folders: str) -> bool:
-        """Whether one of these directories, or one above it, is excluded."""
+        """Whether one of these directories, or a parent, is excluded."""
         above = [place for folder in folders if folder and self.projects for place in _above(folder)]
         return any(_glob(glob).fullmatch(place) for place in above for glob in self.projects)
 
     def file(self, path: str) -> bool:
-        """Whether a file's content is not to be kept; a relative path is one below any folder."""
+        """Whether a file's content must not be stored; a relative path may be below any folder."""
         path = path.replace("\\", "/")
         shown = path if path.startswith("/") else f"/{path}"
         return bool(path) and any(_glob(pattern).fullmatch(shown) for pattern in self.files)
 
     def command(self, line: str) -> bool:
-        """Whether a command line names such a file; as far as its words show."""
+        """Whether the words of a command line name an excluded file."""
         words = _BETWEEN.split(line[:20_000]) if self.files else []
         return any(self.file(word) or (":" in word and self.file(word.rpartition(":")[2])) for word in words)
 
     def may_print(self, line: str) -> bool:
-        """Whether a command may print such a file without naming it: through a pattern, or from a list of files."""
+        """Whether a command may print an excluded file without naming it: through a pattern, or from a list of files."""
         arguments = _PRINTED.findall(line[:20_000]) if self.files else []
         if not arguments:
             return False
@@ -181,11 +181,11 @@ class Excludes:
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
     def without_files(self, text: str, *, only_diffs: bool = False) -> str:
-        """`text` without the lines of such files, where it says whose lines they are."""
+        """`text` without the lines that it attributes to excluded files."""
         return file_lines.without_files(text, self.file, hints=_hints(self.files), only_diffs=only_diffs)
 
 
-#: What programs that print files are given, what a loop goes through, and programs that list files for others to print.
+#: Programs that print files, loops over files, and programs that list files for others to print.
 _PRINTED = re.compile(
     r"(?<![\w./-])(?:cat|tac|head|tail|less|more|bat|nl|xxd|hexdump|od|strings|base64|sort|cut|paste)\b([^|;&\n<>]*)"
 )
@@ -193,13 +193,13 @@ _LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
 _LISTS = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
 _HANDED_ON = re.compile(r"xargs|-exec")
 _HANDED_BACK = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
-#: Where a command goes on in the next line.
+#: A line's end inside a command.
 _CONTINUED = re.compile(r"\\\n|(?<=[|&])\n")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
 def _prints_listed(line: str) -> bool:
-    """Whether a command line lists files and hands their names on."""
+    """Whether a command line lists files and passes their names on."""
     line = _CONTINUED.sub(" ", line)
     commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
     return _HANDED_BACK.search(line) is not None or any(
@@ -209,7 +209,7 @@ def _prints_listed(line: str) -> bool:
 
 @cached(16)
 def _hints(globs: tuple[str, ...]) -> tuple[str, ...]:
-    """For each glob what every path that it matches holds."""
+    """For each glob the text that every matching path contains."""
     return tuple(dict.fromkeys(max(re.split(r"[*?]", glob.strip("*/")), key=len) for glob in globs))
 
 
@@ -219,14 +219,14 @@ def _last_name(glob: str, filling: str) -> str:
 
 
 def _may_expand_to(pattern: str, name: str) -> bool:
-    """Whether a shell's pattern may stand for a file of this name; a leading dot has to be written."""
+    """Whether a shell pattern may match a file of this name; a leading dot must be written."""
     last = pattern.rpartition("/")[2]
     return name.startswith(".") <= last.startswith(".") and fnmatch.fnmatchcase(name, last)
 
 
 @dataclass(slots=True, kw_only=True)
 class Withheld:
-    """The calls of tools that named an excluded file: what they were given and what they showed is not kept."""
+    """Withholds the input and output of tool calls that named an excluded file."""
 
     excludes: Excludes = field(default_factory=Excludes)
     calls: set[str] = field(default_factory=set)
@@ -234,7 +234,7 @@ class Withheld:
     """Calls that may have printed such a file without naming it."""
 
     def keep_input(self, ident: str, value: Any) -> Any:
-        """The input of a call, without its content when it names an excluded file; the call is then remembered."""
+        """The input of a call, without its content if it names an excluded file; the call is then noted."""
         if not isinstance(value, Mapping) or not self.excludes.files:
             return value
         command = value.get("command")
@@ -245,12 +245,12 @@ class Withheld:
             return self._without_diffs(value)
         self.calls.add(ident)
         kept = {key: value[key] for key in KEPT_KEYS if key in value}
-        if command and "\n" not in command:  # on more lines it may write the file
+        if command and "\n" not in command:  # a command of several lines may write the file
             kept["command"] = command
         return {**kept, "content": NOT_KEPT}
 
     def _without_diffs(self, value: Any) -> Any:
-        """An input without the lines of excluded files in the diffs that it holds."""
+        """An input without the lines of excluded files in its diffs."""
         if isinstance(value, str):
             return self.excludes.without_files(value, only_diffs=True)
         if isinstance(value, Mapping):
@@ -258,9 +258,9 @@ class Withheld:
         return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
 
     def shown(self, ident: str, content: str, result: Any) -> str:
-        """What stays of what a call has shown; `result` is the host's own account of it, which may name the file.
+        """The output of a call without excluded content; `result` is the assistant's own record, which may name the file.
 
-        Where the output says which of its lines are an excluded file's, only these go.
+        If the output attributes lines to files, only the excluded files' lines are removed.
         """
         if not self.excludes.files:
             return content
@@ -271,7 +271,7 @@ class Withheld:
         return self.excludes.without_files(content)
 
     def typed(self, text: str) -> str:
-        """What stays of a prompt that is a shell line of the person's (`!`) or what it printed."""
+        """A prompt without excluded content, if it is the person's shell line (`!`) or its output."""
         shell = _SHELL_LINE.match(text) if self.excludes.files else None
         if shell is None:
             return text
@@ -288,7 +288,7 @@ _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
 
 
 def _paths_in(value: Any) -> list[str]:
-    """The strings in an input or a result that say which files it is about."""
+    """The strings in an input or a result that name files."""
     paths: list[str] = []
     for key, item in value.items() if isinstance(value, Mapping) else ():
         if key == "file":

@@ -1,4 +1,4 @@
-"""Finds in what a program printed the lines that belong to certain files, where the output says whose they are.
+"""Finds the lines of a program's output that belong to certain files, if the output names the files.
 
 Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading of their
 own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
@@ -21,7 +21,7 @@ _DIFF_BODY = re.compile(
     r"[ +\-@\\<>]|$|(?:index|new file|deleted file|old mode|new mode|similarity|dissimilarity|rename|copy|Binary|GIT) |={5,}"
     r"|\d+(?:,\d+)?[acd]\d|[A-Za-z0-9+/=]{20,}$"
 )
-#: A line that holds a path and nothing else but what sets it off. Nothing is given back: a line of dashes is read once.
+#: A line with a path and nothing else but marks around it; possessive, so that a line of dashes is read once.
 _HEADING = re.compile(
     r"(?P<sign>[^\w./~\\]*+(?:(?i:file|cat|content of|contents of)\b:?[ \t]++)?)(?P<path>[\w./~\\@+-]{1,300}+):?(?P<end>[^\w]*+)"
 )
@@ -36,7 +36,7 @@ MOST_PIECES = 4
 
 
 def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], only_diffs: bool = False) -> str:
-    """`text` without the lines of files that `is_excluded`, a mark in the place of each block of them.
+    """Replaces each block of lines of files that `is_excluded` by a mark.
 
     The path of such a file holds one of `hints`.
     """
@@ -56,7 +56,7 @@ def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], o
 
 
 def names_its_files(text: str) -> bool:
-    """Whether an output begins with a line that says which file follows, or is from."""
+    """Whether an output begins with a line that names its file."""
     first = text.lstrip("\r\n:=-").partition("\n")[0].rstrip()
     heading = _HEADING.fullmatch(first)
     return bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first)) or (
@@ -65,7 +65,7 @@ def names_its_files(text: str) -> bool:
 
 
 def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
-    """Each line as it may be kept, None for one of an excluded file."""
+    """Each line as it may be stored, None for one of an excluded file."""
     listed = _listed(lines)
     block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
     for number, line in enumerate(lines):
@@ -89,7 +89,7 @@ def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterat
 def _outside_diff(
     line: str, below: str, block: str, is_excluded: IsExcluded, names_below: bool
 ) -> tuple[str, str | None]:
-    """The block that a line leaves open, and the line as it may be kept."""
+    """The block that a line opens, and the line as it may be stored."""
     heading = _HEADING.fullmatch(line.rstrip())
     if heading is not None and is_excluded(heading["path"]):
         if _NUMBERED.match(below):
@@ -114,7 +114,7 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
 
 
 def _listed(lines: list[str]) -> list[bool]:
-    """For each line, and for the end, whether there are only names of files from there up to the next blank line."""
+    """For each line, and the end, whether only file names follow up to the next blank line."""
     listed = [True] * (len(lines) + 1)
     for number in reversed(range(len(lines))):
         line = lines[number].strip()
@@ -124,7 +124,7 @@ def _listed(lines: list[str]) -> list[bool]:
 
 
 def _behind_path(line: str, is_excluded: IsExcluded) -> int:
-    """Where that begins which a search found in an excluded file; -1 for none."""
+    """Index of a search's match in an excluded file; -1 for none."""
     start = 0
     for _, end in zip(range(MOST_PIECES), _FOUND.finditer(line), strict=False):
         if is_excluded(line[start : end.start()].strip(" \t\"'")):
@@ -138,5 +138,5 @@ def _next(lines: list[str], number: int) -> str:
 
 
 def _words(line: str) -> list[str]:
-    """What may be a path in a line, those of Git's sides without `a/` and `b/`."""
+    """Possible paths in a line; Git's without `a/` and `b/`."""
     return [part for word in re.split(r"[\s\"'`(),=<>|]+", line[:2000]) for part in word.split(":") if part]

@@ -10,7 +10,7 @@ EventName = Literal[
 
 
 class EventRule(NamedTuple):
-    """What an event of a session is called, and what follows from it."""
+    """A session's event: its name, and what follows from it."""
 
     hook: str
     """Its name on a hook's command line: Claude Code's, which most assistants took over."""

@@ -1,4 +1,4 @@
-"""The machine: when a process began, how busy the cores are, mains power, what our processes cost, work that may hang."""
+"""The machine: process start times, load, mains power, cost of csmd's processes, and work that may hang."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ import psutil
 T = TypeVar("T")
 
 
-#: Two readings of one process's start differ by less: it is counted in hundredths of a second.
+#: Seconds by which two readings of a process's start may differ.
 SAME_START_S = 0.005
 
 
 def start_token(pid: int) -> float:
-    """When a process began: with its pid and the machine's boot it names one process for good.
+    """When a process began, in seconds since boot; with the pid and the boot it identifies a process.
 
-    In seconds since the boot, as Linux counts them: psutil makes a time of day of that, by a clock that is set meanwhile
-    and known to the second.
+    psutil's time of day is not used, because it changes when the clock is set.
     """
     if not psutil.LINUX:
         return float(psutil.Process(pid).create_time())
@@ -34,7 +33,7 @@ def start_token(pid: int) -> float:
 
 
 def started(pid: int) -> float | None:
-    """The same; None if no process of this user has the pid, or only one that has ended and was not waited for."""
+    """Like `process_start`, but None if the process is not the user's or has ended."""
     try:
         if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None
@@ -49,7 +48,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def ancestors() -> list[str]:
-    """The names of the programs that started this process, the nearest first: of a script its own, without its ending."""
+    """Names of the programs that started this process, nearest first; a script counts by its own name."""
     names = []
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().parents():
@@ -60,7 +59,7 @@ def ancestors() -> list[str]:
 
 
 def load_per_core() -> float | None:
-    """Processes that ran or waited to, a core, over the last minute; None if the system does not count."""
+    """The load average per core over the last minute; None if the system has none."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -68,7 +67,7 @@ def load_per_core() -> float | None:
 
 
 def on_mains() -> bool | None:
-    """Whether the machine runs on mains power; None where it has no battery, or none that tells."""
+    """Whether the machine runs on mains power; None if it has no battery, or an unknown one."""
     if not hasattr(psutil, "sensors_battery"):
         return None
     try:
@@ -78,13 +77,13 @@ def on_mains() -> bool | None:
     return None if battery is None else battery.power_plugged
 
 
-#: "Lately" reaches back at least so far: over less, a few milliseconds would look like much.
+#: Least seconds that "lately" covers, so that a few milliseconds do not look like much.
 LATELY_S = 10.0
 MOST_SEEN = 64
 
 
 class Meter:
-    """Owns the CPU times that were seen, by process; asked from several threads."""
+    """Owns the CPU times seen so far, by process; used by several threads."""
 
     def __init__(self) -> None:
         self._seen: dict[int, deque[tuple[float, float]]] = {}
@@ -103,7 +102,7 @@ class Meter:
         used, now = times.user + times.system, time.monotonic()
         with self._lock:
             if pid not in self._seen and len(self._seen) > 2:
-                self._seen.pop(next(name for name in self._seen if name != pid))  # a worker of before
+                self._seen.pop(next(name for name in self._seen if name != pid))  # an earlier worker
             seen = self._seen.setdefault(pid, deque(maxlen=MOST_SEEN))
             recent = lately(list(seen), now, used)
             seen.append((now, used))
@@ -117,21 +116,21 @@ class Meter:
 
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:
-    """Per cent of a core since the latest (time, CPU seconds) that is old enough; None where none is."""
+    """Per cent of a core since the latest sample that is old enough; None for none."""
     before = next(((at, then) for at, then in reversed(seen) if now - at >= LATELY_S), None)
     return None if before is None else share(used - before[1], now - before[0])
 
 
 def share(used: float, seconds: float) -> float:
-    """CPU seconds within a length of time as per cent of a core; a clock that was set gives no nonsense."""
+    """CPU seconds in a span of time as per cent of a core, at least 0."""
     return round(100 * used / seconds, 2) if seconds > 0 else 0.0
 
 
-#: A disk that has not answered by then hangs: nobody waits for it.
+#: Seconds after which a disk counts as hanging.
 DISK_S = 2.0
-#: Threads that wait for a disk which does not answer, and may for ever.
+#: Threads that wait for a hanging disk, possibly forever.
 MOST_HANGING = 64
-#: What helps where none can be started.
+#: Hint if no thread can be started.
 THREADS_HINT = "raise the limit on processes (`ulimit -u`, a service's TasksMax) or end some, then `csmd restart`"
 _ROOM = threading.BoundedSemaphore(MOST_HANGING)
 

@@ -1,4 +1,4 @@
-"""The parameters of a tool, for a person, a program or a model: their JSON schema, and what is given checked; pure."""
+"""Parameters of a tool: their JSON schema, and the check of values; pure."""
 
 from __future__ import annotations
 

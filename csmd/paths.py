@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 
 def mark_of(home: Path) -> str:
-    """What tells a home from another in the name of a unit or socket outside it: 12 hex digits."""
+    """12 hex digits that distinguish homes in names of units and sockets outside of them."""
     import hashlib
 
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
@@ -99,12 +99,12 @@ def is_file(path: Path | str) -> bool:
 
 
 def is_shared_name(name: str) -> bool:
-    """Whether transcripts of several sessions, or files that are none, go by a file name."""
+    """Whether several sessions' transcripts, or other files, share a file name."""
     return name == "events.jsonl" or name.endswith(".db")
 
 
 def name_of_transcript(path: str) -> str:
-    """The name of the file that holds a transcript, without a look at the disk; a shared one behind its directory's."""
+    """The name of a transcript's file, without reading the disk; a shared name follows its directory's."""
     file = PurePath(path)
     if file.parent.suffix == ".db":
         file = file.parent
@@ -112,7 +112,7 @@ def name_of_transcript(path: str) -> str:
 
 
 def file_of_transcript(path: Path | str) -> Path:
-    """The file that holds a transcript: itself, or the database in which the last part of the path is a session."""
+    """The file of a transcript: itself, or the database in which the path's last part is a session."""
     path = Path(path)
     return path.parent if is_file(path.parent) else path
 
@@ -124,12 +124,12 @@ def _mode(path: Path | str) -> int | None:
         return None
 
 
-#: A longer name of a folder is cut, with a number made of the whole behind it.
+#: Longest name of a folder; a longer one is cut and gets a hash of the whole.
 LONGEST_NAME = 200
 
 
 def folder_name(path: str) -> str:
-    """The name of a folder for what belongs to a directory, as Claude Code makes it: not invertible, and two can have the same."""
+    """The folder name for a directory, as Claude Code makes it; not invertible, and not unique."""
     units = path.encode("utf-16-le", "surrogatepass")
     codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
     name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
@@ -148,7 +148,7 @@ def folder_name(path: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, "" where it cannot be read."""
+    """The text of a file, "" if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

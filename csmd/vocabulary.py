@@ -45,8 +45,8 @@ INDEX, INDEX_LINES, INDEX_UNITS = "MEMORY.md", 200, 25_000
 PROBE_SESSION = "csmd-probe-"
 PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
 
-#: Who asks whether all is quiet -> seconds without a word of any session after which it is, or of the one in question (a
-#: stage, a day). When a dream may begin by itself is the user's setting `dream.quiet_min`.
+#: Who asks whether all is quiet -> seconds without a word of any session after which it is, or of the one in question
+#: (a stage, a day). When a dream may begin by itself is the user's setting `dream.quiet_min`.
 QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
     "dream": 20.0,  # one that is under way slows nobody down
     "stage": 30.0,  # nobody is in the middle of a turn
@@ -57,7 +57,7 @@ QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
 
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
-#: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
+#: What the assistant answers: the user's words, and words of unknown origin in their place.
 PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
 
 #: What tools were given and what they said: trimmed when it is long, dropped when it is old.

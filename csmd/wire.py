@@ -95,7 +95,7 @@ def decode_reply(frames: Sequence[bytes]) -> Reply:
 
 
 def dumps(value: Any) -> str:
-    """`value` as compact JSON text, keys in the order given, other languages' letters kept."""
+    """`value` as compact JSON text, keys in order, without \\u escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -117,12 +117,12 @@ def loads(data: bytes | str) -> Any:
         raise BadInput(f"not JSON: {error}") from error
 
 
-#: A text that is no JSON within so many characters of its end was cut in the middle of a word (`tru`).
+#: Characters before the end within which broken JSON counts as cut in a word (`tru`).
 LONGEST_WORD = 5
 
 
 def find_break(data: bytes) -> str:
-    """Where the first JSON value of a text breaks off, as a clause; "" for a whole value."""
+    """Where the first JSON value of a text breaks off, as a clause; "" if it is complete."""
     text = data.decode("utf-8", "replace")
     begin = len(text) - len(text.lstrip())
     try:
@@ -139,7 +139,7 @@ def find_break(data: bytes) -> str:
 
 
 def _mended(value: Any) -> Any:
-    """A decoded JSON value whose strings can all be stored."""
+    """A decoded JSON value with every string made storable."""
     if isinstance(value, str):
         return _storable(value)
     if isinstance(value, dict):

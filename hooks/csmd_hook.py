@@ -1,5 +1,5 @@
-"""One event of the assistant: hand it to the daemon, print its answer, never fail (docs/hooks.md, docs/protocol.md)."""
-# Compiled at every run on a bare interpreter (-I -S): short, and no import that costs. What is rare is in csmd_spool.
+"""Hands an event to the daemon and prints its answer; never fails (docs/hooks.md, docs/protocol.md)."""
+# Compiled at every run on a bare interpreter (-I -S), so it is short and has no slow import. Rare cases: csmd_spool.
 
 import _socket
 import posix
@@ -8,7 +8,7 @@ import time
 
 STARTED, INPUT_LIMIT, PATIENCE_S, INJECTING_PATIENCE_S, FAIR_CHANCE_S = time.monotonic(), 32 << 20, 0.5, 0.18, 0.1
 INJECTING = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")  # by docs/generate.py
-# ZMTP 3.0, NULL, DEALER, by hand: pyzmq costs 35 ms.
+# ZMTP 3.0 with NULL and DEALER is written out here because importing pyzmq takes 35 ms.
 GREETING, READY = b"\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL" + bytes(48), b"\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
 
 
@@ -29,8 +29,8 @@ def read_input():
 
 
 def ask(path, ident, host, event, body, patience, deadline):
-    def within(call, argument):  # one deadline for the whole exchange, not one for each call
-        # What came while a busy machine kept us is taken even so: without waiting, and not for ever.
+    def within(call, argument):  # one deadline for the whole exchange, not for each call
+        # After the deadline, data that arrived while the machine was busy is still read: without waiting, a few times.
         sock.settimeout(left if (left := deadline - time.monotonic()) > 0 else 0.0 * next(late))
         return call(argument)
 
@@ -46,14 +46,14 @@ def ask(path, ident, host, event, body, patience, deadline):
     sock, answer, more, late = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), [], 1, iter(range(32))
     within(sock.connect, path)
     within(sock.sendall, GREETING)
-    take(64)  # before READY is sent: libzmq drops a connection that runs ahead of its greeting
+    take(64)  # before READY is sent: libzmq drops a connection that does not wait for its greeting
     within(sock.sendall, b"%b%b\2%b%b" % (READY, frames, len(body).to_bytes(8, "big"), body))
     while more:
         flags = take(1)[0]
         part = take(int.from_bytes(take(8 if flags & 2 else 1), "big"))
-        if not flags & 4:  # a command (READY, PING) is no part of the answer
+        if not flags & 4:  # a command (READY, PING) is not part of the answer
             answer, more = [*answer, part], flags & 1
-    return answer  # and the socket closes with this frame: where stdout is closed it has stdout's number
+    return answer  # returning closes the socket, which has stdout's number if stdout is closed
 
 
 def main(_, home, event, host="claude"):

@@ -1,8 +1,8 @@
-"""The line below a session: what csmd told it, or why csmd does not work for it; asked of the daemon, never fails.
+"""Prints the status line of a session: what csmd gave it, or why csmd does not work; asks the daemon, and never fails.
 
-The assistant runs it often, with a JSON object that names the session on stdin. It keeps the hook's rules: a bare
-interpreter (-I -S), one short deadline, exit 0. Nothing is printed where there is nothing to say, nor where the daemon
-was merely too slow: a line that comes and goes disturbs more than it tells.
+The assistant runs it often, with a JSON object that names the session on stdin. It follows the hook's rules: a bare
+interpreter (-I -S), one short deadline, exit 0. It prints nothing if there is nothing to show, or if the daemon was
+only too slow: a line that comes and goes is more disturbing than useful.
 """
 
 import _socket
@@ -16,7 +16,7 @@ DEAD = b"csmd: not recording"
 
 
 def read_input():
-    """What the assistant hands over, as far as it comes in time."""
+    """The assistant's input, as far as it arrives in time."""
     body = b""
     posix.set_blocking(0, False)
     while len(body) < INPUT_LIMIT and time.monotonic() < STARTED + PATIENCE_S:
@@ -32,7 +32,8 @@ def read_input():
 
 
 def session_of(body):
-    """The session that a payload names, b"" for none; an escaped quote keeps any text in it from being taken for it."""
+    """The session that a payload names, b"" if none; text that quotes the key is not mistaken for it, because its
+    quotes are escaped."""
     ident = body.partition(b'"session_id"')[2].lstrip(b" \t\r\n:").removeprefix(b'"').partition(b'"')[0]
     return ident if len(ident) <= LONGEST_ID and ident.replace(b"-", b"").replace(b"_", b"").isalnum() else b""
 
@@ -41,7 +42,7 @@ def ask(path, session):
     """[status, body] of the daemon's answer, before the deadline (docs/protocol.md)."""
 
     def within(call, argument):
-        sock.settimeout(STARTED + PATIENCE_S - time.monotonic())  # a ValueError once it has passed
+        sock.settimeout(STARTED + PATIENCE_S - time.monotonic())  # ValueError after the deadline
         return call(argument)
 
     def take(count):
@@ -69,7 +70,7 @@ def ask(path, session):
 
 
 def line(home):
-    """What to print, b"" for nothing."""
+    """The line to print, b"" for nothing."""
     session = session_of(read_input())
     if not session or not posix.access(home, posix.F_OK):
         return b""
@@ -84,8 +85,8 @@ def line(home):
 
 
 try:
-    if posix.environ.get(b"CSMD_DISABLE") != b"1" and (said := line(sys.argv[1])):
-        posix.write(1, said + b"\n")
+    if posix.environ.get(b"CSMD_DISABLE") != b"1" and (text := line(sys.argv[1])):
+        posix.write(1, text + b"\n")
 except BaseException:
     pass
 finally:

@@ -1,10 +1,10 @@
-"""What a hook rarely needs: late input, the spool for events nobody took, the mark of a hung daemon, what a user is told.
+"""The rare cases of a hook: late input, the spool for events without an answer, the mark of a hung daemon, and notices.
 
-It keeps the hook's rule (never fail, never wait) and two more: an event is in the spool whole or not at all, and what
-is printed is a sentence of NEWS, for the user's eyes, at a session's start and never twice a day.
-A spool file is one ASCII line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes.
-There is no fsync: a file survives the death of any process without it, a power cut costs at most what the
-transcript still holds, and on a busy disk it can take longer than a hook may. (So the daemon expects empty files.)
+It follows the hook's rule (never fail, never wait) and two more: an event is in the spool whole or not at all, and only
+sentences of NEWS are printed, for the user, at a session's start and at most once a day. A spool file is one ASCII
+line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes. There is no fsync: a file
+survives the end of any process without it, a power cut loses at most what the transcript still holds, and on a busy
+disk fsync can take longer than a hook may. (So the daemon expects empty files.)
 """
 
 import os
@@ -14,18 +14,19 @@ import time
 INPUT_PATIENCE_S = 2.0
 HUNG_FOR_S = 30
 DAY_S = 86_400
-#: How often a daemon that is away is started.
+#: The shortest time between two attempts to start a missing daemon.
 BROUGHT_BACK_S = 60
-#: The interpreter and its arguments.
+#: The number of words of the interpreter and its arguments.
 COMMAND_WORDS = 4
-#: Days for which it is known that somebody was told: the clock may be set back meanwhile.
+#: Notes up to this many days in the future count, because the clock may be set back.
 DAYS_KNOWN = 7
-#: Events that wait for a first daemon, at most.
+#: The largest number of events that wait for a first daemon.
 MOST_BEFORE_FIRST = 2000
-#: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
+#: Events that are not spooled: they are in the transcript, and a later answer is of no use.
 ONLY_ASKS = ("PostToolUseFailure",)  # by docs/generate.py
-#: What a user is told, by the daemon's answer: b"" for none, b"waits" where it says so, b"hung" for none twice in a row. Constant: it goes where
-#: transcripts go. A daemon that says `retry` is being restarted, which is no news.
+#: The daemon's answer -> the notice for the user: b"" for no answer, b"waits" for a daemon without its key, b"hung" for
+#: no answer twice in a row. The sentences are constant, because they are stored in transcripts. A daemon that says
+#: `retry` is restarting, which needs no notice.
 NEWS = {
     b"": "its daemon is not running (csmd start; csmd doctor says why)",
     b"waits": "its daemon waits for the key of its database (csmd encrypt status)",
@@ -36,14 +37,14 @@ NEWS = {
 }
 MESSAGE = '{"systemMessage": "csmd: memory is not being recorded: %s"}\n'
 
-#: About the mark of a hung daemon as this hook found it: there was one, and hooks have waited in vain more than once.
+#: Whether this hook found a recent mark of a hung daemon, and whether hooks have waited in vain more than once.
 _was_young = _again = False
 
 
 def read_on(body, limit, started):
-    """Add to `body` what is still to come on stdin; empty it when the input does not end in time or is a terminal's.
+    """Add the rest of stdin to `body`; empty it if the input does not end in time or is a terminal.
 
-    What is beyond `limit` is read and dropped, so that the writer sees no broken pipe.
+    Input beyond `limit` is read and dropped, so that the writer sees no broken pipe.
     """
     if posix.isatty(0):  # its flags are shared with the shell
         posix.set_blocking(0, True)
@@ -63,19 +64,19 @@ def read_on(body, limit, started):
 
 
 def is_hung(home):
-    """Whether a hook waited for this daemon in vain within the last 30 s; an older mark is taken away.
+    """Whether a hook waited for this daemon in vain within the last 30 s; an older mark is removed.
 
-    A mark that is still there when the daemon is asked again says that no hook was answered in between.
+    A mark that is still there when the daemon is asked again means that no hook was answered in between.
     """
     global _was_young, _again
     mark = home + "/run/hung"
     try:
-        found = posix.stat(mark)
-        age = time.time() - found.st_mtime
+        info = posix.stat(mark)
+        age = time.time() - info.st_mtime
         if abs(age) < HUNG_FOR_S:
-            _was_young, _again = True, found.st_size > 0
+            _was_young, _again = True, info.st_size > 0
             return True
-        _again = age > 0  # one from the future says nothing
+        _again = age > 0  # a mark from the future means nothing
         posix.unlink(mark)
     except OSError:
         pass
@@ -88,9 +89,9 @@ def _is_known(home, host):
 
 
 def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", host="claude"):
-    """Put the event into the spool, mark a daemon that hangs, and tell the user at a session's start.
+    """Put the event into the spool, mark a daemon that hangs, and notify the user at a session's start.
 
-    One that listens hangs where it was `waited` for, had a fair chance and gave no answer, however late.
+    A daemon hangs if the hook `waited` for it, it had enough time (`had_chance`), and it did not answer.
     """
     posix.umask(0o077)
     hung = waited and had_chance and not status
@@ -99,9 +100,9 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
     if hung:
         _mark(home)
     if not body or event in ONLY_ASKS or not _is_known(home, host) or not posix.access(home, posix.F_OK):
-        return  # nothing to say, or no csmd here that would ever take a spooled payload away again
+        return  # no event, or no csmd here that would ever remove it from the spool
     if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
-        return  # no daemon was ever here
+        return  # no daemon has ever run here
     head = f"csmd-spool 1 {ident} {host} {event} {time.time_ns()}\n"
     if len(head.split()) != 6:
         return
@@ -115,7 +116,7 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
                 failed = error
         else:
             raise failed
-    finally:  # most of all when it could not be kept
+    finally:  # also if the event could not be spooled
         is_away = not (hung or status or _was_young)
         if event == "SessionStart" and not (is_away and _bring_back(home)):
             if is_away and posix.access(home + "/run/waits-for-key", posix.F_OK):
@@ -124,20 +125,20 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
 
 
 def _bring_back(home):
-    """Start the daemon that no service manager keeps; whether it was, and nothing says that it ended at once before.
+    """Start a daemon without a service manager; whether it was started and did not fail at once the last time.
 
-    How is in `run/command`, which `csmd start` writes: the file for what the daemon says, its command and environment,
-    each ended by a zero byte. Its time is when this was done last. Nobody else may have written it.
+    `run/command`, which `csmd start` writes, holds the file for the daemon's stderr, its command and its environment,
+    each ended by a zero byte. Its modification time is the last attempt. It must belong to the user.
     """
     path = home + "/run/command"
     try:
         if posix.access(home + "/run/stopped-by-user", posix.F_OK):
             return False
         for place, kind, others in ((home, 0o040000, 0o022), (home + "/run", 0o040000, 0o077), (path, 0o100000, 0o077)):
-            found = posix.lstat(place)
-            if found.st_uid != posix.getuid() or found.st_mode & 0o170000 != kind or found.st_mode & others:
+            info = posix.lstat(place)
+            if info.st_uid != posix.getuid() or info.st_mode & 0o170000 != kind or info.st_mode & others:
                 return False
-        if 0 <= time.time() - found.st_mtime < BROUGHT_BACK_S:
+        if 0 <= time.time() - info.st_mtime < BROUGHT_BACK_S:
             return False
         handle = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC)
         complaint, *words = posix.read(handle, 65536).split(b"\0")[:-1]
@@ -152,7 +153,7 @@ def _bring_back(home):
 
 
 def _become(home, complaint, command, environment):
-    """Turn this child into the daemon: its own session, no stream of the assistant's, no directory of a project's."""
+    """Turn this child into the daemon: with its own session, and without the assistant's streams and directory."""
     try:
         posix.setsid()
         posix.chdir(home)
@@ -165,13 +166,13 @@ def _become(home, complaint, command, environment):
         try:
             posix.execve(command[0], command, environment)
         except OSError:
-            posix.write(2, b"csmd: cannot run " + command[0] + b"\n")  # where the next session finds it
+            posix.write(2, b"csmd: cannot run " + command[0] + b"\n")  # the next session finds it there
     finally:
         posix._exit(1)
 
 
 def _is_full(spool):
-    """Whether as many events wait for a first daemon as are kept: it may never come."""
+    """Whether MOST_BEFORE_FIRST events wait for a first daemon, which may never come."""
     try:
         return len(posix.listdir(spool)) >= MOST_BEFORE_FIRST
     except OSError:
@@ -179,10 +180,10 @@ def _is_full(spool):
 
 
 def passes_by(_, home, _event, host="claude"):
-    """Whether nothing is to be done with an event.
+    """Whether to ignore an event.
 
-    Where the user wants nothing of this session kept (CSMD_DISABLE), word is left that hooks run. Copilot CLI runs the hooks
-    in a project's settings of Claude Code, too, under Claude Code's names for events: it has hooks of its own.
+    If the user excludes this session (CSMD_DISABLE), a mark shows that hooks run. Copilot CLI also runs the hooks in a
+    project's Claude Code settings, with Claude Code's names of events, although it has hooks of its own.
     """
     if posix.environ.get(b"CSMD_DISABLE") == b"1":
         posix.umask(0o077)
@@ -209,9 +210,10 @@ def _touch(path, data):
 
 
 def _tell(home, body, answer):
-    """Print what a user should know, once a day, and nothing where the user stopped the daemon on purpose.
+    """Print the notice for the user, once a day, unless the user stopped the daemon.
 
-    Not where csmd has never been, as a plugin's hooks may be before it is installed; not in the middle of work, where a session is compacted.
+    Not if csmd was never installed, because a plugin's hooks may come first; and not when a session is compacted, in
+    the middle of work.
     """
     if (
         answer in NEWS
@@ -224,11 +226,11 @@ def _tell(home, body, answer):
 
 
 def _is_first_today(home):
-    """Whether nobody was told today, which is noted; of hooks that ask at once one is the first.
+    """Whether this is today's first notice, which is noted; of concurrent hooks only one is the first.
 
-    Where no note can be made it is not: what is said at each start of a session is soon read by nobody. A script's
-    session (`claude -p`) has a note of its own, so that none uses up what a person should see. A note of a later
-    day is one too (the clock was set back); those from more than a week away are taken for a wrong clock's.
+    False if no note can be made, because a notice at each start of a session would soon be ignored. Scripts' sessions
+    (`claude -p`) have a note of their own, so that they do not suppress a person's notice. A note of a later day counts
+    too (the clock was set back); one more than a week away is from a wrong clock.
     """
     now = time.time()
     by_script = posix.environ.get(b"CLAUDE_CODE_ENTRYPOINT", b"").startswith(b"sdk")
@@ -272,16 +274,16 @@ def _make_directory(path):
 
 
 def _in_home(name, others):
-    """A function that gives a directory of a home, made where it is not there.
+    """A function that returns a directory of a home, and creates it if it is missing.
 
-    OSError where it is not ours, or a link, or others have any of these rights.
+    OSError if it belongs to another user, is a link, or grants others any of these rights.
     """
 
     def place(home):
         path = home + name
         _make_directory(path)
-        found = posix.lstat(path)
-        if found.st_uid != posix.getuid() or found.st_mode & (0o170000 | others) != 0o040000:
+        info = posix.lstat(path)
+        if info.st_uid != posix.getuid() or info.st_mode & (0o170000 | others) != 0o040000:
             raise PermissionError(path)
         return path
 
@@ -294,16 +296,16 @@ def _second_places(home):
 
 
 def _second_place(home):
-    """A directory of ours in /tmp for the spool of this home; OSError where somebody else could have made it.
+    """The user's directory in /tmp for the spool of this home; OSError if another user could have created it.
 
-    Not in TMPDIR, which the daemon may not share. It is named after the home, so that two homes of a user (a test's,
-    say) do not take each other's events: its real path with `%` as `%25` and `/` as `%2F`.
+    Not in TMPDIR, which may differ for the daemon. Its name is the home's real path with `%` as `%25` and `/` as `%2F`,
+    so that two homes of a user (for example a test's) have different ones.
     """
     top, place = _second_places(home)
     for path in (top, place):
         _make_directory(path)
-        found = posix.lstat(path)
-        if found.st_uid != posix.getuid() or found.st_mode & 0o170777 != 0o040700:
+        info = posix.lstat(path)
+        if info.st_uid != posix.getuid() or info.st_mode & 0o170777 != 0o040700:
             raise PermissionError(path)
     return place
 

@@ -1,6 +1,6 @@
-// csmd in OpenCode and its fork Kilo: reports prompts and ends of turns, and puts what is remembered before the model.
+// csmd in OpenCode and its fork Kilo: reports prompts and ends of turns, and injects memories into the model's input.
 // The file in the host's directory of plugins loads it. Nothing here throws, and no hook makes the host wait longer
-// than WAIT_MS, whatever it asks in that time: what comes later is not put before the model.
+// than WAIT_MS in all: text that comes later is not injected.
 import { spawn } from "node:child_process"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
@@ -9,14 +9,14 @@ import { fileURLToPath } from "node:url"
 const FOLDER = dirname(fileURLToPath(import.meta.url))
 const WAIT_MS = 1500
 
-// What a promise gives, `otherwise` where it gives nothing until the deadline.
+// The result of a promise, or `otherwise` if it has none until the deadline.
 const until = (deadline, promise, otherwise) => {
   let timer
   const late = new Promise((resolve) => (timer = setTimeout(resolve, Math.max(0, deadline - Date.now()), otherwise)))
   return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
-// What the hook prints for an event. Nobody has to wait for it: it keeps what it was given.
+// The output of the hook for an event. The host need not wait for it: the hook keeps the event.
 const report = (host, event, payload) =>
   new Promise((resolve) => {
     let printed = ""
@@ -30,13 +30,13 @@ const report = (host, event, payload) =>
     child.unref()
   })
 
-// An id that sorts right behind that of another part.
+// An id that sorts directly after another part's id.
 const after = (id) => {
   const time = (BigInt(`0x${id.slice(4, 16)}`) + 1n).toString(16).padStart(12, "0")
   return id.slice(0, 4) + time + id.slice(16)
 }
 
-// A hook that throws nothing; it is given its deadline first.
+// A hook that never throws; its first argument is its deadline.
 const quietly = (hook) => async (...given) => {
   try {
     await hook(Date.now() + WAIT_MS, ...given)
@@ -46,9 +46,9 @@ const quietly = (hook) => async (...given) => {
 export const csmd = async ({ client, directory }, host) => {
   const data = process.env.XDG_DATA_HOME || join(homedir(), ".local", "share")
   const database = join(data, host, `${host}.db`)
-  const parents = new Map() // session -> the session that began it, "" for a person's
+  const parents = new Map() // session -> the session that began it, "" if a person did
   const begun = new Set() // sessions that began in this process
-  const briefs = new Map() // session -> what it is told at its start
+  const briefs = new Map() // session -> the text injected at its start
 
   const ask = async (deadline, event, session, more) => {
     const payload = { session_id: session, cwd: directory, transcript_path: join(database, session), ...more }
@@ -59,7 +59,7 @@ export const csmd = async ({ client, directory }, host) => {
     return answer.hookSpecificOutput?.additionalContext ?? ""
   }
 
-  // Of what nobody knows it is taken for granted: an agent's words must not become the user's.
+  // True if unknown: an agent's words must not become the user's.
   const isAgents = async (deadline, session) => {
     if (!parents.has(session)) {
       const found = await until(deadline, client.session.get({ path: { id: session } }))
@@ -83,7 +83,7 @@ export const csmd = async ({ client, directory }, host) => {
       if (text)
         parts.push({ id: after(parts.at(-1).id), sessionID, messageID: message.id, type: "text", text, synthetic: true })
     }),
-    // What a slash command stands for was written by whoever made it: the mark is stored with the prompt.
+    // The text of a slash command was written by its author, not the user: the mark is stored with the prompt.
     "command.execute.before": quietly(async (_, __, { parts }) => {
       for (const part of parts) if (part.type === "text") part.metadata = { ...part.metadata, csmd_command: true }
     }),

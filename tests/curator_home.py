@@ -9,18 +9,19 @@ from typing import Any
 from memory_factory import add_turn
 
 from csmd.config import Settings
+from csmd.conversation import Project, Turn
 from csmd.curator import curate
 from csmd.curator.contract import CapReached, Question, Reply
 from csmd.curator.question import Sheet
 from csmd.dream import steps
 from csmd.extraction import digest, statements
+from csmd.knowledge import Memory
 from csmd.memory import remember
 from csmd.store import dreams, memories, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import count_facts
-from csmd.values import Memory, Project, Turn
 from csmd.vocabulary import TurnKind
 
 NOW = "2026-03-20T10:00:00.000Z"

@@ -9,14 +9,15 @@ from dataclasses import replace
 from hypothesis import strategies as st
 from memory_factory import memory
 
+from csmd.conversation import Project
 from csmd.dream import steps
 from csmd.dream.actions import DreamPlan, Fact, Snapshot
 from csmd.dream.consolidation import plan_project
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.store import dreams, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement
 
 #: What says the same in other words, more of the same, something else, or the opposite.
 SAID = (

@@ -10,7 +10,9 @@ from typing import Any
 
 from memory_factory import project_in, state
 
+from csmd.briefs import BriefItem
 from csmd.dream import dream_undo
+from csmd.knowledge import Candidate, Evidence, Link, Memory
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
@@ -21,6 +23,8 @@ from csmd.store import (
     integrity,
     journal,
     memories,
+    memory_links,
+    memory_scenes,
     projects,
     receipts,
     topics,
@@ -28,7 +32,6 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory
 
 NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
 SAID = (
@@ -95,7 +98,9 @@ def believed(store: Store) -> list[str]:
     def write(rows: Rows) -> list[str]:
         found = [save_memory(rows, store.hash_key, said, f"u{number}") for number, said in enumerate(SAID)]
         seqs = [memory.seq for ident in found if (memory := memories.by_id(rows, ident)) is not None]
-        memories.add_link(rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW)
+        memory_links.add_link(
+            rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW
+        )
         topics.tag(rows, seqs[0], "redis", by=topics.PERSON)
         topics.tag(rows, seqs[3], "billing", by=topics.RULE, weight=0.4)
         rows.run(
@@ -108,7 +113,7 @@ def believed(store: Store) -> list[str]:
             seq=seqs[4],
             now=NOW,
         )
-        memories.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
+        memory_scenes.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
         receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 

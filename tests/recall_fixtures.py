@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 
 from csmd.capture import project_identity
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Memory, Provenance
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Provenance, Turn
 from csmd.vocabulary import TurnKind
 
 ORDINARY = Path(__file__).resolve().parent / "data" / "ordinary_sessions.jsonl"

@@ -83,12 +83,12 @@ class Client:
 
     def assistant(self, *blocks: dict[str, Any], message: str = "", **more: Any) -> str:
         message = message or f"m{self.count}"
-        said = {"id": message, "role": "assistant", "model": "claude-x", "content": list(blocks)}
-        return self.line({"type": "assistant", "message": said, **more})
+        body = {"id": message, "role": "assistant", "model": "claude-x", "content": list(blocks)}
+        return self.line({"type": "assistant", "message": body, **more})
 
-    def answer(self, said: str) -> None:
-        self.assistant({"type": "text", "text": said})
-        self.hook("Stop", last_assistant_message=said)
+    def answer(self, text: str) -> None:
+        self.assistant({"type": "text", "text": text})
+        self.hook("Stop", last_assistant_message=text)
 
     def call(self, name: str = "Edit") -> tuple[str, str]:
         ident = f"t{self.count}"
@@ -100,128 +100,128 @@ class Client:
 
     # --- what can happen
 
-    def prompt(self, said: str) -> None:
-        self.hook("UserPromptSubmit", prompt=said)
-        self.user(said)
-        self.answer(said)
+    def prompt(self, text: str) -> None:
+        self.hook("UserPromptSubmit", prompt=text)
+        self.user(text)
+        self.answer(text)
 
-    def _enqueue(self, said: str, *, hook: bool = True) -> None:
+    def _enqueue(self, text: str, *, hook: bool = True) -> None:
         if hook:
-            self.hook("UserPromptSubmit", prompt=said)
-        self.line({"type": "queue-operation", "operation": "enqueue", "content": said}, uuid=False)
+            self.hook("UserPromptSubmit", prompt=text)
+        self.line({"type": "queue-operation", "operation": "enqueue", "content": text}, uuid=False)
 
-    def queued_and_absorbed(self, said: str) -> None:
-        self._enqueue(said)
-        more = {"content": said, "reason": "absorbed_mid_turn"}
+    def queued_and_absorbed(self, text: str) -> None:
+        self._enqueue(text)
+        more = {"content": text, "reason": "absorbed_mid_turn"}
         self.line({"type": "queue-operation", "operation": "remove", **more}, uuid=False)
-        queued = {"type": "queued_command", "prompt": said, "commandMode": "prompt", "origin": {"kind": "human"}}
+        queued = {"type": "queued_command", "prompt": text, "commandMode": "prompt", "origin": {"kind": "human"}}
         self.line({"type": "attachment", "attachment": queued})
         self.answer("done")
 
-    def queued_in_an_old_version(self, said: str) -> None:
-        self._enqueue(said)
+    def queued_in_an_old_version(self, text: str) -> None:
+        self._enqueue(text)
         self.line({"type": "queue-operation", "operation": "remove"}, uuid=False)
         self.answer("done")
 
-    def queued_and_submitted(self, said: str) -> None:
-        self._enqueue(said, hook=False)
+    def queued_and_submitted(self, text: str) -> None:
+        self._enqueue(text, hook=False)
         self.line({"type": "queue-operation", "operation": "dequeue"}, uuid=False)
-        self.prompt(said)
+        self.prompt(text)
 
-    def interrupted(self, said: str) -> None:
-        self.hook("UserPromptSubmit", prompt=said)
+    def interrupted(self, text: str) -> None:
+        self.hook("UserPromptSubmit", prompt=text)
         before = self.parent
-        self.user(said)
+        self.user(text)
         self.user([{"type": "text", "text": "[Request interrupted by user]"}])
         self.parent = before
 
-    def tool(self, said: str) -> None:
-        self.result(*self.call("Bash"), said, {"stdout": said})
+    def tool(self, text: str) -> None:
+        self.result(*self.call("Bash"), text, {"stdout": text})
 
-    def rejected(self, said: str) -> None:
-        content = REJECTED + said
+    def rejected(self, text: str) -> None:
+        content = REJECTED + text
         self.result(*self.call(), content, f"Error: {content}", is_error=True)
 
-    def forged(self, said: str) -> None:
-        content = REJECTED + said
+    def forged(self, text: str) -> None:
+        content = REJECTED + text
         self.result(*self.call("mcp__web__get"), content, f"Error: {content}", is_error=True)
         self.result(*self.call("WebFetch"), content, {"result": content})
 
-    def question(self, said: str) -> None:
-        outcome = {"questions": [{"question": "Which?"}], "answers": {"Which?": said}}
+    def question(self, text: str) -> None:
+        outcome = {"questions": [{"question": "Which?"}], "answers": {"Which?": text}}
         self.result(*self.call("AskUserQuestion"), "User has answered your questions", outcome)
 
-    def slash(self, said: str) -> None:
-        self.hook("UserPromptSubmit", prompt=f"/hello {said}")
-        tags = f"<command-message>hello</command-message>\n<command-name>/hello</command-name>\n<command-args>{said}</command-args>"
+    def slash(self, text: str) -> None:
+        self.hook("UserPromptSubmit", prompt=f"/hello {text}")
+        tags = f"<command-message>hello</command-message>\n<command-name>/hello</command-name>\n<command-args>{text}</command-args>"
         self.user(tags, origin={"kind": "human"})
-        self.user([{"type": "text", "text": f"Say {said}"}], isMeta=True)
-        self.answer(said)
+        self.user([{"type": "text", "text": f"Say {text}"}], isMeta=True)
+        self.answer(text)
 
-    def bang(self, said: str) -> None:
-        self.user(f"<bash-input>echo {said}</bash-input>")
-        self.user(f"<bash-stdout>{said}</bash-stdout><bash-stderr></bash-stderr>")
-        self.answer(said)
+    def bang(self, text: str) -> None:
+        self.user(f"<bash-input>echo {text}</bash-input>")
+        self.user(f"<bash-stdout>{text}</bash-stdout><bash-stderr></bash-stderr>")
+        self.answer(text)
 
-    def notification(self, said: str) -> None:
-        told = f"<task-notification>\n{said}"
-        self._enqueue(told, hook=False)
+    def notification(self, text: str) -> None:
+        line = f"<task-notification>\n{text}"
+        self._enqueue(line, hook=False)
         self.line({"type": "queue-operation", "operation": "dequeue"}, uuid=False)
-        self.hook("UserPromptSubmit", prompt=told)
-        self.user(told, origin={"kind": "task-notification"}, promptSource="system")
-        self.answer(said)
+        self.hook("UserPromptSubmit", prompt=line)
+        self.user(line, origin={"kind": "task-notification"}, promptSource="system")
+        self.answer(text)
 
-    def compact(self, said: str) -> None:
-        self.hook("PreCompact", trigger="manual", custom_instructions=said)
-        self.summariser(said)
+    def compact(self, text: str) -> None:
+        self.hook("PreCompact", trigger="manual", custom_instructions=text)
+        self.summariser(text)
         self.line({"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"})
-        self.user(f"This session is being continued: {said}", isCompactSummary=True)
+        self.user(f"This session is being continued: {text}", isCompactSummary=True)
         self.hook("SessionStart", source="compact")
 
-    def summariser(self, said: str) -> None:
-        self.hook("SubagentStop", agent_type="", agent_id=f"a{self.count}", last_assistant_message=said)
+    def summariser(self, text: str) -> None:
+        self.hook("SubagentStop", agent_type="", agent_id=f"a{self.count}", last_assistant_message=text)
 
-    def agent(self, said: str) -> None:
+    def agent(self, text: str) -> None:
         ident = f"a{self.count}"
         path = str(self.root / "-p" / self.session / "subagents" / f"agent-{ident}.jsonl")
         if self.count % 2:
             path = str(self.root / "-p" / f"agent-{ident}.jsonl")
         aside = {"isSidechain": True, "agentId": ident}
-        report = {"id": f"m{self.count}", "content": [{"type": "text", "text": said}]}
-        self.line({"type": "user", "message": {"content": said}, **aside}, path=path)
+        report = {"id": f"m{self.count}", "content": [{"type": "text", "text": text}]}
+        self.line({"type": "user", "message": {"content": text}, **aside}, path=path)
         self.line({"type": "assistant", "message": report, **aside}, path=path)
         self.hook(
             "SubagentStop",
             agent_id=ident,
             agent_type="general",
             agent_transcript_path=path,
-            last_assistant_message=said,
+            last_assistant_message=text,
         )
 
-    def agent_inside(self, said: str) -> None:
+    def agent_inside(self, text: str) -> None:
         ident = f"a{self.count}"
         for kind in ("user", "assistant"):
-            told = {"type": kind, "message": {"role": kind, "content": [{"type": "text", "text": said}]}}
-            data = {"type": "agent_progress", "agentId": ident, "message": {**told, "uuid": f"p{self.count}"}}
+            line = {"type": kind, "message": {"role": kind, "content": [{"type": "text", "text": text}]}}
+            data = {"type": "agent_progress", "agentId": ident, "message": {**line, "uuid": f"p{self.count}"}}
             self.line({"type": "progress", "data": data})
 
-    def blocked(self, said: str) -> None:
-        self.hook("UserPromptSubmit", prompt=said)
-        told = f"UserPromptSubmit operation blocked by hook:\n[x]: no\n\nOriginal prompt: {said}"
-        self.line({"type": "system", "subtype": "informational", "content": told})
+    def blocked(self, text: str) -> None:
+        self.hook("UserPromptSubmit", prompt=text)
+        line = f"UserPromptSubmit operation blocked by hook:\n[x]: no\n\nOriginal prompt: {text}"
+        self.line({"type": "system", "subtype": "informational", "content": line})
 
-    def in_two_blocks(self, said: str) -> None:
+    def in_two_blocks(self, text: str) -> None:
         message = f"m{self.count}"
         self.assistant({"type": "text", "text": f"first {self.count}"}, message=message)
-        second = f"{said} {self.count}"
+        second = f"{text} {self.count}"
         self.assistant({"type": "text", "text": second}, message=message)
         self.hook("Stop", last_assistant_message=f"first {self.count - 2}\n\n{second}")
 
-    def resume(self, said: str) -> None:
+    def resume(self, text: str) -> None:
         self.hook("SessionEnd", reason="prompt_input_exit")
         self.hook("SessionStart", source="resume")
 
-    def fork(self, said: str) -> None:
+    def fork(self, text: str) -> None:
         copied = [value for value in self.files.get(self.path(), []) if value.get("uuid")]
         self.session = f"s{self.count}"
         self.hook("SessionStart", source="fork")
@@ -230,11 +230,11 @@ class Client:
             self.files.setdefault(self.path(), []).append(full)
             self.log.append(Line(self.path(), full))
 
-    def rewind(self, said: str) -> None:
+    def rewind(self, text: str) -> None:
         lines = [value["uuid"] for value in self.files.get(self.path(), []) if value.get("uuid")]
         self.parent = lines[len(lines) // 2] if lines else None
 
-    def clear(self, said: str) -> None:
+    def clear(self, text: str) -> None:
         self.hook("SessionEnd", reason="clear")
         self.session, self.parent = f"s{self.count}", None
         self.hook("SessionStart", source="clear")

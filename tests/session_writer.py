@@ -7,13 +7,13 @@ from typing import Any
 from memory_factory import project_in
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links, remember
 from csmd.store import turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 

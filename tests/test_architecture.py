@@ -52,7 +52,9 @@ VOCABULARY = {
     "hook_events",
     "machine",
     "parameters",
-    "values",
+    "briefs",
+    "conversation",
+    "knowledge",
     "vocabulary",
     "paths",
     "wire",
@@ -101,7 +103,7 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "b
 #: A package -> the only modules, or folders, that may import it.
 ONLY_IN = {
     "zmq": {"daemon.server"},
-    "watchdog": {"daemon.reading"},
+    "watchdog": {"daemon.transcript_watch"},
     "fastembed": {"embedding.worker"},
     "onnxruntime": {"embedding.worker"},
     "onnx": {"embedding.bert_graph"},
@@ -124,7 +126,7 @@ ONLY_IN = {
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
     "frontmatter": {"text.markdown"},
-    "filelock": {"daemon.run"},
+    "filelock": {"daemon.instance"},
     "psutil": {"machine", "installer.service"},
     "urllib": {"curator.calls", "embedding.worker", "mcp.stdio_server", "team.sharing", "tools.providers", "web"},
     "http": {"curator.calls", "embedding.worker"},
@@ -616,7 +618,7 @@ SEAMS = {
     },
     **{
         f"tools.{name}": "a subject of its own, a row of the registry"
-        for name in ("instructions", "questions", "search", "status")
+        for name in ("telemetry", "instructions", "questions", "search", "status")
     },
 }
 

@@ -29,7 +29,7 @@ BACKENDS_OWN = {
     "recovery.py",
     "integrity.py",
     "import_files.py",
-    "session_databases.py",
+    "opencode_database.py",
     "sql_views.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
@@ -69,6 +69,9 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "turn": "t.uuid, t.text",
+    "_TURNS": "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
+    "_STATEMENTS": "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session",
     "_WRITERS": "'Edit', 'Write'",
     "sources": "('clear', 'compact')",
     "memories.OWN": "m.seq not in (select memory_seq from team_memories)",

@@ -23,11 +23,9 @@ QUOTED = re.compile(r"`[^`]*`")
 LEFT: dict[str, tuple[int, int]] = {
     "cli": (0, 1),
     "daemon": (10, 0),
-    "extraction": (0, 1),
     "foreign_memories": (1, 0),
-    "recall": (108, 0),
-    "store": (83, 2),
-    "team": (2, 0),
+    "recall": (111, 0),
+    "store": (3, 1),
 }
 
 

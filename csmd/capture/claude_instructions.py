@@ -1,4 +1,5 @@
-"""The instruction files that Claude Code loads for a directory (CLAUDE.md files, rules, imports), and its own memory's notes."""
+"""The instruction files that Claude Code loads for a directory (CLAUDE.md files, rules, imports), and its own memory's
+notes."""
 
 from __future__ import annotations
 
@@ -87,8 +88,8 @@ def list_entries(path: str) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk: `read` gives a file's bytes, None if it is not a file or too long; `entries` the names in a directory, in its
-    own order; `real` a path without links."""
+    """The disk: `read` gives a file's bytes, None if it is not a file or too long; `entries` the names in a directory,
+    in its own order; `real` a path without links."""
 
     read: Callable[[str], bytes | None] = _read_whole
     entries: Callable[[str], list[Entry]] = list_entries
@@ -240,7 +241,8 @@ class _Loader:
 
 
 def _is_of_main(place: Place, folder: str) -> bool:
-    """Whether a directory belongs to the main work tree and the session to a linked one in it, which has its own copy."""
+    """Whether a directory belongs to the main work tree and the session to a linked one in it, which has its own
+    copy."""
     if not place.worktree or place.worktree == place.main or not _inside(place.worktree, place.main):
         return False
     return _inside(folder or "/", place.main) and not _inside(folder or "/", place.worktree)

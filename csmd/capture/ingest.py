@@ -1,11 +1,11 @@
 """Stores a hook's event and its provisional turn, without what was purged.
 
-`csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and searched like
-any other, but never distilled or counted, and then deleted. Because name and word must be equal, this cannot be used to keep a
-person's words out of capture.
+`csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and
+searched like any other, but never distilled or counted, and then deleted. Because name and word must be equal, this
+cannot be used to keep a person's words out of capture.
 
-Events of a purged session are dropped, also later ones; of a purged project those older than the purge. A purged turn is stored
-empty, and purged text as `[purged]`.
+Events of a purged session are dropped, also later ones; of a purged project those older than the purge. A purged turn
+is stored empty, and purged text as `[purged]`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from csmd.capture import project_identity
+from csmd.conversation import Event, Project, Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
-from csmd.store import activity, events, files, projects, sessions, tombstones
+from csmd.store import activity, events, files, probes, projects, provisional_turns, sessions, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Event, Project, Turn
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and how much was redacted in it by kind.
@@ -155,8 +155,8 @@ def record(
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session are
-    stored; `waited` says that the event comes from the spool, so that later events may already be stored.
+    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session
+    are stored; `waited` says that the event comes from the spool, so that later events may already be stored.
     """
     permitted = None if _is_of_another_host(rows, event) else _permitted_event(rows, event, place, key)
     if permitted is None:
@@ -165,7 +165,7 @@ def record(
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
     turn = _turn_of(event)
     if turn is not None and is_probe(event):
-        return events.add_probe(rows, turn, text_hash=text_hash)
+        return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
     if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
@@ -174,7 +174,7 @@ def record(
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
         home = projects.ensure_with_directory(rows, place, now=now)
-        events.add_provisional(
+        provisional_turns.add_provisional(
             rows,
             turn,
             event=event.name,
@@ -187,7 +187,7 @@ def record(
             waited=waited,
         )
     if EVENTS[event.name].settles:
-        events.settle_provisional(rows, event.session_id, at=event.at)
+        provisional_turns.settle_provisional(rows, event.session_id, at=event.at)
     return True
 
 
@@ -231,7 +231,8 @@ def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str,
 
 
 def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no transcript."""
+    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no
+    transcript."""
     listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
     if not marks:
         return turn, place, listed

@@ -26,7 +26,7 @@ from csmd.hosts.adapter import InstructionNames
 from csmd.hosts.adapters import ADAPTERS, CLAUDE
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
-from csmd.store import projects, tombstones
+from csmd.store import instruction_rows, projects, tombstones
 from csmd.store.core import Store
 from csmd.text import display, tokens
 from csmd.text.markdown import SPACE
@@ -94,7 +94,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     def storable(text: str) -> str:
         return clean(redact(wire.clean(text), Counter()), purged)[0]
 
-    by_path: dict[str, projects.Instruction] = {}
+    by_path: dict[str, instruction_rows.Instruction] = {}
     for host, files_of_host in by_host.items():
         for file in files_of_host:
             path = storable(file.path)
@@ -103,7 +103,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
                 continue
             text = storable(display.strip_fenced(file.content))
             text_hash = tokens.keyed_hash(text, store.hash_key)
-            by_path[path] = projects.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
+            by_path[path] = instruction_rows.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
     rows = list(by_path.values())
     marks = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
@@ -111,10 +111,10 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
     watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
     changed = 0
-    if store.read(lambda reading: projects.instruction_hashes(reading, seq)) != [
+    if store.read(lambda reading: instruction_rows.instruction_hashes(reading, seq)) != [
         (row.path, row.text_hash, row.hosts) for row in rows
     ]:
-        changed = store.write(lambda writing: projects.replace_instructions(writing, seq, rows, now=now))
+        changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, rows, now=now))
     return changed, watched, marks | watched
 
 

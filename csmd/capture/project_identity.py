@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
+from csmd.conversation import Project
 from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
-from csmd.store import files, projects, workspaces
+from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
-from csmd.values import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096
@@ -66,7 +66,8 @@ class Disk(Protocol):
         """The names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
-        """A file's inode and time of change, which stay when its directory is moved and differ for a copy; "" if there is none."""
+        """A file's inode and time of change, which stay when its directory is moved and differ for a copy; "" if there
+        is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,8 @@ def is_of_windows(path: str) -> bool:
 
 
 def _of_windows(cwd: str, start: str) -> Project:
-    """The project of a directory of Windows, by its path alone, because this machine cannot read it; case is ignored."""
+    """The project of a directory of Windows, by its path alone, because this machine cannot read it; case is
+    ignored."""
     place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
     slashed, around = (path.replace("\\", "/").casefold() for path in (place, begin))
     owner = begin if _is_below(slashed, around) else place
@@ -167,11 +169,12 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
 
 
 def with_marks(project: Project, *, disk: Disk) -> Project:
-    """Returns the project with its remote and the fingerprint that identifies it after its directory was moved; "" for none.
+    """Returns the project with its remote and the fingerprint that identifies it after its directory was moved; "" for
+    none.
 
     A repository is identified by the first line of its reflog: who created or cloned it and when, to the second. One
-    without a commit has no reflog, and is identified by a file that `git init` writes into its data and no one edits.
-    A directory without git is identified by its marker files: by their content, which templates share, their inodes,
+    without a commit has no reflog, and is identified by a file that `git init` writes into its data and no one edits. A
+    directory without git is identified by its marker files: by their content, which templates share, their inodes,
     which are reused, and their times of change, which no program sets.
     """
     if is_of_windows(project.root):
@@ -348,7 +351,8 @@ class Places:
 
 
 def identified(cwd: str, *, start: str = "") -> Project:
-    """The project of a directory, without its fingerprint, which is needed only for a project that is not stored yet."""
+    """The project of a directory, without its fingerprint, which is needed only for a project that is not stored
+    yet."""
     return identify(cwd, disk=files, start=start)
 
 
@@ -361,7 +365,8 @@ def marked(place: Project) -> Project:
 
 
 def entering(rows: Rows, place: Project) -> Project:
-    """A project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new. Reads the disk, so before the write."""
+    """A project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new. Reads the disk, so
+    before the write."""
     return place if projects.seq_of(rows, place) is not None else marked(place)
 
 
@@ -418,6 +423,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
-        projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

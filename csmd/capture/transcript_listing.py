@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
-from csmd.store.session_databases import Listed, SessionDatabase
+from csmd.store.opencode_database import Listed, SessionDatabase
 
 #: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000
@@ -44,9 +44,9 @@ def transcripts(root: Path) -> list[Path]:
 def list_transcripts(root: Path) -> Iterator[OnDisk]:
     """Every transcript in a projects directory, in no order; for a file, the file itself.
 
-    A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that no
-    file is listed twice and no circle is walked. This runs four times an hour over up to twenty thousand files, so each
-    costs one system call.
+    A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that
+    no file is listed twice and no circle is walked. This runs four times an hour over up to twenty thousand files, so
+    each costs one system call.
     """
     if is_file(root):
         if (listed := SessionDatabase.list_sessions(root)) is not None:

@@ -20,7 +20,7 @@ from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
 from csmd.errors import BadInput, TooLarge
 from csmd.hosts.json_fields import moment_of
 from csmd.store.cursors import FileState
-from csmd.store.session_databases import Message, SessionDatabase, SessionRow
+from csmd.store.opencode_database import Message, SessionDatabase, SessionRow
 
 READ_BYTES = 4 * 1024 * 1024
 
@@ -81,7 +81,8 @@ def is_head_of(head: str, data: bytes) -> bool:
 def where_to_start(
     state: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
 ) -> tuple[int, Reason]:
-    """Where to read on in a file of `size` bytes, and why; `foot` is the present hash of the bytes before the stored position.
+    """Where to read on in a file of `size` bytes, and why; `foot` is the present hash of the bytes before the stored
+    position.
 
     The beginning of a file shows whether it is the same; a file with another inode, or one that was written to without
     growing, may differ anywhere. An edit far before the end of a file that has also grown is not noticed.
@@ -160,7 +161,8 @@ ABANDONED_MS = 3_600_000
 
 
 class DatabaseSession:
-    """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was read.
+    """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was
+    read.
 
     The number of messages up to that time is stored with it: after a clock was set back, more messages come before it.
 
@@ -196,7 +198,8 @@ class DatabaseSession:
         self._bytes_read = 0
 
     def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
-        """After the last message that was read; at the beginning if there are now more messages before it than were read."""
+        """After the last message that was read; at the beginning if there are now more messages before it than were
+        read."""
         if state is None:
             return 0, "new"
         if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MILLISECOND_NS:
@@ -246,7 +249,8 @@ class DatabaseSession:
 
 
 def _message_line(message: Message) -> bytes:
-    """A message as a line: its time, its name, the name of the one before, its data and the data of its parts, unchanged."""
+    """A message as a line: its time, its name, the name of the one before, its data and the data of its parts,
+    unchanged."""
     parts = ",".join(message.parts)
     line = (
         f'{{"timestamp":"{moment_of(message.at / 1000)}",'

@@ -20,6 +20,7 @@ from csmd.capture.ingest import (
 from csmd.capture.project_identity import Places
 from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, TranscriptFile
 from csmd.capture.turn_filter import LeaveOut, without_known_secrets, without_purged
+from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
@@ -29,13 +30,24 @@ from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, Re
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact, storable_path
-from csmd.store import activity, cursors, events, files, projects, rewinds, sessions, tombstones, turns
+from csmd.store import (
+    activity,
+    client_versions,
+    cursors,
+    files,
+    projects,
+    rewinds,
+    sessions,
+    tampered_transcripts,
+    token_usage,
+    tombstones,
+    turns,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Turn
 
 #: The counter of lines that cannot be read.
 BAD_LINES = "bad lines"
@@ -64,8 +76,8 @@ class Tail:
 
 
 class Sink:
-    """Stores what is read from one transcript: `path` is its name in the store, `room` the bytes that a session may take, and
-    `is_hosts_own` says that the assistant wrote it, not csmd."""
+    """Stores what is read from one transcript: `path` is its name in the store, `room` the bytes that a session may
+    take, and `is_hosts_own` says that the assistant wrote it, not csmd."""
 
     def __init__(
         self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
@@ -82,8 +94,8 @@ class Sink:
     ) -> tuple[int, int]:
         """Writes a piece in batches; returns how many turns were new and how many secrets were removed from them.
 
-        Only the last batch moves the cursor, so after a crash the piece is read again. `early` are the titles of the file's
-        beginning, read before its session was known; `news` are counts that are not stored yet.
+        Only the last batch moves the cursor, so after a crash the piece is read again. `early` are the titles of the
+        file's beginning, read before its session was known; `news` are counts that are not stored yet.
         """
         for turn in reading.turns:
             self._places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
@@ -108,9 +120,9 @@ class Sink:
                     new += 1
                     redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            sessions.note_usage(rows, [sessions.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
+            token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
             if self._is_hosts_own:
-                events.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -165,7 +177,7 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
 
 
 def _line_of(turn: Turn) -> str:
@@ -190,9 +202,9 @@ def tail(
     """Reads a transcript from its cursor to its last whole line; turns and cursor are stored together.
 
     The first bytes show which assistant wrote it; nothing is read if that is not the `owner`, the assistant in whose
-    directory it is. `read_line` reads csmd's own session files.
-    `most_pieces` limits one call, so that other work is done between two calls. Raises OSError if the file cannot be read
-    and StoreError if the store refuses; then the cursor is unchanged and the next call goes on from there.
+    directory it is. `read_line` reads csmd's own session files. `most_pieces` limits one call, so that other work is
+    done between two calls. Raises OSError if the file cannot be read and StoreError if the store refuses; then the
+    cursor is unchanged and the next call goes on from there.
     """
     report = Tail()
 
@@ -267,7 +279,8 @@ def tail(
 
 
 def _named(turn: Turn, key: bytes) -> Turn:
-    """The turn with a unique uuid: a queue's line has none and shares its time with others, so the text's hash is added."""
+    """The turn with a unique uuid: a queue's line has none and shares its time with others, so the text's hash is
+    added."""
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")

@@ -1,4 +1,5 @@
-"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a secret."""
+"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a
+secret."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from csmd.capture.ingest import (
     purged_since,
 )
 from csmd.capture.project_identity import Places
+from csmd.conversation import Project, Turn
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.json_fields import EPOCH
 from csmd.hosts.transcript_reading import Reading
@@ -21,12 +23,12 @@ from csmd.store.core import Store
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Turn
 
 
 @dataclass(slots=True, kw_only=True)
 class LeaveOut:
-    """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up once."""
+    """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up
+    once."""
 
     excludes: Excludes
     place_of: Callable[[str], Project]

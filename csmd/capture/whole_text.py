@@ -10,6 +10,7 @@ from typing import BinaryIO, NamedTuple
 from csmd.capture import project_identity, transcript_source
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.project_identity import Places
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
@@ -21,14 +22,14 @@ from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.store.turns import EVERYTHING, LeftOut
 from csmd.text import display
-from csmd.values import Turn
 
 #: At this time every message in a database counts as finished: it was, when it was stored.
 LAST = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
-    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's secrets."""
+    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's
+    secrets."""
 
     paths: list[str]
     purged: Marks

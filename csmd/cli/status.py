@@ -30,7 +30,10 @@ VERBS = verb.Verbs()
 Row = tuple[str, str, str]
 LABEL = 11
 MOST_PROJECTS = 5
-BAR, ROOM_FOR_BARS = 10, 72
+#: Columns of the bar of a live session's context.
+BAR = 10
+#: Fewest columns of a terminal that shows such bars.
+ROOM_FOR_BARS = 72
 OLD_DAYS = 2
 #: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
@@ -38,7 +41,9 @@ DEFAULTS: Mapping[str, Any] = {
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
-ALARM, WARNING, QUIET = "bold red", "yellow", "dim"
+ALARM = "bold red"
+WARNING = "yellow"
+QUIET = "dim"
 EVERY_S = 2.0
 
 

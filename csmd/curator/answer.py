@@ -1,9 +1,9 @@
 """Decides what to believe of a model's answer to a question about a session; pure.
 
 An answer has one JSON object, with any text around it; invalid parts are dropped and counted. A note is believed if it
-cites candidates of its question and says no more than they do: it has no number, name, identifier, path or quotation that
-they lack, is negated exactly if they are, and has their language and subject. Its speaker is that of the cited words,
-whatever the answer claims.
+cites candidates of its question and says no more than they do: it has no number, name, identifier, path or quotation
+that they lack, is negated exactly if they are, and has their language and subject. Its speaker is that of the cited
+words, whatever the answer claims.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from csmd import data, wire
 from csmd.curator.question import SESSION, Candidate, Sheet, Standing
 from csmd.errors import BadInput
 from csmd.text import display, prose, search_terms, sentence, similarity, tokens
-from csmd.text.sentence import UNSPACED
+from csmd.text.language import language_of
+from csmd.text.sentence_words import UNSPACED
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Category, Gate
 
 Tell = Literal["starts", "tasks", "never"]
@@ -128,11 +129,11 @@ def believe(text: str, sheet: Sheet) -> Believed:
             dropped[why.reason] += 1
     stands = None
     try:
-        stands = _stands(value.get("stands"), sheet)
+        stands = _parse_state(value.get("stands"), sheet)
     except _Disbelieved as why:
         dropped[why.reason] += 1
     cited = {candidate.uuid + candidate.text for note in notes for candidate in note.cites}
-    named = _labelled(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped)
+    named = _resolve_labels(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped)
     never: list[Candidate | Standing] = [
         item for item in named if isinstance(item, Candidate) and item.uuid + item.text not in cited
     ]
@@ -167,7 +168,7 @@ def _items(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
             dropped["form"] += 1
 
 
-def _labelled(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
+def _resolve_labels(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
     """Returns what the labels of a list stand for, each once; unknown labels are counted."""
     named = [label for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
     dropped["unknown"] += sum(label not in meanings for label in named)
@@ -177,11 +178,11 @@ def _labelled(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -
 
 def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iterator[tuple[Standing, Candidate]]:
     for item in _items(value.get("done"), dropped):
-        old = _labelled([item.get("id")], sheet.standing, dropped)
+        old = _resolve_labels([item.get("id")], sheet.standing, dropped)
         cites = [
             candidate
-            for candidate in _labelled(item.get("cites"), sheet.candidates, dropped)
-            if old and _is_on(candidate.text, old[0])
+            for candidate in _resolve_labels(item.get("cites"), sheet.candidates, dropped)
+            if old and _is_on_matter(candidate.text, old[0])
         ]
         if old and cites:
             yield old[0], max(cites, key=lambda candidate: AUTHORITY_RANK[candidate.by])
@@ -189,8 +190,10 @@ def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iter
             dropped["unlike"] += 1
 
 
-def _stands(item: Any, sheet: Sheet) -> Note | None:
-    """Returns the note on the state in which the work was left, None if the answer has none; _Disbelieved if it is not believed.
+def _parse_state(item: Any, sheet: Sheet) -> Note | None:
+    """Returns the note on the state in which the work was left, None if the answer has none.
+
+    Raises _Disbelieved if it is not believed.
 
     It may also cite the session's digest, whose names and numbers then count, and whose speaker is the assistant.
     """
@@ -199,7 +202,7 @@ def _stands(item: Any, sheet: Sheet) -> Note | None:
     if not isinstance(item, dict) or not isinstance(item.get("note"), str) or not isinstance(item.get("cites"), list):
         raise _Disbelieved("form")
     labels = [label for label in item["cites"] if label != SESSION]
-    text, cites = _cited(item["note"], labels, sheet)
+    text, cites = _parse_citations(item["note"], labels, sheet)
     is_of_digest = len(labels) < len(item["cites"])
     _check(text, cites, sheet, *([sheet.digest] if is_of_digest else []))
     return Note(
@@ -208,7 +211,7 @@ def _stands(item: Any, sheet: Sheet) -> Note | None:
     )  # fmt: skip
 
 
-def _cited(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candidate, ...]]:
+def _parse_citations(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candidate, ...]]:
     """Returns the text of a note and the candidates that it cites."""
     if not labels or any(not isinstance(label, str) or label not in sheet.candidates for label in labels):
         raise _Disbelieved("unknown")
@@ -235,20 +238,20 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     tell = next((moment for moment in TELLS if moment == item.get("tell")), None)
     if not isinstance(text, str) or does is None or tell is None or not isinstance(labels, list):
         raise _Disbelieved("form")
-    text, cites = _cited(text, labels, sheet)
+    text, cites = _parse_citations(text, labels, sheet)
     by = _speaker(cites)
     claimed = item.get("whose")
     if claimed not in ("user", "assistant") or AUTHORITY_RANK[claimed] > AUTHORITY_RANK[by]:
         raise _Disbelieved("form" if claimed not in ("user", "assistant") else "speaker")
     _check(text, cites, sheet)
-    replaces = _labelled(item.get("replaces"), sheet.standing, Counter())
+    replaces = _resolve_labels(item.get("replaces"), sheet.standing, Counter())
     return Note(
         text=text, tell=tell, does=does, by=by, cites=cites, is_everywhere=item.get("scope") == "everywhere",
-        is_for_days=item.get("lasts") == "days", replaces=tuple(old for old in replaces if _is_on(text, old)),
+        is_for_days=item.get("lasts") == "days", replaces=tuple(old for old in replaces if _is_on_matter(text, old)),
     )  # fmt: skip
 
 
-def _is_on(text: str, old: Standing) -> bool:
+def _is_on_matter(text: str, old: Standing) -> bool:
     """Whether a text is about the subject of a standing note."""
     ours, other = _stems(text), _stems(old.text)
     return len(ours & other) >= max(1.0, ON_MATTER * min(len(ours), len(other)))
@@ -268,8 +271,8 @@ def why_not_said(
     source = "\n".join(
         [*cited, *(candidate.before for candidate in cites), *(candidate.scene for candidate in cites), *names]
     )
-    language = sentence.language_of(note)
-    spoken = sentence.language_of(" ".join(cited))
+    language = language_of(note)
+    spoken = language_of(" ".join(cited))
     if not _is_short(note, language):
         return "length"
     if language != spoken and language and spoken:
@@ -280,9 +283,9 @@ def why_not_said(
     if any(display.squeeze(inside).casefold() not in folded for inside in _quoted(note)):
         return "quotation"
     plain = _PLAIN | tokens.content_stems(source) | {tokens.stem(word) for word in _SMALL.findall(around)}
-    if not all(_holds(folded, name) for name in _names(note, plain)):
+    if not all(_has_name(folded, name) for name in _names(note, plain)):
         return "name"
-    if _is_turned(note, cited, source):
+    if _negates_otherwise(note, cited, source):
         return "negation"
     own = _stems(note)
     sourced = frozenset[str]().union(*map(_stems, source.splitlines()))  # a text may be as long as a digest
@@ -309,7 +312,10 @@ def _quoted(text: str) -> list[str]:
 
 
 def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
-    """Returns the identifiers, paths, flags and names of a note; a sentence's first word is a name unless its stem is in `plain`."""
+    """Returns the identifiers, paths, flags and names of a note.
+
+    A sentence's first word is a name unless its stem is in `plain`.
+    """
     code = {word for inside in _CODE.findall(note) for word in inside.split()}
     opens = True
     for raw in note.split():
@@ -323,12 +329,12 @@ def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
         opens = raw.rstrip("\"'`)*”»」")[-1:] in {*".:;!?…。"} if word else opens
 
 
-def _holds(folded: str, name: str) -> bool:
+def _has_name(folded: str, name: str) -> bool:
     """Whether a text (case folded) has a name as a whole word."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
 
 
-def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
+def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     """Whether a note denies what no cited text denies, or affirms what its cited sentence denies."""
     denies = _denies(note)
     if denies and not _denies(source):
@@ -338,24 +344,24 @@ def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # a refusal at the beginning does not negate the rest
     if not denies and _denies(nearest):
-        noted, denied = tokens.content_stems(note), list(_denied(nearest, DENIED_WORDS))
+        noted, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
         # A denial in passing that the note does not repeat changes nothing.
         if not denied or any(similarity.share(frozenset(what), noted) > TOLD for what in denied):
             return True
     # Of two nested denials ("never ... without"), one alone says the opposite.
-    twice, noted = list(_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
-    is_once = twice and not any(_denied(note, DENIED_WORDS, is_twice=True))
+    twice, noted = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
+    is_once = twice and not any(_find_denied(note, DENIED_WORDS, is_twice=True))
     if is_once and any(similarity.share(frozenset(what), noted) > TOLD for what in twice):
         return True
     # A denial must not move to something else.
-    by_source = frozenset[str]().union(*_denied(source, 2 * DENIED_WORDS))
-    if by_source and any(what[0] not in by_source for what in _denied(note, DENIED_WORDS)):
+    by_source = frozenset[str]().union(*_find_denied(source, 2 * DENIED_WORDS))
+    if by_source and any(what[0] not in by_source for what in _find_denied(note, DENIED_WORDS)):
         return True
     comparison = similarity.compare(nearest, note)
     return comparison.replaces and comparison.confidence >= OPPOSITE
 
 
-def _denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
+def _find_denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
     """Yields the stems of at most `most` words after each denial; nothing for a language without known denials.
 
     With `is_twice`, only for denials that follow another denial.
@@ -372,7 +378,7 @@ def _denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[st
 
 def _denies(text: str) -> bool:
     words = tokens.words_of(text.replace("’", "'"))
-    language = sentence.language_of(text) or "en"
+    language = language_of(text) or "en"
     return any(map(_is_denial, words)) or sentence.has("ban", language, text)
 
 

@@ -124,7 +124,10 @@ def ask_ollama(order: Order, question: Question, key: str) -> Reply:
 
 
 def ask_openai(order: Order, question: Question, key: str) -> Reply:
-    """Asks an OpenAI-compatible endpoint: `POST /chat/completions`, with the limit's newer name if it refuses the older one."""
+    """Asks an OpenAI-compatible endpoint: `POST /chat/completions`.
+
+    If it refuses the older name of the limit, asks again with the newer one.
+    """
     body = {"model": order.model, "messages": _messages(question), "stream": False}
     url, most = f"{order.place}/chat/completions", question.most_tokens
     try:
@@ -170,8 +173,8 @@ def _vectors(order: Order, vectors: Any, counted: Any) -> Vectors:
 
 # --- the user's assistant
 
-#: The assistant reads nothing of the user's except the login, runs no hooks and writes no session or history. The built-in
-#: plugin would record each run in a file.
+#: The assistant reads nothing of the user's except the login, runs no hooks and writes no session or history. The
+#: built-in plugin would record each run in a file.
 ASSISTANT_SETTINGS = '{"disableAllHooks":true,"enabledPlugins":{"cc-plugin-agents-md@builtin":false}}'
 ASSISTANT_OPTIONS = (
     "-p", "--safe-mode", "--no-session-persistence", "--strict-mcp-config", "--tools", "", "--setting-sources", "user",

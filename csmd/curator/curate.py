@@ -1,4 +1,4 @@
-"""Asks a language model about sessions that have ended, and carries out what is believed of its answers as a dream's actions.
+"""Asks a language model about ended sessions, and carries out what is believed of its answers as a dream's actions.
 
 Asking takes seconds and happens before the dream takes its lock, outside of transactions; answers are carried out after
 the dream's other phases. A memory that has changed since the question is left alone. A session is asked about once,
@@ -20,18 +20,19 @@ from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
 from csmd.errors import NoThread
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, journal, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, journal, memories, memory_links, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
-from csmd.text.sentence import UNSPACED
+from csmd.text.language import language_of
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import SURE
-from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
 #: Asks one question: yields while waiting for the answer, and returns it.
@@ -84,10 +85,12 @@ def _times(now: str) -> tuple[str, str]:
 def ask(
     store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str, settings: Settings
 ) -> Generator[None, None, list[Answered]]:
-    """Asks about waiting sessions while it `may_ask`, until the day's cap is reached or the provider fails; returns the answers.
+    """Asks about waiting sessions while it `may_ask`, until the day's cap is reached or the provider fails.
 
-    If only some questions about a session were answered, the rest waits. Each answer is stored as it arrives, so that the
-    next dream need not ask again if this one fails.
+    Returns the answers.
+
+    If only some questions about a session were answered, the rest waits. Each answer is stored as it arrives, so that
+    the next dream need not ask again if this one fails.
     """
     answered: list[Answered] = []
     standing: dict[int, list[brief.Candidate]] = {}
@@ -131,14 +134,14 @@ def ask(
 def preview(
     rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
 ) -> Iterator[tuple[Ended, Question]]:
-    """Yields the questions that a dream would ask now, exactly as they are sent, with their sessions, within `most_tokens`."""
+    """Yields the questions that a dream would ask now, exactly as sent, with their sessions, within `most_tokens`."""
     standing: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now, settings=settings):
         for sheet in read_sheets(rows, ended, standing):
             most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
             if most_tokens < 0:
                 return
-            yield ended, spending.redacted(sheet.question)
+            yield ended, spending.redact_question(sheet.question)
 
 
 def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candidate]]) -> list[Sheet]:
@@ -168,7 +171,7 @@ def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candida
 
 
 def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
-    """Returns what is asked about a session: the memories that it was the first to state, and other sentences of the user.
+    """Returns what is asked about a session: the memories first stated in it, and other sentences of the user.
 
     An assistant's sentence that asks to remember something is left out, because it could instruct the model.
     """
@@ -211,7 +214,7 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
         for part in prose.sentences(display.squeeze(row)):
             enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
-                sentence.language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
+                language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
             )
             if enough and sentence.states_something(part):
                 yield part
@@ -232,7 +235,10 @@ def _last_sentence(message: str) -> str:
 
 
 def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: str) -> Generator[None, None, int]:
-    """Carries out what is believed of some answers, one action per write, recorded in the dream's journal; returns how many."""
+    """Carries out what is believed of some answers, one action per write, recorded in the dream's journal.
+
+    Returns how many.
+    """
     done = 0
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
@@ -276,7 +282,7 @@ def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str
     """Carries out one part of an answer in the caller's transaction; returns the number of actions."""
     record = partial(journal.record_action, rows, dream=dream, project=ended.project_seq, now=now)
     if isinstance(change, Note) and change.tell == "never":
-        return _note_stands(rows, change, record, ended=ended, now=now, key=key)
+        return _record_state(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, Note):
         return _make_note(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, tuple):
@@ -319,7 +325,10 @@ def _is_asked_for(memory: Memory) -> bool:
 
 
 def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
-    """Whether a model's "never" counts; for a user's standing note only if it is shown on weak evidence or a model's word."""
+    """Whether a model's "never" counts.
+
+    It counts for a user's standing note only if that is shown on weak evidence or a model's word.
+    """
     if _is_asked_for(memory):
         return False
     is_firm = memory.authority == "user" and not memory.tell
@@ -332,7 +341,7 @@ def _may_end(by: Authority, old: Memory) -> bool:
     return AUTHORITY_RANK[by] >= AUTHORITY_RANK[old.authority] and not stays
 
 
-def _is_held(rows: Rows, candidate: Candidate) -> bool:
+def _still_exists(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate's turn, with its words, or its memory still exists."""
     text = turns.text_of(rows, candidate.uuid)
     if candidate.memory_id:
@@ -341,7 +350,10 @@ def _is_held(rows: Rows, candidate: Candidate) -> bool:
 
 
 def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
-    """Creates the memory of a note, or uses the one that says it already, and replaces what it replaces; returns the number of actions."""
+    """Creates the memory of a note, or uses the one that says it already, and replaces what it replaces.
+
+    Returns the number of actions.
+    """
 
     def may_be(memory: Memory, is_same: bool) -> bool:
         return (is_same or memory.origin == CURATED) and memory.authority == note.by and memory.tell != "noted"
@@ -365,7 +377,7 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
-            memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
+            memory_links.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
     evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]
@@ -378,8 +390,11 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
 _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 
-def _note_stands(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
-    """Records the state in which a session left the work, by an existing or a new memory; returns the number of actions."""
+def _record_state(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
+    """Records the state in which a session left the work, by an existing or a new memory.
+
+    Returns the number of actions.
+    """
     if (pair := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
         return 0
     made, last = pair
@@ -402,10 +417,10 @@ def _memory_of(
 ) -> tuple[Memory, Candidate] | None:
     """Returns the memory of a note, and the last candidate that it cites.
 
-    The memory is one that says it already and `may_be` it, or a new one, not stored. None if a cited turn is gone or was
-    forgotten.
+    The memory is one that says it already and `may_be` it, or a new one, not stored. None if a cited turn is gone or
+    was forgotten.
     """
-    if not all(_is_held(rows, candidate) for candidate in note.cites):
+    if not all(_still_exists(rows, candidate) for candidate in note.cites):
         return None
     project = ended.project_seq
     gate, category = answer.KINDS[note.does]
@@ -440,12 +455,14 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.why_not_replaced(pinned=old.pinned)
-    lowers = confidence.lowered_by(SURE)
+    lowers = confidence.lowering(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
     def overturn() -> None:
         if may:
-            supersession.lower(rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at)
+            supersession.mark_superseded(
+                rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at
+            )
         else:
             supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
 
@@ -458,7 +475,7 @@ def _finish(rows: Rows, standing: Standing, candidate: Candidate, record: Record
     """Archives a standing note that a later statement with enough authority says is finished, or asks a person."""
     old, other = memories.by_id(rows, standing.memory_id), memories.by_id(rows, candidate.memory_id)
     is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
-    if old is None or not is_later or not _is_held(rows, candidate):
+    if old is None or not is_later or not _still_exists(rows, candidate):
         return 0
     if _may_end(candidate.by, old):
         reason = f"{old.id} was finished on {candidate.at[:10]}"

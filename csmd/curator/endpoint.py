@@ -37,7 +37,10 @@ class Endpoint:
         self._asked_again = 0.0
 
     def encode(self, texts: list[str]) -> list[bytes]:
-        """Returns the vectors of texts, which are redacted once more before they are sent; ProviderFailed if there are none."""
+        """Returns the vectors of texts, which are redacted once more before they are sent.
+
+        Raises ProviderFailed if there are none.
+        """
         if time.monotonic() < self._asked_again:
             raise ProviderFailed("dead", "it failed a moment ago")
         try:

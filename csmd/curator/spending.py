@@ -34,11 +34,11 @@ def ask_within_cap(
 ) -> Reply:
     """Asks a provider, and records in the ledger what its server counted.
 
-    The question is redacted once more before it is sent. Its estimate is reserved in the transaction that reads the day's
-    sum, so that concurrent calls cannot exceed the cap together; if this process dies, the reservation counts. Raises
-    CapReached, NotAllowed or ProviderFailed if no provider was asked or none answered.
+    The question is redacted once more before it is sent. Its estimate is reserved in the transaction that reads the
+    day's sum, so that concurrent calls cannot exceed the cap together; if this process dies, the reservation counts.
+    Raises CapReached, NotAllowed or ProviderFailed if no provider was asked or none answered.
     """
-    question = redacted(question)
+    question = redact_question(question)
     seq = store.write(lambda rows: _reserve(rows, provider, question, now=now, settings=settings))
     try:
         reply = provider.ask(question, timeout_s=timeout_s)
@@ -49,7 +49,7 @@ def ask_within_cap(
     return reply
 
 
-def redacted(question: Question) -> Question:
+def redact_question(question: Question) -> Question:
     """Returns a question without anything that the present rules call a secret: exactly what is sent."""
     return replace(question, system=redact(question.system, Counter()), text=redact(question.text, Counter()))
 

@@ -7,7 +7,8 @@ import sys
 
 from csmd.config import default_paths, started_by
 from csmd.daemon import logs
-from csmd.daemon.run import configuration, run, run_explained
+from csmd.daemon.instance import configuration, run_explained
+from csmd.daemon.run import run
 
 
 def main() -> int:

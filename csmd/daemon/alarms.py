@@ -1,31 +1,23 @@
-"""Alarms and their desktop notices, and the versions and directories of assistants in use."""
+"""Alarms, which mean that nothing is recorded or injected, and their desktop notices."""
 
 from __future__ import annotations
 
-import os
-import shlex
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
-from csmd.config import Config, child_environment, has_desktop
+from csmd.config import has_desktop
+from csmd.daemon.assistants_in_use import detached, install_record, read_settings
 from csmd.daemon.context import Context, iso, now_iso
-from csmd.errors import CsmdError
-from csmd.hosts import adapters
 from csmd.hosts.adapters import CLAUDE
 from csmd.hosts.host_files import HooksState
-from csmd.paths import is_directory
-from csmd.privacy.redaction import storable_path
-from csmd.store import events, files, tombstones
+from csmd.store import events, files
 from csmd.store.events import HookedSession, UnreportedSession
 from csmd.store.sqlite import Rows
-from csmd.text import display
 
 #: Programs that show a notice; the first on the PATH is used.
 PROGRAMS = ("notify-send", "osascript")
@@ -51,7 +43,7 @@ class Notices:
         if command is None or not self._is_first(datetime.now().astimezone().date()):
             return False
         with suppress(OSError, subprocess.SubprocessError):  # no desktop shows it; `csmd status` does
-            return subprocess.run(command, timeout=NOTICE_PATIENCE_S, check=False, **_detached()).returncode == 0
+            return subprocess.run(command, timeout=NOTICE_PATIENCE_S, check=False, **detached()).returncode == 0
         return False
 
     def _is_first(self, today: date) -> bool:
@@ -79,12 +71,6 @@ def notice_command(what: str, do: str) -> list[str] | None:
         script = ["on run words", "display notification (item 1 of words) with title (item 2 of words)", "end run"]
         return [path, *(part for line in script for part in ("-e", line)), f"{what}: {do}", TITLE]
     return [path, f"--app-name={TITLE}", "--", f"{TITLE}: {what}", do]
-
-
-def _detached() -> dict[str, Any]:
-    """The arguments that start a child detached from the terminal and without our files."""
-    null = subprocess.DEVNULL
-    return {"env": child_environment(), "stdin": null, "stdout": null, "stderr": null, "start_new_session": True}
 
 
 #: Alarm -> (what is wrong, what to do), the worst first; each means that nothing is recorded or injected.
@@ -131,7 +117,6 @@ ENOUGH: Mapping[HooksState, tuple[int, str]] = {
 EVERY_S = 5.0
 #: How long after the last write sessions are still checked.
 SETTLED_S = 3 * ANSWERED_S
-SETTINGS_BYTES = 1_000_000
 #: Enough of a transcript to include everything before its first answer.
 BEGINNING_BYTES = 1_000_000
 #: How many unreported sessions are recorded.
@@ -144,8 +129,8 @@ def is_unreported(
     """Whether a session without an event shows that hooks do not run.
 
     `states` are the states of the hooks by the settings in each of the assistant's directories, `reported` are (time,
-    directory or "") of the latest events, `passed_at` is when a hook last noted that the user excludes its session. If the
-    settings have no hooks, every session counts; otherwise a script or `--bare` may have left them out on purpose.
+    directory or "") of the latest events, `passed_at` is when a hook last noted that the user excludes its session. If
+    the settings have no hooks, every session counts; otherwise a script or `--bare` may have left them out on purpose.
     """
     folder = folder_of(session.path, states)
     if not folder or any(at >= session.started_at and other in ("", folder) for at, other in reported):
@@ -161,7 +146,8 @@ def cleared_sessions(
 ) -> list[str]:
     """The recorded sessions that no longer count: a hook has reported later, or hooks were installed at `since`.
 
-    `reported` are (row key, directory or "" if it is unknown) of events; those in one directory prove nothing about others.
+    `reported` are (row key, directory or "" if it is unknown) of events; those in one directory prove nothing about
+    others.
     """
     reports = list(reported)
     cleared = []
@@ -174,7 +160,8 @@ def cleared_sessions(
 
 
 def hook_alarms(noted: Iterable[tuple[str, str]], states: Mapping[str, HooksState]) -> dict[str, str]:
-    """Alarm -> since when, by the unreported sessions (directory, since) and the state of the hooks in each directory."""
+    """Alarm -> since when, by the unreported sessions (directory, since) and the state of the hooks in each
+    directory."""
     raised: dict[str, str] = {}
     sessions = list(noted)
     for folder, state in states.items():
@@ -223,7 +210,8 @@ class Alarms:
             return describe_alarms({**self._of_hooks, **self._since})
 
     def step(self, now: float) -> bool:
-        """Checks for alarms at the monotonic time `now` and shows a notice; always returns False, nothing remains to be done."""
+        """Checks for alarms at the monotonic time `now` and shows a notice; always returns False, nothing remains to be
+        done."""
         context, store = self._context, self._context.store
         self._began = now if self._began is None else self._began
         waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
@@ -244,7 +232,7 @@ class Alarms:
         """Records the sessions that no hook reported, drops those that no longer count, and raises or clears alarms."""
         store, paths = self._context.store, self._context.config.paths
         recorded, installed = (
-            _install_record(self._context.config).get("assistant_dirs"),
+            install_record(self._context.config).get("assistant_dirs"),
             _modified_at(paths.install_record),
         )
         folders = list(map(str, recorded)) if isinstance(recorded, list) else []
@@ -287,33 +275,6 @@ class Alarms:
             self._of_hooks = hook_alarms([(folder_of(path, folders), at) for path, at in left], states)
 
 
-def _install_record(config: Config) -> dict[str, Any]:
-    """The record of `csmd install`; {} if it is damaged, which the command line reports."""
-    try:
-        return files.read_json(config.paths.install_record) or {}
-    except (CsmdError, OSError):
-        return {}
-
-
-def read_settings(path: str) -> str | None:
-    """The text of a settings file; None if it does not exist or is too large."""
-    return files.read_small(path, SETTINGS_BYTES)
-
-
-def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
-    """The assistants whose directories are read, in `csmd status`; reads the disk."""
-    by_host = {row[0]: row[1:] for row in counted}
-    shown = []
-    for adapter, folder in adapters.directories(config):
-        sessions, turns, last, event = by_host.get(adapter.host, (0, 0, "", ""))
-        state = adapter.hooks_state(folder, config.paths.home, read_settings)
-        shown.append({
-            "host": adapter.host, "title": adapter.title, "directory": str(folder), "sessions": sessions,
-            "turns": turns, "last_turn": last, "last_event": event, "hooks": state,
-        })  # fmt: skip
-    return shown
-
-
 def _modified_at(path: Path) -> str:
     """When a file was written; "" if it does not exist."""
     try:
@@ -329,136 +290,3 @@ def _beginning(transcript: str) -> bytes:
             return file.read(BEGINNING_BYTES)
     except OSError:
         return b""
-
-
-#: A version or directory is in use if it was used within this many days.
-IN_USE_DAYS = 30
-SETTLE_AGAIN_S = 86_400.0
-CHILD_PATIENCE_S = 5.0
-
-
-class Clients:
-    """Owns the child process that adapts the registered hooks to the versions of the assistant in use."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._settled: dict[str, float] = {}
-        """Version -> when hooks were last adapted for it; monotonic."""
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def note_directories(self) -> bool:
-        """Records the assistant's directories that hooks named and csmd does not read; returns whether any was named."""
-        return sum(self._note(transcript) for transcript in self._context.take_elsewhere()) > 0
-
-    def _note(self, transcript: str) -> bool:
-        folder, inside = directory_of(transcript)
-        if folder is None or not _is_config_dir(folder):
-            return False
-        real = os.path.realpath(folder)
-        for directory in self._context.config.assistant_dirs:
-            if os.path.realpath(directory) == real:  # named by a link
-                self._context.hint(str(directory / "projects" / inside))
-                return True
-        store, path = self._context.store, storable_path(str(folder))
-
-        def note_directory(rows: Rows) -> None:
-            events.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
-
-        store.write(note_directory)
-        return True
-
-    def settle_hooks(self, now: float) -> bool:
-        """Starts removing hooks for events that a version in use does not know, at the monotonic time `now`; returns whether it did."""
-        if self._child is not None:
-            code = self._child.poll()
-            if code is None:
-                return False
-            self._child = None
-            if code:
-                raise CsmdError(f"`csmd hooks settle` ended with exit code {code}; run it to see why")
-        config = self._context.config
-        outdated = outdated_versions(config, self._context.store.read(versions_in_use))
-        due = [version for version in outdated if now - self._settled.get(version, -SETTLE_AGAIN_S) >= SETTLE_AGAIN_S]
-        if due:
-            self._settled.update(dict.fromkeys(due, now))
-            command = [sys.executable, "-P", "-m", "csmd", "hooks", "settle"]
-            self._child = subprocess.Popen(command, cwd=str(config.paths.home), **_detached())
-        return bool(due)
-
-    def close(self) -> None:
-        """Waits for the child, which ends at once without a daemon and never writes half a file."""
-        if self._child is not None:
-            with suppress(subprocess.TimeoutExpired):
-                self._child.wait(CHILD_PATIENCE_S)
-            self._child.returncode = self._child.returncode or 0
-
-
-def directory_of(transcript: str) -> tuple[Path | None, str]:
-    """The configuration directory of a transcript and its path in `projects`; None for the path of no transcript."""
-    path = Path(os.path.normpath(transcript))
-    if not path.is_absolute() or path.suffix != ".jsonl":
-        return None, ""
-    for parent in path.parents:
-        inside = path.relative_to(parent)
-        if parent.name == "projects" and len(inside.parts) > 1:
-            return parent.parent, str(inside)
-    return None, ""
-
-
-def _is_config_dir(folder: Path) -> bool:
-    """Whether it is this user's directory in which an assistant has written; anyone may pass any path to a hook."""
-    try:
-        return is_directory(folder / "projects") and folder.stat().st_uid == os.getuid()
-    except OSError:
-        return False
-
-
-def versions_in_use(rows: Rows) -> dict[str, str]:
-    """The versions in use, and when each wrote its last line."""
-    return events.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
-
-
-def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
-    """The versions in use that do not know every registered event."""
-    needed = display.version_of(str(_install_record(config).get("needs") or ""))
-    return [version for version in versions if needed and (display.version_of(version) or needed) < needed]
-
-
-def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> list[str]:
-    """The assistant's directories that hooks named and csmd does not read; `at` holds the one that is being read."""
-    directories = {os.path.realpath(folder) for folder in config.assistant_dirs}
-    unread = []
-    for path in named:
-        at[:] = [path]
-        if _is_config_dir(Path(path)) and os.path.realpath(path) not in directories:
-            unread.append(path)
-    return unread
-
-
-def unread_warning(folder: str) -> str:
-    """The warning about a directory of the assistant's that csmd does not read, with the command that adds it."""
-    return f"sessions write to {folder}, which csmd does not read: csmd install --config-dir {shlex.quote(folder)}"
-
-
-def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
-    """The versions of the assistant in use, the newer events, the directories that are read and those that are not."""
-    record = _install_record(config)
-    return {
-        "versions": [{"version": version, "last_at": at} for version, at in versions_in_use(rows).items()],
-        "newer_events": list(record.get("events") or []),
-        "kept_out_by": str(record.get("kept_out_by") or ""),
-        "directories": [str(folder) for folder in config.assistant_dirs],
-        "of_hosts": [str(folder) for _, folder in config.host_dirs],
-        "elsewhere": unread,
-    }
-
-
-def client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
-    """The warnings in `csmd status` about the result of `describe_clients`."""
-    warnings = [unread_warning(path) for path in clients["elsewhere"]]
-    if outdated := outdated_versions(config, [row["version"] for row in clients["versions"]]):
-        warnings.append(
-            f"hooks: {', '.join(clients['newer_events'])} are registered, which Claude Code {outdated[0]} does not know: "
-            "csmd hooks settle"
-        )
-    return warnings

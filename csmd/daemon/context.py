@@ -15,8 +15,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from csmd.briefs import Brief
 from csmd.capture.transcript_listing import OnDisk
 from csmd.config import Config
+from csmd.conversation import Event
 from csmd.daemon import logs
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
@@ -26,13 +28,12 @@ from csmd.hosts import adapters
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import state_of_rules
 from csmd.recall import hybrid_search
-from csmd.store import activity, files
-from csmd.store.activity import Composition, Lookup
+from csmd.store import files, lookup_log
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
-from csmd.values import Brief, Event
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -263,7 +264,7 @@ class LookupLog:
         if not composed and not recalled:
             return False
         before, key = iso_before(KEPT_S), self._store.hash_key
-        self._store.write(lambda rows: activity.add_lookups(rows, composed, recalled, before=before, key=key))
+        self._store.write(lambda rows: lookup_log.add_lookups(rows, composed, recalled, before=before, key=key))
         written = {id(note) for note in (*composed, *recalled)}
         with self._lock:
             self._composed = deque((note for note in self._composed if id(note) not in written), MOST_UNWRITTEN)

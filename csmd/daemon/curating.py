@@ -1,4 +1,5 @@
-"""Asks the user's language model: finds it, decides whether it may be asked now, and asks while other work continues."""
+"""Asks the user's language model: finds it, decides whether it may be asked now, and asks while other work
+continues."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def why_not_now(context: Context) -> str:
-    """Why no provider is asked unprompted now: the user is working, or the machine runs on battery; "" if nothing prevents it."""
+    """Why no provider is asked unprompted now: the user is working, or the machine runs on battery; "" if nothing
+    prevents it."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
@@ -80,7 +82,8 @@ def try_provider(context: Context, task: Task) -> Work:
         lambda: spending.ask_within_cap(context.store, provider, TEST, now=now_iso(), settings=settings)
     )
     return {
-        "provider": provider.name, "model": provider.model, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out,
+        "provider": provider.name, "model": provider.model, "tokens_in": reply.tokens_in,
+        "tokens_out": reply.tokens_out,
         "is_estimated": reply.is_estimated, "took_s": round(time.monotonic() - began, 1),
     }  # fmt: skip
 
@@ -110,7 +113,8 @@ def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str
 
 
 def book_vectors(context: Context) -> bool:
-    """Writes the estimated tokens sent for vectors since the last time to the ledger; returns whether there were any."""
+    """Writes the estimated tokens sent for vectors since the last time to the ledger; returns whether there were
+    any."""
     if tokens := context.embedder.take_sent():
         _book_vectors(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
     return tokens > 0
@@ -119,7 +123,8 @@ def book_vectors(context: Context) -> bool:
 def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bool) -> None:
     provider, _, name = model.partition("/")
     call = ledger.Call(
-        at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens, tokens_in=tokens, tokens_out=0,
+        at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens,
+        tokens_in=tokens, tokens_out=0,
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
@@ -134,7 +139,8 @@ def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | No
     if provider is None:
         return None
     return {
-        "name": provider.name, "model": provider.model, "answered_at": provider.answered_at, "failure": provider.failure,
+        "name": provider.name, "model": provider.model, "answered_at": provider.answered_at,
+        "failure": provider.failure,
         "failing_since": provider.failing_since, "paused_until": spending.paused_until(provider, now=now),
         "tokens": ledger.spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
     }  # fmt: skip

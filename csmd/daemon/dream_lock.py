@@ -27,7 +27,8 @@ RENEWAL_TIMEOUT = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process on a host: `boot` identifies the boot of its machine ("" if unknown), `start` is when the process began.
+    """A process on a host: `boot` identifies the boot of its machine ("" if unknown), `start` is when the process
+    began.
 
     `beat` is the time of its last renewal, `token` is random for each acquisition.
     """
@@ -101,9 +102,9 @@ class DreamLock:
     """Owns the dream lock while this process has it; `host` and `boot` are this machine's unless a test sets them.
 
     Its file, next to the pages, names the process that dreams for every daemon that shares the directory. A new file is
-    created with O_EXCL. A stale one is taken over under a mark named after its holder, so that of two processes one wins.
-    From then on the file is identified by its descriptor: a renewal is written into the acquired file, never into one
-    that replaced it, and only the own file is removed.
+    created with O_EXCL. A stale one is taken over under a mark named after its holder, so that of two processes one
+    wins. From then on the file is identified by its descriptor: a renewal is written into the acquired file, never into
+    one that replaced it, and only the own file is removed.
     """
 
     def __init__(self, path: Path, *, host: str = "", boot: str | None = None) -> None:
@@ -129,7 +130,8 @@ class DreamLock:
         return (None if is_stale else holder), content
 
     def acquire(self, now: datetime) -> Holder | None:
-        """Acquires the lock; returns None, or the holder if another has it. ConfigError if its file cannot be created or is another user's."""
+        """Acquires the lock; returns None, or the holder if another has it. ConfigError if its file cannot be created
+        or is another user's."""
         folder = self.path.parent
         try:
             # The user's own link, for example to a shared folder, is followed.

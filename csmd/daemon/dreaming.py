@@ -1,4 +1,4 @@
-"""Decides when to dream, runs the dream as a task, and reads edited pages back."""
+"""Decides when to dream, and runs the dream as a task."""
 
 from __future__ import annotations
 
@@ -7,137 +7,30 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime, timedelta
-from itertools import chain, islice
-from pathlib import Path
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
 from csmd import machine
-from csmd.capture import instruction_files
 from csmd.curator import curate, spending
 from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
-from csmd.daemon import curating, reading
+from csmd.daemon import curating
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
-from csmd.dream import day_files, dream_undo, gates, page_edits, page_files, steps
+from csmd.daemon.page_reader import PageReader
+from csmd.dream import day_files, dream_undo, gates, page_files, steps
 from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
-from csmd.exclusions import Pauses
-from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, journal, markdown_pages
+from csmd.store import dreams, journal, stored_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import count_facts, dream_json
 from csmd.vocabulary import QUIET_S
-
-# --- edited pages
-
-#: How often pages are checked for changes.
-PAGES_LOOK_S = 60.0
-#: A page is settled when it has not changed for longer than a sweep of the active transcripts takes.
-SETTLED_S = 40.0
-#: How many pages are checked; the next dream reads all of them.
-MOST_PAGES = 500
-
-
-class PageReader:
-    """Owns the stamps that show whether a page was edited; only the background thread uses it."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._next_look = 0.0
-        #: The stamps at the last check, and when the pages were last read.
-        self._seen: instruction_files.Stamp = ()
-        self._read: instruction_files.Stamp = ()
-        #: Whether a line has to be removed from the pages; also at the start, in case the last daemon was killed before.
-        self._has_forgotten = True
-
-    def forget(self) -> None:
-        """Notes that a memory was forgotten, from any thread: the next step removes its line from pages and days."""
-        self._has_forgotten = True
-
-    def step(self, now: float) -> bool:
-        """Checks whether a page has changed, and reads the pages once they have not changed since the check before."""
-        if self._has_forgotten and self._withdraw():
-            return True
-        if now < self._next_look:
-            return False
-        self._next_look = now + PAGES_LOOK_S
-        stamp = self._stamp()
-        if stamp == self._read:
-            return False
-        if stamp != self._seen or self._context.backlog or self._context.client_is_waiting():
-            self._seen, self._next_look = stamp, now + SETTLED_S
-            return False
-        return self.read() > 0
-
-    def _withdraw(self) -> bool:
-        """Removes forgotten lines from pages and, some in each step, from days; returns whether there were any."""
-        store, directory = self._context.store, self._context.config.paths.memory
-        self._has_forgotten = False
-        try:
-            days = day_files.withdraw(store, directory, now=now_iso(), here=local_time)
-            self._has_forgotten |= days > 0  # more may be left
-            return page_files.withdraw(store, directory) + days > 0
-        except OSError:
-            self._has_forgotten = True  # until the disk accepts it
-            raise
-
-    def read_settled(self) -> int:
-        """Reads them for a dream or an import, unless one has just changed: the transcript of the tool that edited it may follow."""
-        since = time.time() - SETTLED_S
-        for path in self._files():
-            with suppress(OSError):
-                if since < path.stat().st_ctime < since + 2 * SETTLED_S:
-                    return 0
-        return self.read()
-
-    def read_at_once(self) -> Iterator[None]:
-        """Reads them now, after the transcripts of active sessions, which show whose edits are a tool's."""
-        context = self._context
-        reading.sweep(context, full=False)
-        for path in context.take_hints():
-            while reading.look_at(context, path, most_pieces=1).more:
-                yield
-            yield
-        self.read()
-
-    def read(self) -> int:
-        """Reads people's edits of the pages; returns how many."""
-        context, stamp = self._context, self._stamp()
-        store, paths = context.store, context.config.paths
-        # Half-finished undoing of a dream is not an edit.
-        run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
-        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded())
-        self._read = stamp
-        return done
-
-    def _unrecorded(self) -> Pauses:
-        """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
-        spans = list(self._context.pauses().spans)
-        for path in list(self._context.excluded):
-            with suppress(OSError):
-                last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                spans.append((iso(last), iso(last + timedelta(seconds=1))))
-        return Pauses(tuple(spans))
-
-    def _stamp(self) -> instruction_files.Stamp:
-        return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
-
-    def _files(self) -> list[Path]:
-        paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
-        return list(islice(paths, MOST_PAGES))
-
-    def _folders(self) -> list[Path]:
-        memory = self._context.config.paths.memory
-        return [memory, memory / "projects", memory / "topics"]
-
 
 # --- the dream
 
@@ -195,11 +88,13 @@ class Dreaming:
         return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= SHARE_S
 
     def alone_since(self, at: float) -> bool:
-        """Whether a dream is running and no session has reported anything since a monotonic time: new rows are the dream's."""
+        """Whether a dream is running and no session has reported anything since a monotonic time: new rows are the
+        dream's."""
         return self._batches is not None and self._context.heard_at < at
 
     def order(self, why: str, *, awaited: bool) -> Task:
-        """Orders a dream and returns its task, or returns the task of the present one; an `awaited` dream continues at once."""
+        """Orders a dream and returns its task, or returns the task of the present one; an `awaited` dream continues at
+        once."""
         with self._ordering:
             self._is_awaited = awaited or (self._is_awaited and self._task is not None)
             task = self._task
@@ -233,7 +128,8 @@ class Dreaming:
     # --- on the background thread
 
     def step(self, at: float, *, idle: bool) -> bool:
-        """Does a batch of the dream; if the thread is `idle`, orders a dream that is due. Returns whether it did a batch."""
+        """Does a batch of the dream; if the thread is `idle`, orders a dream that is due. Returns whether it did a
+        batch."""
         if self._task is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
             if self._is_due(at):
@@ -338,7 +234,8 @@ class Dreaming:
         return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now(), settings=settings))
 
     def _begin(self, rows: Rows, why: str) -> Dream:
-        """Records the dream; any other that is recorded as running was killed, because only this daemon dreams in this store."""
+        """Records the dream; any other that is recorded as running was killed, because only this daemon dreams in this
+        store."""
         dreams.fail_interrupted(rows, now=now_iso())
         return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
 
@@ -386,8 +283,9 @@ class Dreaming:
             yield from self.consolidate(dream)
 
     def rewrite_pages(self) -> Iterator[None]:
-        """Updates the existing pages from the memories, without a journal; does nothing while another process dreams."""
-        if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        """Updates the existing pages from the memories, without a journal; does nothing while another process
+        dreams."""
+        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)
@@ -428,7 +326,8 @@ class Dreaming:
     # --- what the gates look at
 
     def _is_due(self, at: float) -> bool:
-        """Whether all gates are open; reads the store only if something was written since, or the clock was set back."""
+        """Whether all gates are open; reads the store only if something was written since, or the clock was set
+        back."""
         commits, seen = self._context.store.commits, self._seen
         if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
             seen = self._seen = commits, self._context.store.read(self._look)

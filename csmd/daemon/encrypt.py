@@ -5,8 +5,8 @@
     status, recover PLACE     prints what is encrypted; stores the key on stdin in PLACE again
     key                       prints the key of the home for the daemon
 
-Every file is converted in the workshop, compared with the old one and renamed over it; the files themselves show which of them
-are encrypted. So each is whole if the process is killed, and `on` or `off` run again finishes the rest.
+Every file is converted in the workshop, compared with the old one and renamed over it; the files themselves show which
+of them are encrypted. So each is whole if the process is killed, and `on` or `off` run again finishes the rest.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 from csmd import wire
 from csmd.config import Config
 from csmd.daemon import logs
+from csmd.daemon.instance import configuration, run_explained
 from csmd.daemon.repair import workshop_of
-from csmd.daemon.run import configuration, run_explained
 from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
@@ -33,7 +33,8 @@ def copies(paths: Paths) -> list[Path]:
     present = purge_files.copies(paths.home, paths.log_dir)
     return [
         path for path in present
-        if path.name.startswith(("csmd", backup.UNFINISHED)) and not path.name.endswith(_SIDECARS) and path.stat().st_size
+        if path.name.startswith(("csmd",
+        backup.UNFINISHED)) and not path.name.endswith(_SIDECARS) and path.stat().st_size
     ]  # fmt: skip
 
 
@@ -90,7 +91,8 @@ def _is_other(path: Path, wanted: bool) -> bool:
 
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
-    """Converts a copy in place and keeps its time; a plain copy that cannot be read is removed, an encrypted one left."""
+    """Converts a copy in place and keeps its time; a plain copy that cannot be read is removed, an encrypted one
+    left."""
     info, outcome = path.stat(), "converted"
     try:
         backup.convert(path, new, encrypted=wanted)
@@ -109,7 +111,8 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
 
 
 def status(config: Config) -> dict[str, Any]:
-    """What is encrypted: the library, the state (on, off, unfinished), the key's place or why it is missing, the files."""
+    """What is encrypted: the library, the state (on, off, unfinished), the key's place or why it is missing, the
+    files."""
     paths = config.paths
     record = keys.read_record(paths.home)
     there = [path for path in (paths.database, *copies(paths)) if _is_database(path)]

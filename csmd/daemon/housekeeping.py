@@ -1,26 +1,19 @@
-"""Work that is done by the clock: reading instruction files, backups, retention, and the hourly log line."""
+"""Work that is done by the clock: backups, retention, and the hourly log line."""
 
 from __future__ import annotations
 
-import fnmatch
 import logging
-import threading
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
-from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from csmd import machine
-from csmd.capture import claude_instructions, ingest, instruction_files, transcripts
+from csmd.capture import ingest, transcripts
 from csmd.config import Settings
-from csmd.daemon.context import Context, iso, iso_before, now_iso
-from csmd.errors import CsmdError, StoreError
-from csmd.hosts.adapters import ADAPTERS
-from csmd.paths import is_directory, is_there
-from csmd.store import activity, backup, checkpoints, compactions, events, projects, turns
+from csmd.daemon.context import Context, iso, now_iso
+from csmd.errors import StoreError
+from csmd.paths import is_there
+from csmd.store import activity, backup, checkpoints, compactions, probes, text_retention
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -29,136 +22,6 @@ from csmd.tools.maintenance import backups
 log = logging.getLogger(__name__)
 
 MB = 1_000_000
-#: A project with a session within this many days is swept.
-RECENT_DAYS = 30
-#: How many projects a sweep reads; each has some twenty small files.
-MOST_PROJECTS = 200
-#: How many paths are noted between two steps; the next sweep finds the rest.
-MOST_WAITING = 1000
-#: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are read
-#: again when a session starts there, and by the sweep.
-MOST_WATCHED = 40
-NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
-#: The names and patterns of other assistants' instruction files.
-NAMES_OF_OTHERS = {
-    name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
-}
-
-
-#: A disk that did not answer is tried again after this.
-HUNG_S = 600.0
-
-
-class InstructionRefresh:
-    """Owns which instruction files have to be read again, and the directories of each project's files."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._lock = threading.Lock()
-        self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
-        #: (project, root) -> the directories of its instructions, and their stamp (() to read again); the latest is last.
-        self._projects: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
-        self._hung: dict[str, float] = {}
-        """Project -> when its disk is tried again; monotonic."""
-
-    def visit(self, directory: str) -> None:
-        """Notes that a session is active in a directory; cheap, from any thread."""
-        if directory:
-            self._note("visited", directory)
-
-    def touch(self, path: str) -> None:
-        """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
-        name = path.rpartition("/")[2]
-        is_named = name in NAMES or any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES_OF_OTHERS)
-        if is_named or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
-            self._note("touched", path)
-
-    def _note(self, why: str, path: str) -> None:
-        with self._lock:
-            if len(self._waiting[why]) < MOST_WAITING:
-                self._waiting[why][path] = None
-        self._context.poke()
-
-    def _may_be_imported(self, path: str) -> bool:
-        """Whether a path may be an imported file: in a directory from which one was read, and not the assistant's bookkeeping."""
-        folder = path.rpartition("/")[0]
-        config = self._context.config
-        if path.endswith(".jsonl") or folder in map(str, (*config.assistant_dirs, *dict(config.host_dirs).values())):
-            return False
-        return any(folder in folders for folders, _ in list(self._projects.values()))
-
-    def folders(self) -> list[Path]:
-        """The directories to watch, without subdirectories: those of the latest projects."""
-        with self._lock:
-            latest_first = list(self._projects.values())[::-1]
-        folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
-        return [Path(folder) for folder in islice(folders, MOST_WATCHED)]
-
-    def waiting(self) -> bool:
-        """Whether something has to be read."""
-        return any(self._waiting.values())
-
-    def step(self) -> int:
-        """Reads the instructions of visited directories and touched files; returns how many files changed."""
-        with self._lock:
-            waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
-        visited = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
-        active = [project for project in visited if project is not None]
-        changed = {path.rpartition("/")[0] for path in waiting["touched"]}
-        stale = [
-            (seq, root)
-            for (seq, root), (folders, _) in self._projects.items()
-            if folders & changed or any(folder.startswith(f"{root}/.claude/") for folder in changed)
-        ]
-        for project in stale:
-            self._projects[project] = self._projects[project][0], ()
-        total = sum(self._refresh(*project) for project in dict.fromkeys([*active, *stale]))
-        self._put_last(active)
-        return total
-
-    def sweep(self) -> int:
-        """Reads the files of every project with a recent session; returns how many changed."""
-        since = iso_before(RECENT_DAYS * 86_400)
-        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
-        for project in self._projects.keys() - set(recent):
-            del self._projects[project]
-        total = sum(self._refresh(*project) for project in recent if not self._context.stopping)
-        self._put_last(recent[::-1])
-        return total
-
-    def _put_last(self, active: Sequence[tuple[int, str]]) -> None:
-        """Moves projects to the end of the order, where the latest are."""
-        with self._lock:
-            for project in active:
-                if project in self._projects:
-                    self._projects[project] = self._projects.pop(project)
-
-    def _refresh(self, seq: int, root: str) -> int:
-        """Reads a project's files if their stamp changed; a project that is not on this machine keeps its stored ones."""
-        store, user = self._context.store, claude_instructions.user_of(self._context.config)
-        _, stamp = self._projects.get((seq, root), (set(), ()))
-
-        def read() -> int:
-            if not self._answers(root):
-                raise CsmdError(f"{root}: its file system does not answer", hint="`df` shows which one hangs")
-            is_unchanged = stamp and instruction_files.stamp(path for path, *_ in stamp) == stamp
-            if is_unchanged or not root or not is_directory(root):
-                return 0
-            changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
-            self._projects[seq, root] = folders, instruction_files.stamp(paths)
-            return changed
-
-        return self._context.guard("instructions", read, about=root) or 0
-
-    def _answers(self, root: str) -> bool:
-        """Whether the disk of a project answers; one that did not is tried again after HUNG_S."""
-        now = time.monotonic()
-        if now < self._hung.get(root, now):
-            return False
-        self._hung.pop(root, None)
-        if machine.run_bounded(partial(is_directory, root), machine.DISK_S) is None:
-            self._hung[root] = now + HUNG_S
-        return root not in self._hung
 
 
 # --- backups
@@ -236,23 +99,23 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
         return iso(now - timedelta(days=days))
 
     def write(rows: Rows) -> int:
-        events.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
+        probes.remove_probe(rows, before=iso(now - timedelta(seconds=PROBE_S)))
         dropped = 0
         if days := settings.storage_tool_output_days:
-            dropped = turns.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
+            dropped = text_retention.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.storage_conversation_days):
-            dropped = turns.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
+            dropped = text_retention.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.checkpoint_keep_days):
             dropped = checkpoints.drop_old(rows, before=before(days), limit=BATCH_TURNS)
         if not dropped and _room(rows, settings).is_over:
-            dropped = turns.drop_oldest_output(rows, limit=BATCH_TURNS)
+            dropped = text_retention.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped
 
     return store.write(write) > 0
 
 
-def _room(rows: Rows, settings: Settings) -> turns.Room:
-    return turns.room_used(rows, limit=settings.storage_max_mb * MB)
+def _room(rows: Rows, settings: Settings) -> text_retention.Room:
+    return text_retention.room_used(rows, limit=settings.storage_max_mb * MB)
 
 
 def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
@@ -263,9 +126,9 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
         "conversation_days": settings.storage_conversation_days,
-        "conversation_turns_dropped": counters.get(turns.SAID_DROPPED, 0),
-        "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
-        "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
+        "conversation_turns_dropped": counters.get(text_retention.SAID_DROPPED, 0),
+        "tool_outputs_dropped": counters.get(text_retention.DROPPED, 0),
+        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES, 0),
         "tokens_saved": compactions.tokens_saved(rows),
     }
 
@@ -275,7 +138,7 @@ def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     room = _room(rows, settings)
     if not room.is_short:
         return []
-    if not turns.is_any_output_left(rows):
+    if not text_retention.is_any_output_left(rows):
         what = "all tool output is dropped, conversation is kept: raise storage.max_mb"
     elif room.is_over:
         what = "the oldest tool output is being dropped"

@@ -13,7 +13,7 @@ from typing import Any
 from csmd.capture import project_identity, transcript_listing
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcript_listing import OnDisk
-from csmd.daemon import reading
+from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, now_iso
 from csmd.daemon.reading import PastSession
 from csmd.daemon.task_steps import Batches
@@ -22,14 +22,9 @@ from csmd.errors import BadInput
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
 from csmd.hosts import adapters
 from csmd.paths import is_directory
-from csmd.store import (
-    cursors,
-    files,
-    import_files,
-    projects,
-)
+from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
-from csmd.store.session_databases import SessionDatabase
+from csmd.store.opencode_database import SessionDatabase
 
 #: Seconds after which an install stops reading recent sessions (it reads at least one); the background reads the rest.
 FOREGROUND_S = 15.0
@@ -66,7 +61,8 @@ def _examine(context: Context, task: Task, source: Source, foreign: ForeignFile)
     for done in importing.examine(context.store, source, foreign, project=project, here=here, counts=counts):
         yield {"step": f"reading {source.label}", "done": done}
     return {
-        "preview": True, "here": task.order["asking"] if counts.placed_here else "", "source": source.label, **_foreign_json(counts), "new": counts.new, "known": counts.known,
+        "preview": True, "here": task.order["asking"] if counts.placed_here else "", "source": source.label,
+        **_foreign_json(counts), "new": counts.new, "known": counts.known,
         "samples": counts.samples,
     }  # fmt: skip
 
@@ -150,7 +146,7 @@ def _project_row(context: Context, directory: str, *, makes: bool) -> int:
 
 def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, Any], list[str]]]:
     """Reads every transcript of the task; returns the counts and the paths."""
-    reading.replay(context)
+    spool_replay.replay(context)
     sessions, later = _sessions(context, task)
     problems: list[str] = []
     if task.kind == "import":

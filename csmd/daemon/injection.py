@@ -9,8 +9,10 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from csmd.briefs import Brief
 from csmd.capture import ingest
-from csmd.daemon import alarms
+from csmd.conversation import Event
+from csmd.daemon import assistants_in_use
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
@@ -22,7 +24,6 @@ from csmd.store import receipts, search, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Event
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
@@ -84,16 +85,16 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
 
 def _unread_notice(context: Context, event: Event) -> str:
     """That csmd does not read the directory of Claude Code's that a session runs in, once a day; "" else."""
-    folder, _ = alarms.directory_of(event.transcript_path)
+    folder, _ = assistants_in_use.directory_of(event.transcript_path)
     if event.host != CLAUDE.host or event.name != "session_start" or event.source == "compact" or folder is None:
         return ""
     today, name, config = event.at[:10], str(folder), context.config
     if folder in config.assistant_dirs or context.noticed.get(name) == today:
         return ""
-    if not run_bounded(lambda: alarms.unread_directories([name], config, [""]), NOTICE_S):
+    if not run_bounded(lambda: assistants_in_use.unread_directories([name], config, [""]), NOTICE_S):
         return ""
     context.noticed[name] = today
-    return f"csmd: {display.visible(alarms.unread_warning(name))}"
+    return f"csmd: {display.visible(assistants_in_use.unread_warning(name))}"
 
 
 def _compose_brief(

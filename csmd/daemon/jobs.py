@@ -1,8 +1,8 @@
 """The background thread and its table of chores: what each does, in which order, and when it is due.
 
-Chores do one bounded piece at a time, and a chore that fails does not stop the others. `step` takes the monotonic time by which
-chores are due, so that tests need not wait; what chores store is dated by the wall clock. `run` calls `step` when it is poked,
-when it gets a hint, or after a tick.
+Chores do one bounded piece at a time, and a chore that fails does not stop the others. `step` takes the monotonic time
+by which chores are due, so that tests need not wait; what chores store is dated by the wall clock. `run` calls `step`
+when it is poked, when it gets a hint, or after a tick.
 """
 
 from __future__ import annotations
@@ -17,27 +17,30 @@ from pathlib import Path
 from typing import Any, Literal
 
 from csmd.config import Config
-from csmd.daemon import curating, housekeeping, reading
-from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients, unread_directories
+from csmd.daemon import curating, housekeeping, reading, spool_replay
+from csmd.daemon.alarms import EVERY_S, Alarms
+from csmd.daemon.assistants_in_use import Clients, describe_clients, unread_directories
 from csmd.daemon.context import Context, Task, iso_before, local_time, now_iso, read_pauses
-from csmd.daemon.dreaming import Dreaming, PageReader
-from csmd.daemon.housekeeping import Hourly, InstructionRefresh
+from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.housekeeping import Hourly
 from csmd.daemon.injection import Rehearsal
+from csmd.daemon.instruction_refresh import InstructionRefresh
+from csmd.daemon.page_reader import PageReader
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.tasks import SECRETS_EVERY_S, Tasks
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder
 from csmd.hosts import adapters
 from csmd.paths import is_there
-from csmd.store import events, files, fulltext
+from csmd.store import client_versions, files, fulltext
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 
 #: How often the background thread checks what is due, unless it is poked.
 TICK_S = 5.0
-#: The shortest time between the beginnings of two passes that no client waits for, because each pass queries every stage; and
-#: the longest rest after a piece of long work.
+#: The shortest time between the beginnings of two passes that no client waits for, because each pass queries every
+#: stage; and the longest rest after a piece of long work.
 TOGETHER_S = 1.0
 #: The longest time of a task in a pass, which delays new memories.
 MOST_TASK_S = 30.0
@@ -81,11 +84,11 @@ class Chore:
 
     `name` is for the log and for error reports; `step` returns a true value if it did anything.
 
-    A chore is due in each pass, or every `every_s` seconds, for the first time after `first_s`. One that `repeats` is due
-    again at once after it did something; a `quiet` one never makes the next pass due sooner. One that works `in_pieces`
-    does a short piece in each pass, and the next pass begins after a rest, not a second later. `when`: always;
-    sound, if the store accepts writes; no_task, if also no task is running; idle, if nothing was done in this pass and
-    no client waits.
+    A chore is due in each pass, or every `every_s` seconds, for the first time after `first_s`. One that `repeats` is
+    due again at once after it did something; a `quiet` one never makes the next pass due sooner. One that works
+    `in_pieces` does a short piece in each pass, and the next pass begins after a rest, not a second later. `when`:
+    always; sound, if the store accepts writes; no_task, if also no task is running; idle, if nothing was done in this
+    pass and no client waits.
     """
 
     name: str
@@ -142,7 +145,7 @@ class Background(threading.Thread):
             Chore("alarms", lambda pass_: self.alarms.step(pass_.now), when="always", every_s=EVERY_S),
             Chore("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
             Chore("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
-            Chore("spool", lambda _: reading.replay(context)),
+            Chore("spool", lambda _: spool_replay.replay(context)),
             Chore("rehearsal", lambda pass_: self.rehearsal.step(pass_.now)),
             Chore("directories", lambda _: self.clients.note_directories(), quiet=True),
             Chore("task", self._do_task, when="always"),
@@ -150,7 +153,8 @@ class Background(threading.Thread):
             Chore("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Chore("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
             Chore("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Chore("hooks", lambda pass_: self.clients.settle_hooks(pass_.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
+            Chore("hooks", lambda pass_: self.clients.settle_hooks(pass_.now), when="no_task", every_s=LIVE_SWEEP_S,
+            quiet=True),
             Chore("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
             Chore(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
@@ -170,7 +174,8 @@ class Background(threading.Thread):
                 "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
                 first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
             ),
-            Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
+            Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S,
+            quiet=True),
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
@@ -181,10 +186,11 @@ class Background(threading.Thread):
             dreams=self.dreaming, now=now_iso, before=iso_before, here=local_time, monotonic=time.monotonic,
             pauses=context.pauses, read_pauses=lambda: read_pauses(context.pauses), query_vector=context.query_vector,
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
-            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.lookups.unwritten,
+            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook,
+            unwritten=context.lookups.unwritten,
             forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(
-                rows, context.config, unread=unread_directories(events.elsewhere(rows), context.config, [""])
+                rows, context.config, unread=unread_directories(client_versions.elsewhere(rows), context.config, [""])
             ),
         )  # fmt: skip
 
@@ -221,8 +227,8 @@ class Background(threading.Thread):
             if pause:
                 worked_until = time.monotonic()
                 context.wake.wait(pause)
-                # One pass handles a burst of events; after a piece of long work the thread first rests as long as it worked,
-                # whatever arrives; a task begins at once.
+                # One pass handles a burst of events; after a piece of long work the thread first rests as long as it
+                # worked, whatever arrives; a task begins at once.
                 until = worked_until + min(pause, TOGETHER_S) if self._did_piece else began + TOGETHER_S
                 context.asked.wait(max(0.0, until - time.monotonic()))
                 context.asked.clear()
@@ -281,7 +287,8 @@ class Background(threading.Thread):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
 
     def _rescue(self, pass_: Pass) -> None:
-        """Copies a database that was deleted or replaced; if it stays missing, the daemon starts again with the copy."""
+        """Copies a database that was deleted or replaced; if it stays missing, the daemon starts again with the
+        copy."""
         store = self.context.store
         store.rescue(now=now_iso())
         if store.displacement() != "gone":

@@ -1,8 +1,8 @@
 """The daemon's log: private, rotating, and without anyone's words.
 
-The text of an exception may quote a request, a transcript or a path, so only its type and its frames are written. csmd's own
-lines consist of fixed words, numbers and csmd's names; details are in `csmd status`. The same holds for stderr, which
-`csmd start` keeps in a file. What is written is also redacted, as the last line of defence.
+The text of an exception may quote a request, a transcript or a path, so only its type and its frames are written.
+csmd's own lines consist of fixed words, numbers and csmd's names; details are in `csmd status`. The same holds for
+stderr, which `csmd start` keeps in a file. What is written is also redacted, as the last line of defence.
 """
 
 from __future__ import annotations

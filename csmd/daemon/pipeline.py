@@ -30,7 +30,7 @@ from csmd.memory import (
 )
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import compactions, cursors, events, turns, vectors
+from csmd.store import compactions, cursors, provisional_turns, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
@@ -76,7 +76,8 @@ M_ARENA_MAX = -8
 
 
 def limit_pools() -> None:
-    """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and kept."""
+    """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and
+    kept."""
     _call_allocator("mallopt", M_ARENA_MAX, 2)
 
 
@@ -192,14 +193,15 @@ class Stages:
         #: The sessions that were active when a task began, with their turns then.
         self._at_begin: dict[int, int] = {}
         #: The provisional turn from which the next sweep continues.
-        self._provisional = events.FIRST
+        self._provisional = provisional_turns.FIRST
 
     def look_again(self) -> None:
         """Makes the next step run all stages, although nothing was stored: there is another model."""
         self._done_commits = -1
 
     def step(self, now: float, *, at_task: bool) -> tuple[bool, bool]:
-        """Runs all stages if anything was stored since they finished; returns whether (any other stage, embedding) did anything."""
+        """Runs all stages if anything was stored since they finished; returns whether (any other stage, embedding) did
+        anything."""
         guard, embedded = self.context.guard, False
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
@@ -235,9 +237,10 @@ class Stages:
         return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """The sessions that are processed whole; with `force` also active ones, up to where they were when the task began."""
+        """The sessions that are processed whole; with `force` also active ones, up to where they were when the task
+        began."""
         at_begin = self._at_begin if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=at_begin)
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
     def _release_memory(self) -> None:
         """Returns memory to the system: SQLite's page cache, and freed memory that the allocator would keep.
@@ -362,7 +365,8 @@ class Stages:
         return self._repeat(self.count_some, SLICE_S)
 
     def count_some(self) -> int:
-        """Counts the tokens of the next turns, for cut ones by their transcript; returns how many, 0 if none waits or none can be.
+        """Counts the tokens of the next turns, for cut ones by their transcript; returns how many, 0 if none waits or
+        none can be.
 
         No worker is started for it: one runs anyway when turns are embedded.
         """
@@ -401,11 +405,13 @@ class Stages:
         """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
         before = iso_before(PROVISIONAL_S)
         for _ in range(PARTS):
-            part = partial(events.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT)
+            part = partial(
+                provisional_turns.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT
+            )
             over, self._provisional = self.store.read(part)
             if over:
-                self.store.write(partial(events.close_provisional, seqs=over))
-            if self._provisional == events.FIRST:
+                self.store.write(partial(provisional_turns.close_provisional, seqs=over))
+            if self._provisional == provisional_turns.FIRST:
                 break
 
 

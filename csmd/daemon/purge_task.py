@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.config import child_environment, spool_places
-from csmd.daemon import reading
+from csmd.daemon import spool_replay
 from csmd.daemon.context import Context, Task, Work, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.task_steps import Batches, cleanse, seconds_since, walk
@@ -22,14 +22,8 @@ from csmd.errors import StoreError
 from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.privacy.fingerprints import Needle
-from csmd.store import (
-    markdown_pages,
-    purge,
-    purge_files,
-    team,
-    tombstones,
-)
-from csmd.store.purge import Plan
+from csmd.store import purge, purge_files, purge_plans, stored_pages, team, tombstones
+from csmd.store.purge_plans import Plan
 
 #: How long the search in files works before others have their turn.
 SEARCH_S = 0.2
@@ -55,20 +49,20 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         is_dry = task.order.get("dry_run")
         if not is_dry:
-            reading.replay(context)
+            spool_replay.replay(context)
             # Pages whose name contains the text are removed, so people's edits are read first.
             context.guard("pages", dreaming.pages.read)
         yield {"step": "transcripts"}
         names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
         elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
-        counts = store.read(lambda rows: purge.plan_counts(rows, plan))
+        counts = store.read(lambda rows: purge_plans.plan_counts(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge.plan_places(rows, plan, seen=task.order["seen"]))
+            places = store.read(lambda rows: purge_plans.plan_places(rows, plan, seen=task.order["seen"]))
             return {**result, "places": places, "backups": len(purge_files.copies(paths.home, paths.log_dir))}
         texts = (yield from _variants(context, plan)) | set(elsewhere["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
-        store.write(lambda rows: purge.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
+        store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
     yield from _purge_rows(context)
     yield {"step": "files"}
     result |= _purge_files(context, plan)
@@ -94,7 +88,7 @@ def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
-        return context.store.read(lambda rows: purge.variants(rows, needles, table, column, after))
+        return context.store.read(lambda rows: purge_plans.variants(rows, needles, table, column, after))
 
     for number, (table, column) in enumerate(purge.WAYS if needles else ()):
         for texts in walk(partial(part, table, column)):
@@ -122,7 +116,7 @@ def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
 
     def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
         if kind == "memory":
-            return set(store.read(lambda rows: markdown_pages.missing_lines(rows, names)))
+            return set(store.read(lambda rows: stored_pages.missing_memories(rows, names)))
         return set(store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
     done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)

@@ -22,7 +22,7 @@ from csmd.capture.project_identity import Places
 from csmd.config import Config
 from csmd.daemon import context, logs, reading
 from csmd.daemon.context import now_iso
-from csmd.daemon.run import configuration, hold_instance_lock, run_explained
+from csmd.daemon.instance import configuration, hold_instance_lock, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
@@ -48,7 +48,8 @@ def report_nothing(step: str, done: int, total: int) -> None:
 
 
 def repair(config: Config, *, dry_run: bool = False, note: Note = report_nothing) -> dict[str, Any]:
-    """Checks the database and repairs it: only its indexes, or all of it from the damaged file, a backup and transcripts.
+    """Checks the database and repairs it: only its indexes, or all of it from the damaged file, a backup and
+    transcripts.
 
     The reported state is `none` (there is no database), `sound`, `indexes` or `rebuilt`.
     """
@@ -95,9 +96,11 @@ def _rebuild(
         )
         turns_before = store.read(activity.counts)["turns"]
         report.update(
-            backup=str(sound) if copy else "", read=_most_important(made.rows), from_backup=_most_important(made.filled),
+            backup=str(sound) if copy else "", read=_most_important(made.rows),
+            from_backup=_most_important(made.filled),
             stubs=made.stubs, without_transcript=store.read(recovery.without_turn),
-            lost=_lost(made, key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
+            lost=_lost(made,
+            key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
         )  # fmt: skip
     if dry_run:
         report["transcripts"] = len(paths)
@@ -127,7 +130,8 @@ def _most_important(rows: dict[str, int]) -> dict[str, int]:
 def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; including rows that transcripts restore."""
     lost = [
-        f"{table}: {amount(number, 'place')} could not be read; for others {amount(made.filled[table], 'row')} came from the backup"
+        f"{table}: {amount(number, 'place')} could not be read; "
+        f"for others {amount(made.filled[table], 'row')} came from the backup"
         for table, number in made.unfilled.items()
         if number
     ]

@@ -7,19 +7,13 @@ import os
 import secrets
 import select
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-
-import filelock
 
 import csmd
 from csmd import wire
@@ -28,168 +22,46 @@ from csmd.config import (
     Config,
     boot_id,
     child_environment,
-    default_paths,
-    load,
-    recorded_hosts,
     started_by,
     take_notify_socket,
 )
 from csmd.daemon import curating, dreaming, logs, pipeline
 from csmd.daemon.context import now_iso
+from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
 from csmd.daemon.purge_task import resume_purge
-from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
+from csmd.daemon.service_manager import Watchdog, notify_manager, watched_parts
 from csmd.daemon.status_report import status
+from csmd.daemon.transcript_watch import Watch
 from csmd.embedding import models
 from csmd.errors import (
-    DISK_ERRORS,
-    AlreadyRunning,
     ConfigError,
     CsmdError,
     Damaged,
     KeyMissing,
-    Refused,
-    explain_disk_error,
 )
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
-from csmd.privacy.redaction import choose_words, redact
+from csmd.privacy.redaction import choose_words
 from csmd.store import backup, files, keys
 from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
-
-#: A write that takes longer than this is stuck.
-WRITER_PATIENCE_S = 600.0
-#: How often the service manager is notified, as a share of its patience.
-NOTIFY_SHARE = 1 / 4
-#: How long the socket's thread may take to answer, as a share of it.
-ANSWER_SHARE = 1 / 2
 #: A socket's path may be this long on Linux (107) and macOS (103).
 SOCKET_PATH_LIMIT = 103
-#: A thread that runs Python code gives way after this. With the default of 5 ms a hook's write of 40 statements takes 10 ms
-#: while a stage or a dream is planning, with 1 ms 2 to 5 ms, with this less: each statement waits for its turn.
+#: A thread that runs Python code gives way after this. With the default of 5 ms a hook's write of 40 statements takes
+#: 10 ms while a stage or a dream is planning, with 1 ms 2 to 5 ms, with this less: each statement waits for its turn.
 GIVE_WAY_S = 0.0002
 #: How often the main thread looks for directories of transcripts that appeared or were replaced.
 LOOK_S = 60.0
-#: Seconds between two requests for a key that is not available, at first and at most. These and the following are less than
-#: a service manager's patience.
+#: Seconds between two requests for a key that is not available, at first and at most. These and the following are less
+#: than a service manager's patience.
 KEY_AGAIN_S = (1.0, 15.0)
 #: How long one request may take; the keyring may ask a person.
 KEY_PATIENCE_S = 40.0
 #: How often a request is polled.
 LOOK_AT_KEY_S = 0.2
-
-
-def configuration() -> Config:
-    """The configuration, with the assistants' directories that `csmd install` recorded."""
-    paths = default_paths()
-    record = files.read_json(paths.install_record) or {}
-    recorded = record.get("assistant_dirs")
-    extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
-    return load(paths=paths, extra_dirs=extra, host_dirs=recorded_hosts(record.get("hosts")))
-
-
-def run_explained(work: Callable[[], None], *, complaint: Path | None = None) -> int:
-    """Does a process's work and returns its exit code. An error is explained on stderr and in the file `complaint`.
-
-    A service manager keeps our stderr: `csmd start` reads in that file why the daemon ended.
-    """
-    try:
-        work()
-        return 0
-    except CsmdError as error:
-        failure = error
-    except OSError as error:
-        if error.errno not in DISK_ERRORS:
-            raise
-        failure = explain_disk_error(error, "the home")
-    explained = f"csmd: {redact(failure.what, Counter())}\n" + (f"  try: {failure.hint}\n" if failure.hint else "")
-    sys.stderr.write(explained)
-    if complaint is not None:
-        with suppress(OSError, CsmdError):  # the error is often that no file can be written
-            files.write_atomic(complaint, explained.encode("utf-8", "replace"))
-    return failure.exit_code
-
-
-def notify_manager(address: str, *state: str) -> None:
-    """Sends assignments to the service manager as sd_notify(3) does; does nothing if it is gone.
-
-    `address` is its socket: a path, @ and an abstract name, or "" for none.
-    """
-    if address:
-        target = "\0" + address[1:] if address.startswith("@") else address
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
-            out.settimeout(1.0)
-            out.connect(target)
-            out.send("\n".join(state).encode("utf-8", "replace"))
-
-
-@dataclass(slots=True)
-class Part:
-    """A thread that must not get stuck: `ask` makes it call back, within `patience_s`."""
-
-    ask: Callable[[Callable[[], None]], None]
-    patience_s: float
-    asked_at: float | None = None
-    """When the question that it has not answered was asked; monotonic."""
-
-    def _answered(self) -> None:
-        self.asked_at = None
-
-    def is_stuck(self, now: float) -> bool:
-        """Whether an answer is overdue; asks if no answer is due."""
-        if self.asked_at is None:
-            self.asked_at = now
-            self.ask(self._answered)
-        asked_at = self.asked_at  # it may have answered at once, on this thread or its own
-        return asked_at is not None and now - asked_at > self.patience_s
-
-
-def ask_writer(store: Store, answered: Callable[[], None]) -> None:
-    """Makes the store's writer call back; a writer that refuses because of damage is not stuck."""
-    try:
-        store.submit(lambda _: None).add_done_callback(lambda _: answered())
-    except Damaged:
-        answered()
-    except Refused:
-        return  # its queue is full: it has not answered
-
-
-class Watchdog(threading.Thread):
-    """Owns the thread that notifies the service manager that csmd is alive, unless a part is stuck."""
-
-    def __init__(self, address: str, patience_s: float, parts: Mapping[str, Part]) -> None:
-        super().__init__(name="csmd-watchdog")
-        self._address = address
-        self._every_s = patience_s * NOTIFY_SHARE
-        self._parts = parts
-        self._stopping = threading.Event()
-
-    def run(self) -> None:
-        self.step(time.monotonic())
-        while not self._stopping.wait(self._every_s):
-            self.step(time.monotonic())
-
-    def step(self, now: float) -> str:
-        """Notifies the manager at the monotonic time `now`; returns the names of the parts that are stuck."""
-        stuck = ", ".join([name for name, part in self._parts.items() if part.is_stuck(now)])
-        notify_manager(self._address, f"STATUS={stuck} is stuck" if stuck else "WATCHDOG=1")
-        return stuck
-
-    def stop(self) -> None:
-        """Ends the thread and waits for it."""
-        self._stopping.set()
-        self.join()
-
-
-def watched_parts(server: Callable[[Callable[[], None]], None], store: Store, patience_s: float) -> dict[str, Part]:
-    """The parts of a daemon that must not get stuck, for a manager with this patience."""
-    return {
-        "the socket's thread": Part(server, patience_s * ANSWER_SHARE),
-        "the writer": Part(partial(ask_writer, store), WRITER_PATIENCE_S),
-    }
 
 
 def socket_path(home: Path) -> Path:
@@ -298,7 +170,8 @@ class StopPipe(WakePipe):
         """Whether a signal has come."""
         numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
         self._handlers = {number: signal.signal(number, self._note_signal) for number in numbers}
-        # The kernel may deliver a signal to any thread (after SIGCONT it does), which would not interrupt the main thread's poll.
+        # The kernel may deliver a signal to any thread (after SIGCONT it does), which would not interrupt the main
+        # thread's poll.
         self._wakeup_fd = signal.set_wakeup_fd(self.wakeup_fd(), warn_on_full_buffer=False)
 
     def _note_signal(self, *_: object) -> None:
@@ -316,38 +189,6 @@ class StopPipe(WakePipe):
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         super().close()
-
-
-@contextmanager
-def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -> Iterator[Path | None]:
-    """Holds the instance lock of a home; AlreadyRunning if another process has it.
-
-    `unlock` gives SQLite the key of an encrypted home; the default raises KeyMissing if it is not available. Creates the
-    home's directories, and finishes a restore or repair that was killed while it replaced the database. If the database
-    was deleted while its daemon ran, the daemon's copy replaces it; yields that copy, else None.
-    """
-    lock = filelock.FileLock(paths.lock, mode=0o600)
-    try:
-        for directory in (paths.home, paths.run_dir, paths.spool, paths.models):
-            files.make_private(directory)
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        raise AlreadyRunning(
-            f"a csmd daemon is already running for {paths.home}", hint="`csmd status` shows it, `csmd stop` ends it"
-        ) from None
-    except OSError as error:
-        raise ConfigError(
-            f"{error.filename or paths.home}: {error.strerror or error}; hooks spool meanwhile",
-            hint="make that directory writable and see that its disk has room",
-        ) from error
-    try:
-        backup.finish_replacement(paths.database)
-        (unlock or partial(keys.unlock, paths.home))()
-        rescued = backup.put_rescued_back(paths.database)
-        backup.set_stale_log_aside(paths.database, now=now_iso())
-        yield rescued
-    finally:
-        lock.release()
 
 
 def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import cache, wire
-from csmd.daemon import reading
+from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.daemon.task_steps import Batches, cleanse, seconds_since
 from csmd.dream import day_files
@@ -21,12 +21,7 @@ from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import clean
-from csmd.store import (
-    markdown_pages,
-    purge,
-    purge_files,
-    tombstones,
-)
+from csmd.store import found_secrets, purge, purge_files, stored_pages, tombstones
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
 
@@ -41,14 +36,15 @@ Findings = tuple[list[dict[str, Any]], int]
 
 
 def scan(context: Context, task: Task) -> Work:
-    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes them.
+    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes
+    them.
 
-    Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for and
-    removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
+    Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for
+    and removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
     """
     began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
-        reading.replay(context)
+        spool_replay.replay(context)
     redact = partial(_redact, kinds=kinds)
     secrets, fixed = yield from _scan_database(context, redact, fix=fix)
     degraded: list[str] = []
@@ -68,7 +64,7 @@ def scan(context: Context, task: Task) -> Work:
     by_kind = _count_kinds(secrets)
     in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
     left = {} if fix and not refused else by_kind
-    if kinds is not None and (before := context.store.read(purge.found_secrets)):
+    if kinds is not None and (before := context.store.read(found_secrets.found_secrets)):
         others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
         left, in_turns = left | others, in_turns | Counter(others)
     note_scanned(context, left, in_turns)
@@ -89,7 +85,9 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(lambda rows: purge.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    store.write(
+        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
+    )
     context.withholds = bool(left)
 
 
@@ -146,7 +144,7 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
 
 def _is_page(context: Context) -> purge_files.Chosen:
     """Gives the test for files that are pages written by csmd."""
-    pages = {context.config.paths.memory / path for path in context.store.read(markdown_pages.pages)}
+    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.pages)}
     return lambda path, _: path in pages
 
 
@@ -167,7 +165,8 @@ def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
     chosen: purge_files.Chosen = lambda *_: True,
 ) -> int:  # fmt: skip
-    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed or removed.
+    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed
+    or removed.
 
     Files that cannot be changed are added to `refused`.
     """
@@ -221,7 +220,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
 KEPT_DAYS = 7
 
 
-def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
+def secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
     """The warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []

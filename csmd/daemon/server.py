@@ -1,8 +1,8 @@
 """The ROUTER socket: answers each request once, and hooks before their deadline.
 
-A hook without an answer assumes that the daemon hangs, and hooks then stay silent for a while. So a hook whose deadline is near
-gets whatever answer is ready: `ok` if its event is stored, else `retry`, after which it spools the event. A replayed event
-is recognised by its id.
+A hook without an answer assumes that the daemon hangs, and hooks then stay silent for a while. So a hook whose deadline
+is near gets whatever answer is ready: `ok` if its event is stored, else `retry`, after which it spools the event. A
+replayed event is recognised by its id.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import zmq
 from csmd import wire
 from csmd.capture import ingest
 from csmd.capture.ingest import Decoded
+from csmd.conversation import Event
 from csmd.daemon import injection
 from csmd.daemon.context import LookupLog, now_iso
 from csmd.daemon.injection import Injection
@@ -39,7 +40,6 @@ from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 from csmd.tools.registry import TOOLS, find_tool
-from csmd.values import Event
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
@@ -309,7 +309,8 @@ class Server(threading.Thread):
             if redacted:
                 store.submit(lambda rows: activity.count(rows, list(redacted.items())))
             return None
-        # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the writer waits.
+        # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the
+        # writer waits.
         placing = store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
         # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
@@ -324,7 +325,8 @@ class Server(threading.Thread):
         body = b""
         if is_new:
             try:
-                # A start, a clearing or a compaction changes what the session was given, so its answer is composed after the commit.
+                # A start, a clearing or a compaction changes what the session was given, so its answer is composed
+                # after the commit.
                 body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
             except DeadlineExceeded:
                 self.background.context.lookups.log_late(event)
@@ -375,7 +377,8 @@ class Server(threading.Thread):
         )
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
-        """Commits the receipt of an injection and returns the answer, b"" for none; DeadlineExceeded once the hook has left."""
+        """Commits the receipt of an injection and returns the answer, b"" for none; DeadlineExceeded once the hook has
+        left."""
         if composing is None:
             return b""
         injected: Injection = yield composing
@@ -450,7 +453,8 @@ class Server(threading.Thread):
                 log.warning("a peer went away before its answer: error %d", error.errno)
 
 
-#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in `_call`.
+#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in
+#: `_call`.
 MOST_WITHHELD_HERE = 65_536
 
 

@@ -15,19 +15,30 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import alarms, curating, housekeeping, secret_scan, team_exchange
+from csmd.daemon import assistants_in_use, curating, housekeeping, secret_scan, team_exchange
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
-from csmd.daemon.reading import Watch
+from csmd.daemon.transcript_watch import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.adapters import CLAUDE
 from csmd.paths import file_of_transcript, is_directory, is_there
 from csmd.privacy.redaction import redact
-from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
+from csmd.store import (
+    activity,
+    client_versions,
+    files,
+    found_secrets,
+    keys,
+    receipts,
+    sessions,
+    speaker_reviews,
+    turns,
+    vectors,
+)
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
-from csmd.text.sentence import is_mostly_not_english
+from csmd.text.language import is_mostly_not_english
 from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
@@ -42,7 +53,8 @@ MULTILINGUAL = "multilingual"
 
 
 class OnDisk(NamedTuple):
-    """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are gone."""
+    """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are
+    gone."""
 
     days: dict[str, int]
     by_project: dict[str, int]
@@ -52,7 +64,8 @@ class OnDisk(NamedTuple):
 def look_at_disk(
     folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
 ) -> OnDisk:
-    """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never answer."""
+    """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never
+    answer."""
 
     def looking(place: str) -> str:
         at[:] = [place]
@@ -86,27 +99,28 @@ MOST_LIVE = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
-    """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
-    counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
+    """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be
+    read."""
+    counters, elsewhere, place = activity.counters(rows), client_versions.elsewhere(rows), [""]
     counted = activity.by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     disk_state = machine.run_bounded(
         lambda: (
             look_at_disk(folders, roots, paths, place),
-            alarms.unread_directories(elsewhere, config, place),
-            alarms.describe_hosts(config, counted),
+            assistants_in_use.unread_directories(elsewhere, config, place),
+            assistants_in_use.describe_hosts(config, counted),
         ),
         machine.DISK_S,
     )
-    clients = alarms.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
+    clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
         "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
-        "corrected": turns.corrected_speakers(rows, counters),
+        "corrected": speaker_reviews.corrected_speakers(rows, counters),
         "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
         "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
         "last_event": activity.last_event(rows),
@@ -130,8 +144,8 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "warnings": [
             *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
-            *alarms.client_warnings(clients, config),
-            *secret_scan.secret_warnings(purge.found_secrets(rows)),
+            *assistants_in_use.client_warnings(clients, config),
+            *secret_scan.secret_warnings(found_secrets.found_secrets(rows)),
         ],
     }
 
@@ -140,8 +154,10 @@ def unknown_figures() -> dict[str, Any]:
     """The figures if the store cannot be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
-        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
-        "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0),
+        "memories": _memories([]), "counters": {},
+        "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [],
+        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
 
@@ -162,8 +178,9 @@ def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 
 #: The keys of the status, in this order.
 STATUS = (
-    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded encrypted paused "
-    "last_event last_read spool jobs backfill projects live told dream provider team watching transcripts clients hosts pages storage log degraded"
+    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded "
+    "encrypted paused last_event last_read spool jobs backfill projects live told dream provider team watching "
+    "transcripts clients hosts pages storage log degraded"
 )
 
 

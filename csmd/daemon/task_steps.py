@@ -18,7 +18,8 @@ Batches = Generator[Progress, None, T]
 def repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
     """Does batches, which return how many rows they processed, until one finds none; there are about `total` rows.
 
-    Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it forever.
+    Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it
+    forever.
     """
     done = 0
     if total:
@@ -38,7 +39,8 @@ CLEANSE_TRIES = 50
 
 
 def walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
-    """Processes rows part by part: `part` takes a row key and returns the key to go on from (None at the end) and a result."""
+    """Processes rows part by part: `part` takes a row key and returns the key to go on from (None at the end) and a
+    result."""
     after: int | None = 0
     while after is not None:
         after, result = part(after)

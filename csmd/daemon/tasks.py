@@ -18,7 +18,7 @@ from pathlib import Path
 from csmd.daemon import curating, housekeeping, import_task, purge_task, secret_scan
 from csmd.daemon.context import Context, Task, Work, carry_out, iso_before
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.housekeeping import InstructionRefresh
+from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.task_steps import Batches, repeated, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
@@ -28,15 +28,8 @@ from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import (
-    activity,
-    exports,
-    files,
-    purge,
-    tombstones,
-    vectors,
-)
-from csmd.store.purge import FoundSecrets
+from csmd.store import activity, exports, files, found_secrets, purge, tombstones, vectors
+from csmd.store.found_secrets import FoundSecrets
 from csmd.text import tokens
 
 #: How long a task works before others have their turn.
@@ -67,7 +60,8 @@ class Tasks:
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
             "model": partial(_use_model, context, stages), "export": partial(_export, context),
-            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "scan": partial(secret_scan.scan, context),
+            "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "scan": partial(secret_scan.scan,
+            context),
             "secrets": partial(secret_scan.remove_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
             "endpoint": partial(curating.use_for_vectors, context),
@@ -103,7 +97,8 @@ class Tasks:
         return True
 
     def look_after_secrets(self) -> bool:
-        """Orders the next task about secrets: those recognised late, a scan with new rules, or removing what a scan found.
+        """Orders the next task about secrets: those recognised late, a scan with new rules, or removing what a scan
+        found.
 
         The store is asked only if something was written since the last time.
         """
@@ -119,12 +114,16 @@ class Tasks:
         if store.commits != self._commits:
             self._commits = store.commits
             seen, self._secrets, self._late = store.read(
-                lambda rows: (purge.looked_through(rows), purge.found_secrets(rows), purge.late_secrets(rows))
+                lambda rows: (
+                    found_secrets.looked_through(rows),
+                    found_secrets.found_secrets(rows),
+                    purge.late_secrets(rows),
+                )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
-        if not self._is_scanned and not store.read(purge.holds_text):
+        if not self._is_scanned and not store.read(found_secrets.holds_text):
             secret_scan.note_scanned(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))
@@ -250,7 +249,8 @@ def _export(context: Context, task: Task) -> Work:
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
-        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total, "project": task.order["project"],
+        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total,
+        "project": task.order["project"],
         "elsewhere": every - total, "forgotten": forgotten, "took_s": seconds_since(began), "degraded": [],
     }  # fmt: skip
 

@@ -1,6 +1,7 @@
 """Exchanges with the team's server while other work continues: one process at a time, and rests between.
 
-Nothing waits for an exchange, least of all hooks: what has to be sent stays in the store, however long the server is away.
+Nothing waits for an exchange, least of all hooks: what has to be sent stays in the store, however long the server is
+away.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Whether csmd works here; looks and returns findings."""
+"""Examines whether csmd works here; changes nothing."""

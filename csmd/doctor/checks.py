@@ -1,7 +1,7 @@
 """The checks of `csmd doctor`, one function each.
 
-A check's name is its function's, its question the function's docstring. Their order is that in which a turn goes: from
-the assistant to the store; the rest behind.
+A check's id is its function's name, its question the docstring. The first checks follow a turn from the assistant to
+the store; the others come after.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from csmd.installer import foreign_files, home_disk, plan
 from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import ages, display
 
-#: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
-#: unasked: needs a daemon, and none answers.
+#: fail: sessions are not captured, or not correctly. warn: they may not be. note: for information.
+#: unasked: the check needs a daemon, and none answers.
 Level = Literal["fail", "warn", "note", "unasked", "ok"]
 LEVELS: tuple[Level, ...] = ("fail", "warn", "note", "unasked", "ok")
 
 
 class Finding(NamedTuple):
-    """A result of a check; without a remedy of its own the check's applies."""
+    """A result of a check; if it has no remedy, the check's applies."""
 
     level: Level
     what: str
@@ -50,7 +50,7 @@ fail, warn, note = partial(Finding, "fail"), partial(Finding, "warn"), partial(F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookRun:
-    """One registered command that was run with a marker: its problem, and whether its turn was stored or spooled."""
+    """A registered hook that was run with a marker: its problem, and whether the marker was stored or spooled."""
 
     event: str
     command: str
@@ -62,7 +62,7 @@ class HookRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything that checks look at; `status` is None when no daemon answers, then `trouble` is the (error, hint)."""
+    """Everything that checks examine; if no daemon answers, `status` is None and `trouble` the (error, hint)."""
 
     paths: Paths
     cwd: Path
@@ -95,17 +95,17 @@ class Scene:
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
-        """Every command that is registered anywhere."""
+        """Every registered command."""
         return tuple(hook for source in self.sources for hook in registered_commands(source))
 
     @property
     def has_plugin(self) -> bool:
-        """Whether csmd's own plugin is on, which carries the same hooks."""
+        """Whether csmd's plugin is on, which has the same hooks."""
         return PLUGIN in host_settings.plugins(self.sources)
 
     @property
     def ours(self) -> tuple[Registered, ...]:
-        """Those that run the hook of this home."""
+        """The commands that run this home's hook."""
         return tuple(hook for hook in self.hooks if hook.home == str(self.paths.home))
 
 
@@ -306,9 +306,9 @@ def left_out(scene: Scene) -> Iterator[Finding]:
 
 #: Seconds after which a spooled event should have been read.
 SPOOL_PATIENCE_S = 60.0
-#: Seconds by which a turn may lie in the future before the clock counts as wrong.
+#: Seconds that a turn may be in the future before the clock counts as wrong.
 AHEAD_S = 120.0
-#: Milliseconds; the host's own limit is longer, but a person notices this at every prompt.
+#: Milliseconds above which a hook is slow: the assistant's limit is longer, but a person notices this at every prompt.
 SLOW_HOOK_MS = 1_000.0
 
 
@@ -394,7 +394,7 @@ def model(scene: Scene) -> Iterator[Finding]:
         yield note("no embedding model is installed: search is by words alone")
 
 
-#: Fewest sessions with prompts of which something can be said.
+#: Fewest sessions with prompts that allow a statement.
 FEWEST_SESSIONS = 3
 
 
@@ -418,7 +418,7 @@ def spooled_events(home: Path) -> list[Path]:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Opens a file for reading; never through a link, and without waiting for the writer of a pipe."""
+    """Opens a file for reading, not through a link, and without waiting for the writer of a pipe."""
     return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
@@ -496,7 +496,7 @@ def clock(scene: Scene) -> Iterator[Finding]:
         )
 
 
-#: Days; with fewer a transcript may be deleted before a daemon that was down has read it.
+#: Days of retention at or below which a transcript may be deleted before the daemon has read it.
 FEW_DAYS = 7
 #: Files that exist in a container only.
 CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
@@ -599,9 +599,12 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
                    f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
 
 
-LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
+#: Free bytes below which the disk is worth a warning.
+LOW_BYTES = 200_000_000
+#: Free bytes below which nothing can be stored.
+LEAST_BYTES = 10_000_000
 LIMITS = Path("/proc/sys/fs/inotify")
-#: csmd needs one instance; editors and browsers take some each.
+#: Fewest inotify instances: csmd needs one, editors and browsers take several each.
 FEW_INSTANCES = 16
 SPARE = 1.2
 MOST_PLACES = 200
@@ -683,7 +686,7 @@ def watches(scene: Scene) -> Iterator[Finding]:
     if not is_directory(LIMITS):
         return
     most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
-    # Counting ends beyond the limit.
+    # Counting stops above the limit.
     needed = sum(1 for folder in scene.dirs for _ in itertools.islice(os.walk(folder / "projects"), most + 1))
     if needed * SPARE > most:
         yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",

@@ -28,25 +28,25 @@ from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The assistants' events that bring a turn -> what csmd calls them, and the key that holds the words.
+#: An assistant's event that reports a turn -> csmd's name for it, and the payload's key with the text.
 TURN_EVENTS = {
     event: marker
     for markers in (MARKERS, *(files.markers for files in FILES.values()))
     for event, marker in markers.items()
 }
-LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
+LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowels, so that the marker is not a word
 WORD_LETTERS = 20
-#: Seconds; the assistant, too, ends a hook that takes longer than its timeout.
+#: Longest run of a hook in seconds; the assistant has such a limit, too.
 HOOK_S = 10.0
-#: Enough for a few configuration directories and assistants with two hooks each.
+#: Most hooks that are run: enough for a few configuration directories and assistants.
 MOST_HOOKS = 16
-#: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next step.
+#: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next look.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
 
 
 def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[HookRun, ...]:
-    """Runs each of the user's hooks for an event with a turn, with a marker; `answers` says whether a daemon does."""
+    """Runs the user's hooks that report turns, each with a marker; `answers` says whether a daemon answers."""
     if answers:
         try:
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
@@ -63,7 +63,7 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
     payload = {"session_id": session, "transcript_path": "", "cwd": "", "hook_event_name": hook.event, key: marker}
     started = time.monotonic()
     problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
-    spooled = is_there(paths.hung_mark)  # then the hook spools, and the daemon may have read the spool by now
+    spooled = is_there(paths.hung_mark)  # the hook then spools, and the daemon may already have read the spool
     until = time.monotonic() + FOUND_S
     try:
         while answers and not problem and not stored and time.monotonic() <= until:
@@ -94,7 +94,7 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
             _, complaint = child.communicate(payload, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGKILL)  # its children may keep the pipe open: not read to the end
+                os.killpg(child.pid, signal.SIGKILL)  # its children may keep the pipe open, so the rest is not read
             return f"it did not end within {timeout_s:g} s"
     if complaint:
         return complaint.decode("utf-8", "replace").strip().splitlines()[-1][:200]
@@ -113,13 +113,13 @@ def _spooled(paths: Paths, session: str) -> list[Path]:
 
 
 STATUS_S = 5.0
-#: Seconds; a large database takes longer and is then left unchecked.
+#: Seconds for checking the database; a large one takes longer and stays unchecked.
 CHECKED_S = 10.0
 READ_S = 3.0
 
 
 def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
-    """Reads the settings, asks the daemon, sends the marker."""
+    """Reads the settings, asks the daemon, sends the markers."""
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
     others: tuple[tuple[str, Path], ...] = ()
@@ -140,7 +140,7 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
 
 
 def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
-    """Event -> what an assistant's program says of csmd's hook for it; None where it cannot be asked or does not answer."""
+    """Asks an assistant's program about csmd's hooks: event -> state; None if it cannot be asked or does not answer."""
     search, question = config.child_environment().get("PATH", os.defpath), files.question
     programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
     if question is None or not programs:
@@ -184,7 +184,7 @@ def _of_others(scene: Scene) -> list[Registered]:
 
 
 def _with_answers(scene: Scene) -> Scene:
-    """The scene with the daemon's answers and the result of the marker."""
+    """The scene with the daemon's answers and the results of the markers."""
     paths, ask = scene.paths, partial(client.call, scene.paths)
     try:
         scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_S))
@@ -214,7 +214,7 @@ def _with_answers(scene: Scene) -> Scene:
 
 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
-    """The settings files of sessions in `cwd`, the one that decides first."""
+    """The settings files of sessions in `cwd`, by precedence."""
     sources = []
     pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
@@ -232,7 +232,7 @@ def _bytes(path: Path) -> bytes | None:
 
 
 def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
-    """The client's state of its directories; later files add what earlier ones lack."""
+    """The client's state, merged from its files; earlier ones take precedence."""
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
@@ -249,7 +249,7 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
 
 
 def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
-    """The findings of every check; they run at once, so that several that hang take no longer than one."""
+    """Runs all checks at once, so that several that hang take no longer than one."""
     begun = [(check, start_in_thread(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
     return [(check, _findings(check, wait)) for check, wait in begun]
 

@@ -1,6 +1,6 @@
 """The assistant's settings, read only: what stops or distorts capture.
 
-Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is no JSON object has a problem and no value.
+Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is not a JSON object has a problem and no value.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """A command that a settings file registers for an event; `home` is the csmd home whose hook it runs, "" for others'."""
+    """A command registered for an event; `home` is the csmd home whose hook it runs, "" for another program."""
 
     event: str
     command: str
@@ -80,7 +80,7 @@ def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tu
         cwd / ".claude" / "settings.local.json": "local",
         cwd / ".claude" / "settings.json": "project",
     }
-    # Where somebody works in the assistant's own directory's parent, the project's file is the user's.
+    # In the parent of the assistant's own directory the project's file is the user's.
     return [(path, scope) for path, scope in own.items() if path not in users] + list(users.items())
 
 
@@ -91,7 +91,7 @@ def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
 
 
 def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
-    """A settings file; `read` returns its bytes, None where there is none."""
+    """Reads a settings file; `read` returns its bytes, None for none."""
     source = Source(path=str(path), scope=scope)
     try:
         data = read(path)
@@ -107,7 +107,7 @@ def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) 
 
 
 def registered_commands(source: Source) -> list[Registered]:
-    """Every command that a file registers, in its order."""
+    """Every command that a file registers, in order."""
     hooks = source.value.get("hooks")
     handlers = (
         (event, handler)
@@ -152,7 +152,7 @@ def program(command: str) -> str:
 
 
 def value_of(sources: Sequence[Source], key: str) -> tuple[Any, str]:
-    """The value of a key by the first file that sets it, and that file; (None, "") where none does."""
+    """The value of a key in the first file that sets it, and that file; (None, "") for none."""
     return next(((source.value[key], source.path) for source in sources if key in source.value), (None, ""))
 
 
@@ -162,7 +162,7 @@ def variables(source: Source) -> dict[str, Any]:
 
 
 def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
-    """The file that sets a session's environment variable, and its value; (None, "") where none does."""
+    """The file that sets a session's environment variable, and the value; (None, "") for none."""
     settings = ((source, variables(source)) for source in sources)
     return next(((source, str(values[name])) for source, values in settings if name in values), (None, ""))
 
@@ -196,7 +196,7 @@ def other_memories(words: Sequence[str]) -> list[str]:
 
 
 def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
-    """Whether the user has trusted a directory or one around it; None where the client has never been in any of them."""
+    """Whether the user has trusted a directory or a parent; None if the client knows none of them."""
     projects = [_project(state, str(place)) for place in (Path(cwd), *Path(cwd).parents)]
     return any(project.get("hasTrustDialogAccepted") is True for project in projects) if any(projects) else None
 

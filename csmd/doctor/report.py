@@ -1,4 +1,4 @@
-"""`csmd report`: what a bug report needs, without any word of the user's."""
+"""`csmd report`: what a bug report needs, without any of the user's words."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, is_directory, is_there
 
 LEFT_OUT = "…"
-#: Shorter names and paths are not replaced: they occur in unrelated words.
+#: Shortest name or path that is replaced; shorter ones occur in unrelated words.
 SHORTEST = 4
 LONGEST_NUMBER = 10
 _WORD = re.compile(r"[^\W_]+")
@@ -36,7 +36,7 @@ _GROUPS = re.compile(r"\d{3,}(?:[ -]\d{3,}){2,}")
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Every word of csmd's own source, in small letters."""
+    """Every word of csmd's own source, in lower case."""
     texts = (path.read_text(encoding="utf-8") for path in Path(csmd.__file__).parent.rglob("*.py"))
     return frozenset(word.lower() for text in texts for word in _WORD.findall(text) if word.isascii())
 
@@ -54,13 +54,13 @@ def placeholders(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redactor:
-    """Redacts texts and JSON values: paths become placeholders, words that csmd's source lacks are left out."""
+    """Redacts texts and JSON values: paths become placeholders, words that are not in csmd's source are left out."""
 
     placeholders: tuple[tuple[str, str], ...] = ()
     words: frozenset[str] = field(default_factory=vocabulary)
 
     def text(self, text: str) -> str:
-        """The text without any word that is not csmd's."""
+        """The text without words that are not in csmd's source."""
         for place, placeholder in self.placeholders:
             text = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", placeholder, text)
         return _WORD.sub(self._word, _GROUPS.sub(LEFT_OUT, _PATH.sub("<path>", text)))
@@ -82,14 +82,17 @@ class Redactor:
 
 LIBRARIES = ("apsw", "apsw-sqlite3mc", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
              "snowballstemmer", "sqlite-vec", "tiktoken", "watchdog")  # fmt: skip
-LOG_LINES, LOG_BYTES = 200, 64_000
+#: Lines of a log in a report.
+LOG_LINES = 200
+#: Bytes of a log that are read for them.
+LOG_BYTES = 64_000
 SHAPE_S = 20.0
-#: Settings that affect capture and hold nothing personal.
+#: Settings that affect capture and are not personal.
 PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled")
 
 
 class Material(NamedTuple):
-    """What a report is made from: the scene, the findings of `csmd doctor`, and what redacts a JSON value."""
+    """The input of a report: the scene, the findings of `csmd doctor`, and the function that redacts JSON values."""
 
     scene: Scene
     examined: dict[str, Any]
@@ -118,7 +121,7 @@ def _versions(material: Material) -> Any:
 
 
 def _number(version: str) -> str:
-    """The leading numbers of a version; a suffix may be personal."""
+    """The leading numbers of a version, as a suffix may be personal."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return match[0] if match else LEFT_OUT
 
@@ -177,7 +180,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
-#: How a settings file is restored -> in words; any other way needs a piece of the original, too.
+#: How a settings file is restored -> its words; any other way also needs a piece of the original.
 GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
 
 
@@ -202,7 +205,7 @@ def _record(material: Material) -> Any:
 
 
 def _configuration(material: Material) -> Any:
-    """The settings that differ from their defaults: numbers and switches; of lists only how long they are."""
+    """Settings that differ from their defaults: numbers and switches, and the lengths of lists."""
     path = material.scene.paths.config_file
     try:
         chosen = config.parse_settings(config.read_text(path), where="config.yaml")
@@ -279,7 +282,7 @@ HEAD = (
 
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(name, description, text) of every part; for one that fails the text is its error."""
+    """Composes every part as (name, description, text); if a part fails, its text is the error."""
     material = Material(scene=scene, examined=examined, redact=Redactor(placeholders=_placeholders_of(scene)).value)
     parts = []
     for name, about, part in PARTS:

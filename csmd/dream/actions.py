@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from csmd.knowledge import Candidate, Evidence, Memory, Provenance
 from csmd.memory import confidence, promotion
 from csmd.memory.duplicates import Key
-from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.
@@ -23,7 +23,8 @@ RECURS = 5
 DONE = frozenset({"fix", "files"})
 #: Sessions after which such a fact is remembered if no session shows otherwise.
 RECURS_ALWAYS = 3
-#: The counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
+#: The counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its
+#: end.
 _COUNTS = re.compile(
     r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
@@ -108,9 +109,9 @@ class Action:
     """One planned change of `memory`, as the plan read it, into or by `other`; a `raise` has a fact and no memory.
 
     `after` are the memories that it changes or creates (`lift`) as it leaves them, except for their versions, the
-    action's own first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the turns
-    that support the memory besides its own. `confidence` and `tier` are the memory's afterwards (in a merge, those of the
-    memory that stays); None and "" if they do not change. `sure` is the confidence (0-1) of an `ask`.
+    action's own first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the
+    turns that support the memory besides its own. `confidence` and `tier` are the memory's afterwards (in a merge,
+    those of the memory that stays); None and "" if they do not change. `sure` is the confidence (0-1) of an `ask`.
     """
 
     kind: Kind
@@ -158,11 +159,11 @@ class DreamPlan:
 class Snapshot:
     """The data from which a dream over one project, or over what holds everywhere, is planned.
 
-    `memories` are, by id, the project's memories that are not archived, superseded ones included, and the living ones of
-    `everywhere`. No action goes against a person's decision: `settled` (memories whose successor a person chose),
-    `refused` (memory -> memories that must not supersede it), `let_stand` (memory -> when a dream's supersession of it was
-    undone), `unmerged` ((memory, into) of merges that were undone), `brought_back` (memory -> when it was taken out of the
-    archive), `dropped` (findings that a person dropped).
+    `memories` are, by id, the project's memories that are not archived, superseded ones included, and the living ones
+    of `everywhere`. No action goes against a person's decision: `settled` (memories whose successor a person chose),
+    `refused` (memory -> memories that must not supersede it), `let_stand` (memory -> when a dream's supersession of it
+    was undone), `unmerged` ((memory, into) of merges that were undone), `brought_back` (memory -> when it was taken out
+    of the archive), `dropped` (findings that a person dropped).
     """
 
     project_seq: int
@@ -225,8 +226,8 @@ class Snapshot:
     def contents(self) -> Iterator[str]:
         """Yields, as text, everything that decides which memories are merged, strengthened, superseded or lifted.
 
-        Equal snapshots yield equal parts. What decides only what is archived or queued is left out: the time, the use of
-        memories, facts.
+        Equal snapshots yield equal parts. What decides only what is archived or queued is left out: the time, the use
+        of memories, facts.
         """
         for _, memory in sorted(self.memories.items()):
             yield repr(_without_use(memory))
@@ -293,7 +294,10 @@ def is_sure(memory: Memory) -> bool:
 
 
 def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:
-    """The sources of `other` that support `memory`, too; a session that only repeats what was injected does not count."""
+    """The sources of `other` that support `memory`, too.
+
+    A session that only repeats what was injected does not count.
+    """
     if other.origin in UNSTATED:
         return ()
     uuids = {source.uuid for source in memory.provenance}

@@ -9,10 +9,10 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
+from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
-from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
 #: Memories of a topic that each of them is compared with: those that share most words.
@@ -37,9 +37,9 @@ Pairs = Iterable[tuple[str, str]]
 class Gathered:
     """Memories that may belong together, by id, in the order of what they say.
 
-    In each pair of `restated` one memory says everything that the other does; in those of `reworded` it does so in other
-    words. `close` maps a memory to those with near words, topics or vectors. `doubles` repeat a memory before them.
-    `renames` maps former names to present ones.
+    In each pair of `restated` one memory says everything that the other does; in those of `reworded` it does so in
+    other words. `close` maps a memory to those with near words, topics or vectors. `doubles` repeat a memory before
+    them. `renames` maps former names to present ones.
     """
 
     restated: tuple[tuple[str, str], ...]
@@ -130,7 +130,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
         for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
     )
-    for pairs in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
+    for pairs in chain(alike, _pair_by_topics(snapshot, alive), _pair_contradictions(alive)):
         near.update(pairs)
         yield
     renaming: list[str] = []
@@ -170,8 +170,8 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     )  # fmt: skip
 
 
-def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pairs]:
-    """For each memory of a topic, yields its pairs with those of its gate and authority that share most words with it."""
+def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pairs]:
+    """For each memory of a topic, yields its pairs with those of its gate and authority with most words in common."""
     groups: dict[tuple[str, str, str], list[Memory]] = defaultdict(list)
     for memory in memories:
         for topic in snapshot.topics.get(memory.id, frozenset()):
@@ -195,7 +195,7 @@ def _index(words: Iterable[Iterable[str]]) -> dict[str, list[int]]:
     return having
 
 
-def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
+def _pair_contradictions(memories: list[Memory]) -> Iterator[Pairs]:
     """For each memory, yields its pairs with the newest ones that name something it speaks against."""
     newest = sorted(memories, key=lambda memory: (memory.confirmed_at, sort_key(memory)), reverse=True)
     folded = [(memory, memory.text.casefold()) for memory in newest]
@@ -214,7 +214,10 @@ def _is_same(text: str, other: str) -> bool:
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]:
-    """For each memory, yields the pairs (it, one that says all of it) by id; only memories with its rarest word are compared."""
+    """For each memory, yields the pairs (it, one that says all of it) by id.
+
+    Only memories with its rarest word are compared.
+    """
     words = [similarity.required_words(memory.text) for memory in memories]
     having = _index(words)
     for place, of_one in enumerate(words):
@@ -245,10 +248,10 @@ def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
         alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
         sides = (alive, alive[::-1]) if len(alive) == 2 else ()
         allowed = ((goes, keeper) for keeper, goes in sides if _may_merge(snapshot, gathered, goes, keeper))
-        yield next((_merged(snapshot, gathered, goes, keeper) for goes, keeper in allowed), None)
+        yield next((_plan_merge(snapshot, gathered, goes, keeper) for goes, keeper in allowed), None)
 
 
-def _merged(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> Action:
+def _plan_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> Action:
     more = actions.find_confirming(snapshot, keeper, goes)
     sure = actions.confirm(keeper, more)
     tier = max(sure.tier, goes.tier, key=lambda tier: _TIERS[tier])
@@ -272,12 +275,12 @@ def _may_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Mem
         goes.project_seq == snapshot.project_seq
         and duplicates.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
         and duplicates.may_merge_unasked(goes, keeper)
-        and not _are_two(snapshot, goes, keeper)
+        and not _are_distinct(snapshot, goes, keeper)
         and gathered.says_all(keeper, goes)
     )
 
 
-def _are_two(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
+def _are_distinct(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
     """Whether a person said that two memories are distinct, by undoing a merge or dropping a finding."""
     reached: set[str] = set()
     new = {memory.id}
@@ -293,10 +296,12 @@ def _strengthen(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Raises the confidence of memories that another session says in full, if the two cannot be merged."""
     for ident, other_id in chain.from_iterable((pair, pair[::-1]) for pair in gathered.restated):
         memory, other = snapshot.alive(ident), snapshot.alive(other_id)
-        yield _strengthened(snapshot, gathered, memory, other) if memory is not None and other is not None else None
+        yield (
+            _plan_strengthening(snapshot, gathered, memory, other) if memory is not None and other is not None else None
+        )
 
 
-def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other: Memory) -> Action | None:
+def _plan_strengthening(snapshot: Snapshot, gathered: Gathered, memory: Memory, other: Memory) -> Action | None:
     here = snapshot.project_seq
     if memory.project_seq != here or other.project_seq != here or memory.origin in UNSTATED or memory.pinned:
         return None
@@ -307,7 +312,7 @@ def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other:
         for source in actions.find_confirming(snapshot, memory, other)
         if source.session_id not in memory.sessions
     ]
-    if not more or _are_two(snapshot, memory, other) or not gathered.says_all(other, memory):
+    if not more or _are_distinct(snapshot, memory, other) or not gathered.says_all(other, memory):
         return None
     sure = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
@@ -321,8 +326,8 @@ def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other:
 # --- supersede and ask
 
 
-def _contested(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[Memory, list[Memory]] | None]:
-    """Yields each memory that may be contradicted with the later ones that may contradict it, unless a person refused them."""
+def _find_contested(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[Memory, list[Memory]] | None]:
+    """Yields each memory that may be contradicted, with the later ones that may contradict it and no person refused."""
     for ident in [memory.id for memory in snapshot.own if memory.id in gathered.close]:
         old = snapshot.alive(ident)
         if old is None or ident in snapshot.settled:
@@ -340,7 +345,8 @@ def _contested(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[Memory,
                 if new is not None
                 and new.origin not in UNSTATED
                 and new.authority != "external"
-                # As in `memory.supersession`: a general memory counts against a project's from when it was first stated.
+                # As in `memory.supersession`: a general memory counts against a project's from when it was first
+                # stated.
                 and (new.created_at if old.scope == "project" != new.scope else snapshot.stated_at(new)) > since
             ],
         )
@@ -354,17 +360,17 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
 
 def _supersede(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Supersedes memories that a later one contradicts, by the newest of them."""
-    for contested in _contested(snapshot, gathered):
-        yield _superseded(snapshot, gathered, *contested) if contested else None
+    for contested in _find_contested(snapshot, gathered):
+        yield _plan_supersession(snapshot, gathered, *contested) if contested else None
 
 
-def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
+def _plan_supersession(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
     for new in sorted(others, key=lambda memory: (snapshot.stated_at(memory), sort_key(memory)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.replaces:
-            lowered = old.confidence - confidence.lowered_by(how.confidence)
+            lowered = old.confidence - confidence.lowering(how.confidence)
             sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
@@ -378,11 +384,11 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
 
 def _ask(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Asks a person if no rule may end a contradicted memory, or if it is unclear whether it is contradicted."""
-    for contested in _contested(snapshot, gathered):
-        yield _question(snapshot, gathered, *contested) if contested else None
+    for contested in _find_contested(snapshot, gathered):
+        yield _plan_question(snapshot, gathered, *contested) if contested else None
 
 
-def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
+def _plan_question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
     for new in sorted(others, key=sort_key):
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
@@ -446,7 +452,7 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
         and memory.origin not in UNSTATED
         and not memory.pinned
         and (memory.gate == "behavioral" or memory.category == "preference")
-        and not scope.is_of_a_place(memory.text, project_name=project_name)
+        and not scope.points_at_place(memory.text, project_name=project_name)
     )
 
 

@@ -19,10 +19,10 @@ from csmd.dream.day_report import Session
 from csmd.dream.day_sessions import Here, read_session
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall.last_sessions import session_topic
-from csmd.store import cursors, files, journal, markdown_pages, tombstones
+from csmd.store import cursors, files, journal, stored_days, tombstones
 from csmd.store.core import Store
-from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
+from csmd.store.stored_days import DayPart, Ending
 from csmd.text import markdown
 from csmd.text.display import squeeze
 from csmd.vocabulary import QUIET_S
@@ -36,7 +36,10 @@ IsForgotten = Callable[[str], bool]
 
 
 def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
-    """Returns a session's part without forgotten lines and title; `forgotten` are whole sentences that it may show cut."""
+    """Returns a session's part without forgotten lines and title.
+
+    `forgotten` are whole sentences that it may show cut.
+    """
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
@@ -138,7 +141,7 @@ def render_live(session: Session) -> dict[str, Any]:
 
 
 class Style(NamedTuple):
-    """How a kind of file marks its parts: the file's suffix, a comment's beginning and end, whether parts are list members."""
+    """How a kind of file marks its parts: suffix, a comment's beginning and end, whether parts are list members."""
 
     suffix: str
     opens: str
@@ -174,8 +177,8 @@ def part_name(ident: str) -> str:
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a person
-    removed it.
+    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a
+    person removed it.
     """
     part = _mark(style, ident, body)
     match = _find(text, style, ident)
@@ -203,7 +206,10 @@ def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
-    """Returns a file's text with a part after the others, or after `sessions:`; unchanged if the data have no such list."""
+    """Returns a file's text with a part after the others, or after `sessions:`.
+
+    The text is unchanged if the data have no such list.
+    """
     end: int | None = len(text)
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
@@ -251,7 +257,8 @@ LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone
 def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
     """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
 
-    The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole session.
+    The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
+    session.
     """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
     done += _write_ended(store, directory, now=here(now), here=here)
@@ -259,7 +266,9 @@ def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float =
 
 
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Removes what was purged or forgotten from the files, edited or not; returns how many parts and files were looked at.
+    """Removes what was purged or forgotten from the files, edited or not.
+
+    Returns how many parts and files were looked at.
 
     It creates no file.
     """
@@ -268,20 +277,20 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
 
 
 def _remove_purged(store: Store, directory: Path) -> int:
-    parts = store.read(lambda rows: markdown_pages.days_due(rows, "leave", limit=LOOKED_AT))
+    parts = store.read(lambda rows: stored_days.days_due(rows, "leave", limit=LOOKED_AT))
     for part, style in product(parts, STYLES):
         path = _file(directory, part.wall, part.day, style)
         if text := files.read_memory_file(path):
             _rewrite(directory, path, text, take_out_part(text, style, part.id)[0], part.day, style)
     if parts:
-        store.write(lambda rows: markdown_pages.drop_days(rows, parts))
+        store.write(lambda rows: stored_days.drop_days(rows, parts))
     return len(parts)
 
 
 def _remove_forgotten(store: Store, directory: Path) -> int:
     """Removes what was forgotten from some parts that may have it; returns how many were looked at."""
     as_of, parts = store.read(
-        lambda rows: (tombstones.forgetting_state(rows), markdown_pages.days_due(rows, "again", limit=BATCH))
+        lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=BATCH))
     )
     changed: set[str] = set()
     for part in parts:
@@ -293,19 +302,19 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
                 files.write_memory_file(directory, paths[style], text)
                 changed.add(part.day)
     if parts:
-        store.write(lambda rows: markdown_pages.note_days_read(rows, parts, changed, as_of=as_of))
+        store.write(lambda rows: stored_days.note_days_read(rows, parts, changed, as_of=as_of))
     return len(parts)
 
 
 def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
     """Returns the files of a day without what was forgotten of one session."""
-    is_forgotten = markdown_pages.session_is_out(rows, part.id, key=key)
+    is_forgotten = stored_days.session_forgets(rows, part.id, key=key)
     # The data have whole sentences that the text may have shortened.
     sessions = _parse_sessions(take_out_part(texts[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
     texts_told = (
-        *markdown_pages.digest_texts(rows, part.id),
+        *stored_days.digest_texts(rows, part.id),
         *(sentence for sentence in sentences if isinstance(sentence, str)),
     )
     edits: dict[Style, Callable[[str], str]] = {
@@ -319,7 +328,7 @@ def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str],
 
 def _move_across_walls(store: Store, directory: Path) -> int:
     """Moves the parts whose projects are behind another wall now; returns how many."""
-    parts = store.read(lambda rows: markdown_pages.days_due(rows, "move", limit=LOOKED_AT))
+    parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOKED_AT))
     for part, style in product(parts, STYLES):
         old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
         text, there = files.read_memory_file(old), files.read_memory_file(new)
@@ -330,7 +339,7 @@ def _move_across_walls(store: Store, directory: Path) -> int:
         _rewrite(directory, new, there, inserted, part.day, style)
         _rewrite(directory, old, text, left, part.day, style)
     if parts:
-        store.write(lambda rows: markdown_pages.move_days(rows, parts))
+        store.write(lambda rows: stored_days.move_days(rows, parts))
     return len(parts)
 
 
@@ -375,7 +384,7 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
     as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
-    endings = store.read(lambda rows: markdown_pages.days_waiting(rows, after=after, limit=LOOKED_AT))
+    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
@@ -383,11 +392,11 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
         last = here(ending.last_at)
         if not has_ended(last, closed=ending.closed, now=now):
             is_waiting = True
-        elif ending.told != ending.digest_seq and is_recent(_day(last), today=_day(now)):
+        elif ending.written != ending.digest_seq and is_recent(_day(last), today=_day(now)):
             if len(written) == BATCH:
                 break
             # A session without new turns keeps its day, whatever the time zone is now.
-            written.append((ending, ending.day if ending.told_at == ending.last_at else _day(last)))
+            written.append((ending, ending.day if ending.written_at == ending.last_at else _day(last)))
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
@@ -395,7 +404,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
 
     def write(rows: Rows) -> None:
         for ending, day in read:
-            markdown_pages.note_day(rows, ending, day=day, as_of=as_of)
+            stored_days.note_day(rows, ending, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
     if written or upto > after:
@@ -425,11 +434,11 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 
 
 def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
-    """Writes the files of live sessions (with `new` also those that have none yet) and removes those of ended sessions."""
+    """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
     since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
         :23
     ] + "Z"
-    endings = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
+    endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MOST_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0
     live: set[Path] = set()

@@ -10,9 +10,9 @@ from datetime import date, datetime
 from typing import Literal, NamedTuple
 
 from csmd.extraction.work import CHECKS
+from csmd.knowledge import Memory
 from csmd.recall import brief, compose, evidence, last_sessions
 from csmd.text.display import ARROW, amount, cut, squeeze
-from csmd.values import Memory
 
 Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
 #: Kind of entry -> how many of a project are listed, the most important kind first.
@@ -35,10 +35,10 @@ _MINOR = re.compile(
 class Session:
     """A session as a day's file describes it, in the order of its data; times are local.
 
-    `files` are (path, changes), `agents` sub-agents as (id, turns, whether the transcript ends with an answer), `failing`
-    the errors of checks that failed until the end. `deviations` are the user's corrections in their words, and the numbers
-    of calls they turned down and prompts they took back; `modes` the permission modes with the time from which each
-    applied; `progress` (done, all) counts the entries of the assistant's plan.
+    `files` are (path, changes), `agents` sub-agents as (id, turns, whether the transcript ends with an answer),
+    `failing` the errors of checks that failed until the end. `deviations` are the user's corrections in their words,
+    and the numbers of calls they turned down and prompts they took back; `modes` the permission modes with the time
+    from which each applied; `progress` (done, all) counts the entries of the assistant's plan.
     """
 
     id: str
@@ -101,10 +101,10 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
 def report_project(
     project: str, wall: str, sessions: Sequence[Session], *, pending: Mapping[str, str] = {}
 ) -> ProjectDay:
-    """Sums up the sessions of a project on a day, and other open matters (`pending`: texts of goals and promises -> ids).
+    """Sums up the sessions of a project on a day, and other open matters (`pending`: text -> id).
 
-    Changes are named by their files, because what was asked for need not be what was done. Of commits that say nearly the
-    same the latest counts. What a later session committed is listed neither as uncommitted nor as open.
+    Changes are named by their files, because what was asked for need not be what was done. Of commits that say nearly
+    the same the latest counts. What a later session committed is listed neither as uncommitted nor as open.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
     ids = dict(pending)
@@ -166,7 +166,7 @@ def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
-    """Renders a day as Markdown: a heading and a list for each project, within LINES unless one entry of each kind takes more.
+    """Renders a day as Markdown, within LINES unless one entry of each kind takes more.
 
     With `with_ids` an open matter ends with the id that closes it.
     """
@@ -188,7 +188,10 @@ def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
 
 
 def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), with_ids: bool = False) -> list[str]:
-    """Returns the lines of a list, at most `most` of a kind; a single further entry is shown, because "1 more" takes its room."""
+    """Returns the lines of a list, at most `most` of a kind.
+
+    A single further entry is shown, because "1 more" takes its room.
+    """
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
@@ -205,7 +208,10 @@ def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), 
 
 
 def shorten_entry(text: str) -> str:
-    """Returns a text as an entry: on one line, the whole sentences that fit; of an answered question the whole answer."""
+    """Returns a text as an entry: on one line, the whole sentences that fit.
+
+    Of an answered question the whole answer.
+    """
     line = squeeze(text)
     question, arrow, answer = line.rpartition(ARROW)
     room = ENTRY - len(arrow) - len(answer)

@@ -15,9 +15,9 @@ from csmd.extraction import work
 from csmd.hosts import tool_calls
 from csmd.memory import open_matters
 from csmd.recall import last_sessions, visibility
-from csmd.store import digests, journal, markdown_pages, memories
-from csmd.store.markdown_pages import Ending
+from csmd.store import digests, journal, memories, session_contents, stored_days
 from csmd.store.sqlite import Rows
+from csmd.store.stored_days import Ending
 from csmd.text.display import amount
 
 #: Longest pause, in minutes, that counts as work.
@@ -48,7 +48,7 @@ def read_session(
     def is_of_day(at: str) -> bool:
         return day is None or (bool(at) and here(at).date() == day)
 
-    is_forgotten = markdown_pages.session_is_out(rows, ending.id, key=key)
+    is_forgotten = stored_days.session_forgets(rows, ending.id, key=key)
     versions = digests.of_session(rows, ending.session_seq)
     digest = versions[-1] if versions else None
     items: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -66,22 +66,34 @@ def read_session(
         for memory in memories.stated_in_session(rows, ending.session_seq)
         if visibility.is_injectable(memory) and is_of_day(memory.created_at)
     ]
-    traps = markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS)
+    traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
     path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
     changes = [(path_of(text), number) for text, number in items["file"]]
-    times = [here(at) for at in markdown_pages.turn_times(rows, ending.session_seq)]
+    times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
+    open_ends = (end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed)
     return Session(
-        id=ending.id, project=ending.project, began=here(ending.started_at), ended=here(ending.last_at),
-        minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
-        outcome=digest.outcome if digest else "", prompts=digest.prompts if digest else 0,
-        tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
-        decisions=tuple(day_report.choose_decisions(stated)), gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
-        files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), pulls=texts("pull"),
-        failing=texts("failing"), open=tuple(end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+        id=ending.id,
+        project=ending.project,
+        began=here(ending.started_at),
+        ended=here(ending.last_at),
+        minutes_at_work=count_work_minutes(times),
+        goal=next(iter(texts("goal")), ""),
+        outcome=digest.outcome if digest else "",
+        prompts=digest.prompts if digest else 0,
+        tool_calls=digest.calls if digest else 0,
+        tokens_written=digest.tokens if digest else 0,
+        decisions=tuple(day_report.choose_decisions(stated)),
+        gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
+        files=tuple((path, number) for path, number in changes if path),
+        commits=texts("commit"),
+        pulls=texts("pull"),
+        failing=texts("failing"),
+        open=tuple(open_ends),
+        agents=tuple(session_contents.agents_of(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
         modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
-    )  # fmt: skip
+    )
 
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
@@ -93,18 +105,18 @@ def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
 def _read_deviations(
     rows: Rows, session: int, is_of_day: Callable[[str], bool], is_forgotten: Callable[[str], bool]
 ) -> list[str]:
-    """Returns the user's corrections in their words, then the numbers of calls turned down, by tool, and prompts taken back."""
+    """Returns the user's corrections, then the numbers of calls turned down, by tool, and prompts taken back."""
     corrected = [
-        text for text, at in markdown_pages.corrections_of(rows, session) if is_of_day(at) and not is_forgotten(text)
+        text for text, at in session_contents.corrections(rows, session) if is_of_day(at) and not is_forgotten(text)
     ]
     tools: dict[str, str] = {}
     turned_down: Counter[str] = Counter()
-    for kind, tool, call, beginning, at in markdown_pages.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
+    for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.how_it_ended(beginning) == "rejected" and is_of_day(at):
             turned_down[tools.get(call) or "a tool"] += 1
-    taken_back = sum(map(is_of_day, markdown_pages.prompts_left_behind(rows, session)))
+    taken_back = sum(map(is_of_day, session_contents.rewound_prompts(rows, session)))
     return [
         *corrected,
         *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in turned_down.items()),
@@ -114,7 +126,9 @@ def _read_deviations(
 
 def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
     """Returns each mode of a session with the local time of its first prompt."""
-    changes = [next(group) for _, group in groupby(markdown_pages.modes_of(rows, session), key=lambda row: row[1])]
+    changes = [
+        next(group) for _, group in groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
+    ]
     return [f"{here(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
 
@@ -128,14 +142,14 @@ def read_day(
     is_left_out: Callable[[str, str], bool],
     is_today: bool = False,
 ) -> list[ProjectDay]:
-    """Reads the results of a local day in some projects (None: in all), except those whose root or directory is left out.
+    """Reads the results of a local day in some projects (None: in all), without those that `is_left_out`.
 
-    With `is_today` also their open goals and promises. Projects of the same name are told apart by their parent directory.
+    With `is_today` also their open goals and promises. Projects of one name get their parent directory as well.
     """
     # A local day lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
-    for ending in markdown_pages.endings_between(rows, since=since, until=until, projects=places):
+    for ending in stored_days.endings_between(rows, since=since, until=until, projects=places):
         if here(ending.started_at).date() <= day <= here(ending.last_at).date():
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):

@@ -13,7 +13,7 @@ from csmd.errors import CsmdError
 from csmd.memory.undo import PURGED_SINCE, undo_action
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
-from csmd.store import belief_changes, dreams, files, journal, markdown_pages, memories, past_decisions, tombstones
+from csmd.store import belief_changes, dreams, files, journal, memories, past_decisions, stored_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.dreams import Dream
 from csmd.store.journal import ChangedFile, ChangeSet
@@ -95,8 +95,8 @@ def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Co
     """Returns why each write of a file (row key; `chain` is oldest first) is not undone, "" if it is.
 
     From the newest back, each must have left the text that is there now; an edit in between keeps its own text and ends
-    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back purged
-    text.
+    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back
+    purged text.
     """
     reasons: dict[int, str] = {}
     why = ""
@@ -207,7 +207,7 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
     before, content = chain[0].before, read_text(home / path)
     # Lines that were forgotten since are left out.
     was = before and store.read(
-        lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
+        lambda rows: stored_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
     was = was and redact(was, Counter())  # older rules may have let secrets through
     # A person may have edited the file since it was marked.

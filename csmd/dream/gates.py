@@ -30,9 +30,9 @@ class GateFacts:
 
     `last_at` is when the last finished dream began, `failed_at` when the latest dream ended if it failed, `undone_at`
     when a dream was last undone, `first_at` when the first session began. `sessions` counts those with a turn since
-    `counted_from`. `calm_s` are the seconds on the monotonic clock since the last event of a session, or since the daemon
-    started. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when something
-    new was first noticed since the last dream, `no_writes` why the database takes no writes or "".
+    `counted_from`. `calm_s` are the seconds on the monotonic clock since the last event of a session, or since the
+    daemon started. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when
+    something new was first noticed since the last dream, `no_writes` why the database takes no writes or "".
     """
 
     now: datetime
@@ -62,7 +62,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answers of all gates, in the order of the table; `overdue` says in words for how long a dream has been due."""
+    """The answers of all gates, in the order of the table.
+
+    `overdue` says in words for how long a dream has been due.
+    """
 
     answers: tuple[Answer, ...]
     overdue: str = ""
@@ -73,7 +76,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """Returns `next dream after 2 more sessions and 19 h`, or why one is due, or `off, ...` if the switch is off."""
+        """Returns `next dream after 2 more sessions and 19 h`, or why one is due, or `off, ...`."""
         by_gate = {answer.gate: answer for answer in self.answers}
         if not by_gate["switch"].is_open:
             return by_gate["switch"].reason

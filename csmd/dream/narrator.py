@@ -12,12 +12,12 @@ from typing import Literal, NamedTuple
 
 from csmd.dream.actions import Fact
 from csmd.extraction import shell_commands
+from csmd.knowledge import Packet
 from csmd.memory import habits
-from csmd.store import candidates, failures, turns
+from csmd.store import failures, packet_rows, turns
 from csmd.store.sqlite import Rows
 from csmd.store.turns import FailureTurn, WorkItem
 from csmd.text.display import amount, cut, join_names, squeeze
-from csmd.values import Packet
 
 #: Fewest names that show a form.
 LEAST = 4
@@ -57,7 +57,7 @@ _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
     """Returns the form of commit subjects; None if no form is common to nearly all."""
-    chosen = _distinct([item for item in subjects if not _NOT_CHOSEN.match(item.text)])
+    chosen = _drop_repeated([item for item in subjects if not _NOT_CHOSEN.match(item.text)])
     for name, (pattern, text) in SUBJECTS.items():
         fitting = [item for item in chosen if pattern.match(item.text)]
         if fact := _form(f"commit:{name}", text, fitting, len(chosen), project):
@@ -67,7 +67,7 @@ def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
 
 def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
     """Returns the form of branch names: a prefix, a ticket, a date; None for none."""
-    chosen = _distinct([item for item in names if not _COMMON_BRANCH.match(item.text)])
+    chosen = _drop_repeated([item for item in names if not _COMMON_BRANCH.match(item.text)])
     shapes = {item.text: _shape(item.text) for item in chosen}
     common = Counter(shape for shape in shapes.values() if shape)
     if not common:
@@ -92,7 +92,7 @@ def _shape(name: str) -> str:
 def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
     """Returns how test files are named, in languages that allow several forms, and where they are; None for no form."""
     by_form: dict[str, list[WorkItem]] = defaultdict(list)
-    for path in _distinct(paths):
+    for path in _drop_repeated(paths):
         if form := next((form for form, pattern in _TESTS if pattern.search(path.text)), ""):
             by_form[form].append(path)
     if not by_form:
@@ -120,7 +120,7 @@ def _form(
                  seen=len(seen), total=total, sources=sources)  # fmt: skip
 
 
-def _distinct(named: Sequence[WorkItem]) -> list[WorkItem]:
+def _drop_repeated(named: Sequence[WorkItem]) -> list[WorkItem]:
     """Returns the first item of each name."""
     return list({item.text: item for item in reversed(named)}.values())[::-1]
 
@@ -347,7 +347,7 @@ def path_in_project(path: str, *, cwd: str, root: str) -> str:
 
 
 def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
-    """Returns which files change together, without those that change with everything and pairs of a file and its test."""
+    """Returns which files change together, except with everything or as a file and its test."""
     sessions: dict[str, dict[str, str]] = defaultdict(dict)
     for change in changes:
         sessions[change.session_id][change.text] = change.uuid
@@ -406,7 +406,7 @@ MOST_TURNS = 100
 
 def count_facts(rows: Rows, project: int) -> list[Fact]:
     """Returns the facts about a project, in a stable order; they do not depend on the time."""
-    facts = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    facts = count_commands(packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
     errors = [
         Failed(error.fingerprint, error.command, error.message,
                turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS))

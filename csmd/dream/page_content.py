@@ -9,18 +9,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import accumulate, islice
+from typing import NamedTuple
 
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.dream.themes import Theme
 from csmd.extraction import statement_context
+from csmd.knowledge import Memory
 from csmd.memory import review_answers
 from csmd.recall import compose, evidence, visibility
 from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
 from csmd.text.sentence import states_something
-from csmd.values import Memory
 from csmd.vocabulary import INDEX, INDEX_LINES, INDEX_UNITS, Category, Gate
 
 #: Most lines of memories on a page.
@@ -67,8 +68,7 @@ GO_ON = (
 _BEGIN = ("Nothing is known yet that holds in every project. A line that you add below is remembered for all of them.",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(NamedTuple):
     """A heading of a page, which memories it lists, and the gate and category of a line that a person adds there."""
 
     heading: str
@@ -81,25 +81,49 @@ class Kind:
 _CODE = re.compile(
     r"\w-*+\.[A-Za-z]{1,4}:\d|\w\(\)|[a-z][A-Z]++[a-z]\w*?[A-Z][a-z]|\b[a-z]\w++\.[A-Z][a-z]\w|\b[a-z]++_[a-z]++_\w"
 )
+#: Categories of decisions and conventions.
+RULES = ("decision", "constraint", "convention", "procedure")
 #: What a scene quotes.
 _QUOTED = re.compile(r'"([^"]{1,400})"')
-# fmt: off
+
+
+def _is_about_working(memory: Memory) -> bool:
+    """Whether a behavioral memory says how the user works, not how one project's code is."""
+    return memory.origin == "inferred" or (memory.category == "preference" and not _CODE.search(memory.text))
+
+
 #: A memory is listed under the first kind that fits.
 KINDS: tuple[Kind, ...] = (
-    Kind(heading=EDITED, fits=lambda memory: memory.is_edited and not memory.pinned, gate="epistemic", category="pattern"),
-    Kind(heading="Corrections", fits=lambda memory: memory.gate == "correction", gate="correction", category="preference"),
-    Kind(heading="How the user works", fits=lambda memory: memory.gate == "behavioral" and (memory.origin == "inferred" or (memory.category == "preference" and not _CODE.search(memory.text))),
-         gate="behavioral", category="preference"),
-    Kind(heading=REVIEWS, fits=lambda memory: memory.scene.startswith(statement_context.REVIEW) and not memory.pinned, gate="epistemic", category="pattern"),
-    Kind(heading="People", fits=lambda memory: memory.gate == "relational", gate="relational", category="person"),
-    Kind(heading="Still open", fits=lambda memory: memory.gate == "promissory", gate="promissory", category="plan"),
-    Kind(heading="Known gotchas", fits=lambda memory: memory.category == "gotcha", gate="epistemic", category="gotcha"),
-    Kind(heading="Decisions and conventions", fits=lambda memory: memory.category in ("decision", "constraint", "convention", "procedure") or memory.gate == "behavioral",
-         gate="epistemic", category="decision"),
-    Kind(heading="Facts", fits=lambda memory: bool(memory.text), gate="epistemic", category="fact"),
+    Kind(EDITED, lambda memory: memory.is_edited and not memory.pinned, "epistemic", "pattern"),
+    Kind("Corrections", lambda memory: memory.gate == "correction", "correction", "preference"),
+    Kind(
+        "How the user works",
+        lambda memory: memory.gate == "behavioral" and _is_about_working(memory),
+        "behavioral",
+        "preference",
+    ),
+    Kind(
+        REVIEWS,
+        lambda memory: memory.scene.startswith(statement_context.REVIEW) and not memory.pinned,
+        "epistemic",
+        "pattern",
+    ),
+    Kind("People", lambda memory: memory.gate == "relational", "relational", "person"),
+    Kind("Still open", lambda memory: memory.gate == "promissory", "promissory", "plan"),
+    Kind("Known gotchas", lambda memory: memory.category == "gotcha", "epistemic", "gotcha"),
+    Kind(
+        "Decisions and conventions",
+        lambda memory: memory.category in RULES or memory.gate == "behavioral",
+        "epistemic",
+        "decision",
+    ),
+    Kind("Facts", lambda memory: bool(memory.text), "epistemic", "fact"),
 )
-ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", REVIEWS, EDITED)
-# fmt: on
+#: The order of the headings on a page.
+ORDER = (
+    "Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open",
+    REVIEWS, EDITED,
+)  # fmt: skip
 #: Headings that csmd writes, besides those of a theme's page, which link to a project's page.
 OURS = frozenset({*ORDER, COUNTED, LISTED})
 #: Gate and category of a line under any other heading.
@@ -161,8 +185,8 @@ def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
 class Annotations:
     """Notes shown with memories, by id: the symptoms of a gotcha, wordings that wait for a person's answer.
 
-    `new` are waiting lines (heading, text) that would become memories. With `edits` a line itself says that its code was
-    edited since, instead of standing under a heading that does.
+    `new` are waiting lines (heading, text) that would become memories. With `edits` a line itself says that its code
+    was edited since, instead of standing under a heading that does.
     """
 
     shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -380,7 +404,10 @@ def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
     *, annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page:  # fmt: skip
-    """Returns the page of a theme, by project; of a theme in one project only memories that its page does not list (`listed`)."""
+    """Returns the page of a theme, by project.
+
+    Of a theme in one project only memories that its page does not list (`listed`).
+    """
     headings = {seq: link_to(place) for seq, place in places.items()}
     order = [headings[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     annotations = Annotations(waits=annotations.waits, edits=True)

@@ -26,14 +26,14 @@ from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.tool_calls import READERS, SHELL
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
-from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
+from csmd.store import candidates, files, memories, stored_pages, tombstones, topics
 from csmd.store.core import Store
-from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
+from csmd.store.stored_pages import PageRow
 from csmd.text import markdown, tokens
-from csmd.values import Candidate, Evidence, Provenance, Statement
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
 #: A page was truncated if more than this share of its lines is gone at once.
@@ -64,9 +64,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """The edits of one page: changed and new lines, ids of memories whose lines are `gone` or `back`, removed counted sentences.
+    """The edits of one page: changed and new lines, and removed counted sentences.
 
-    `lost` of `had` lines are gone; `blank`: nothing is left.
+    `gone` and `back` are ids of memories whose lines were removed or put back; `lost` of `had` lines are gone; `blank`:
+    nothing is left.
     """
 
     path: str
@@ -116,14 +117,14 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
     moved = {ident for path, idents in here.items() for ident in idents if path not in words.get(ident, {path: ""})}
     twins: set[str] = set()
     return {
-        path: _edits_of(
+        path: _find_page_edits(
             path, olds.get(path), news[path], found_lines[path], words, ids, twins, stays=here[path] | moved
         )
         for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
     }
 
 
-def _edits_of(
+def _find_page_edits(
     path: str, was: Read | None, new: Read, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
 ) -> Edits:  # fmt: skip
@@ -202,7 +203,7 @@ def _tail(directory: str) -> str:
 
 
 def words_naming(directory: str, path: str) -> tuple[str, ...]:
-    """Returns words of which a call that may write a page has at least one: its file, its directories, the mark of a cut."""
+    """Returns words of which a call that may write a page has at least one: file, directories, the mark of a cut."""
     return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
 
 
@@ -210,8 +211,8 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
     """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
 
     A file name alone counts only with "memory", in csmd's directory, or if no other file can have it. The directory
-    counts by its last two names, the home if the command reaches all files below it. A shell command that was not stored
-    whole may have written the page. A name that a command computes is not noticed.
+    counts by its last two names, the home if the command reaches all files below it. A shell command that was not
+    stored whole may have written the page. A name that a command computes is not noticed.
     """
     if tool in READERS:
         return False
@@ -259,7 +260,7 @@ class EditTransaction:
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
         names = words_naming(directory, path)
-        calls = markdown_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
+        calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
         may = partial(may_write, directory=directory, path=path)
         self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
@@ -292,10 +293,13 @@ class EditTransaction:
         return self._store_page(made, edits, own=own)
 
     def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
-        """Stores the page as it is now, each line with its memory; lines that became no memory (`own`) stay the person's."""
+        """Stores the page as it is now, each line with its memory.
+
+        Lines that became no memory (`own`) stay the person's.
+        """
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
-            markdown_pages.remove_page(self._rows, self._path)
+            stored_pages.remove_page(self._rows, self._path)
             return edits.number
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
@@ -323,11 +327,11 @@ class EditTransaction:
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
         stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
-        markdown_pages.put_page(self._rows, stored)
+        stored_pages.put_page(self._rows, stored)
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
-        """Returns the id of the memory of a changed or new line, "" if a person is asked first, None if it is refused."""
+        """Returns the id of a changed or new line's memory, "" if a person is asked first, None if it is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
@@ -413,12 +417,14 @@ class EditTransaction:
 
 
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
-    """Reads the pages that differ from what csmd stored, each in one transaction; returns how many edits were carried out.
+    """Reads the pages that differ from what csmd stored, each in one transaction.
+
+    Returns how many edits were carried out.
 
     If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
     disk refuses the restored copy of a truncated page.
     """
-    stored = store.read(markdown_pages.pages)
+    stored = store.read(stored_pages.pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     # A person may have written a page before csmd did.
@@ -461,7 +467,7 @@ def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
     """Records that the whole directory was deleted: it is written again, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
-            markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
+            stored_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
 
 
 def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool) -> _Page:
@@ -500,7 +506,10 @@ def _differs(page: _Page, directory: Path) -> bool:
 
 
 def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
-    """Whether a person meant the edits of a page; stores its problem, or writes the whole page next to a truncated one."""
+    """Whether a person meant the edits of a page.
+
+    Stores its problem, or writes the whole page next to a truncated one.
+    """
     row = page.row
     if problem := page.problem or edits.problem:
         noted = replace(row, problem=problem)
@@ -515,14 +524,14 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
         noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
         page_files.write_page(directory / noted.held, row.also or row.text)
     if noted != row:
-        store.write(partial(markdown_pages.put_page, page=noted))
+        store.write(partial(stored_pages.put_page, page=noted))
     return False
 
 
 def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
-    stored, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
-    questions = Counter(path for _, path in markdown_pages.questioned_lines(rows))
+    stored, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+    questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
         path = directory / row.path

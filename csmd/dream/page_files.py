@@ -15,14 +15,15 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
+from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
-from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
+from csmd.store import candidates, failures, files, journal, page_lines, stored_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
-from csmd.store.markdown_pages import PageRow
+from csmd.store.memories import active_memories
 from csmd.store.sqlite import Rows
+from csmd.store.stored_pages import PageRow
 from csmd.text import display, markdown
-from csmd.values import Memory
 from csmd.vocabulary import INDEX
 
 #: Directory of retired pages, below the memory directory.
@@ -41,7 +42,7 @@ def read_last(row: PageRow | None) -> Read:
 
 def find_places(rows: Rows) -> dict[int, Place]:
     """Returns the projects, the workspaces and what holds everywhere, by row key."""
-    stored = markdown_pages.page_places(rows)
+    stored = stored_pages.page_scopes(rows)
     numbers = Counter((name, walled) for _, _, name, _, walled in stored)
     return {
         seq: Place(
@@ -55,11 +56,14 @@ def find_places(rows: Rows) -> dict[int, Place]:
 def build_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[Page]]:
-    """Builds the pages of projects and themes and the index, one page a step; `after` are memories as they will be, by id."""
+    """Builds the pages of projects and themes and the index, one page a step.
+
+    `after` are memories as they will be, by id.
+    """
     places = find_places(rows)
-    questioned = {ident for ident, _ in markdown_pages.questioned_lines(rows)}
+    questioned = {ident for ident, _ in stored_pages.questioned_lines(rows)}
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
-    for stored in markdown_pages.active_memories(rows):
+    for stored in active_memories(rows):
         memory = after.get(stored.id, stored)
         if memory.id not in questioned and memory.project_seq in places and page_content.may_stand(memory):
             memories[memory.project_seq].append(memory)
@@ -99,7 +103,7 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
     waits: dict[str, list[str]] = defaultdict(list)
     new: dict[int, list[tuple[str, str]]] = defaultdict(list)
     idents = frozenset(ids.values())
-    for call in markdown_pages.waiting_calls(rows):
+    for call in candidates.waiting_wordings(rows):
         if ident := next(filter(idents.__contains__, call.memory_ids), ""):
             waits[ident].append(call.text)
         else:
@@ -148,7 +152,10 @@ def _build_theme_pages(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A page as it should be; `text` is None if its file is to be removed, `into` the file for what remains of it or ""."""
+    """A page as it should be.
+
+    `text` is None if its file is to be removed, `into` the file for what remains of it or "".
+    """
 
     path: str
     text: str | None
@@ -159,7 +166,7 @@ class PlannedFile:
 def plan_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[PlannedFile]]:
-    """Plans every page from the stored memories, or from memories `after` a dream, and what becomes of retired pages."""
+    """Plans every page, and the removal of retired ones, from the stored memories or those `after` a dream."""
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:
@@ -191,8 +198,8 @@ def write(
     while True:
         # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
         # or purged meanwhile.
-        if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
-            seen, page_rows = stamp, store.read(markdown_pages.pages)
+        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != seen:
+            seen, page_rows = stamp, store.read(stored_pages.pages)
             # One read plans all pages, so that they agree.
             plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
             planned = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
@@ -233,9 +240,9 @@ class _Writer:
 
         def begin(rows: Rows) -> None:
             if text is None:
-                markdown_pages.remove_page(rows, file.path)
+                stored_pages.remove_page(rows, file.path)
             else:
-                markdown_pages.put_page(rows, replace(was, also=text))
+                stored_pages.put_page(rows, replace(was, also=text))
             # What a person typed there may hold a secret: an undo restores the page without it.
             redacted = None if before is None else redact(before, Counter())
             self._record(rows, file.path, before=redacted, after=text, reason=file.reason)
@@ -263,8 +270,8 @@ class _Writer:
         """
         walled: set[int] = set()
         if row.path.startswith(markdown.TOPICS):
-            walled = {seq for seq, *_, is_walled in store.read(markdown_pages.page_places) if is_walled}
-        active = store.read(markdown_pages.active_memories)
+            walled = {seq for seq, *_, is_walled in store.read(stored_pages.page_scopes) if is_walled}
+        active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
         read = read_last(row)
         sections = [
@@ -289,7 +296,7 @@ class _Writer:
 
 
 def _put_page(store: Store, page: PageRow) -> None:
-    store.write(partial(markdown_pages.put_page, page=page))
+    store.write(partial(stored_pages.put_page, page=page))
 
 
 def write_page(path: Path, text: str) -> None:
@@ -337,7 +344,7 @@ def preview_changes(
 
     `after` are memories as they will be, by id.
     """
-    page_rows, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
+    page_rows, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
     changes: list[tuple[Change, frozenset[int]]] = []
     for file in (yield from plan_pages(rows, page_rows, facts=facts, key=key, after=after)):
@@ -360,7 +367,9 @@ def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozense
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
-    return markdown_pages.projects_of(rows, [item.id for _, item in page_format.parse_page(text).lines() if item.id])
+    return stored_pages.projects_of_memories(
+        rows, [item.id for _, item in page_format.parse_page(text).lines() if item.id]
+    )
 
 
 def describe_change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
@@ -407,7 +416,7 @@ def withdraw(store: Store, directory: Path) -> int:
 
     OSError if the disk refuses a page.
     """
-    pages = store.read(markdown_pages.pages)
+    pages = store.read(stored_pages.pages)
     lines = store.read(lambda rows: _known_lines(rows, pages.values()))
 
     def left_of(path: str, text: str) -> tuple[str, int]:
@@ -435,27 +444,27 @@ def withdraw(store: Store, directory: Path) -> int:
 
 
 def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
-    place = markdown_pages.place_of(rows, path)
+    place = stored_pages.page_project(rows, path)
 
     def is_gone(words: str) -> bool:
         if (place, words) in lines.living:
             return False
-        is_forgotten = partial(markdown_pages.is_forgotten, rows, words, place=place, key=key)
+        is_forgotten = partial(stored_pages.is_forgotten, rows, words, project=place, key=key)
         return (place, words) in lines.gone or (words in lines.suspects and is_forgotten())
 
-    return markdown_pages.without_lines(text, lambda ids: markdown_pages.missing_lines(rows, ids), is_gone)
+    return page_lines.without_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
 
 
 def _known_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
     words_of: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
-        place = markdown_pages.place_of(rows, row.path)
+        place = stored_pages.page_project(rows, row.path)
         for text in (row.text, row.also):
             for _, item in page_format.parse_page(text).lines():
                 words = markdown.line_key(item.text)
                 words_of[item.id] |= {(place, words), (None, words)}
     bare = words_of.pop("", set())
-    missing = markdown_pages.missing_lines(rows, list(words_of))
+    missing = stored_pages.missing_memories(rows, list(words_of))
     gone = {line for ident in missing for line in words_of[ident]}
     living = {line for ident, lines in words_of.items() if ident not in missing for line in lines}
     return _KnownLines(gone=gone, living=living, suspects={words for _, words in bare | gone})

@@ -66,7 +66,10 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page to be written; `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's."""
+    """A page to be written.
+
+    `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's.
+    """
 
     path: str
     head: Mapping[str, Any] = field(default_factory=dict)
@@ -281,7 +284,7 @@ class _Reader:
 IsOurs = Callable[[str], bool]
 
 
-def _current_item(items: Mapping[str, Item]) -> Callable[[Item], Item | None]:
+def _make_item_lookup(items: Mapping[str, Item]) -> Callable[[Item], Item | None]:
     """Returns a function from a line that was read to the current line of its memory, found by id or by words.
 
     It returns None if the memory is no longer shown, and a line without a memory as it is.
@@ -298,11 +301,14 @@ def has_theirs(read: Read, is_ours: IsOurs) -> bool:
 def find_placed(was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
     """Returns which of `items` (by memory id) a person put under headings of their own."""
     theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
-    return frozenset(item.id for item in map(_current_item(items), theirs) if item is not None and item.id)
+    return frozenset(item.id for item in map(_make_item_lookup(items), theirs) if item is not None and item.id)
 
 
 def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> Page:
-    """Returns a page with what a person wrote there; `items` are the current lines of memories that they moved, by id."""
+    """Returns a page with what a person wrote there.
+
+    `items` are the current lines of memories that they moved, by id.
+    """
     ours = {section.heading: section for section in page.sections}
     behind: dict[str, list[Section]] = defaultdict(list)
     anchor = ""
@@ -311,7 +317,7 @@ def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: Is
         if name == OWN:
             continue
         if not is_ours(name):
-            behind[anchor].append(map_items(section, _current_item(items)))
+            behind[anchor].append(map_items(section, _make_item_lookup(items)))
         elif name in ours:
             ours[name], anchor = _with_notes(ours[name], section), name
         elif section.notes:

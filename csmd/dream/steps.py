@@ -20,6 +20,7 @@ import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
+from csmd.knowledge import Memory
 from csmd.memory import promotion, scope, supersession, upkeep
 from csmd.store import (
     belief_changes,
@@ -38,7 +39,6 @@ from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.text.similarity import SURE
-from csmd.values import Memory
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
@@ -83,7 +83,7 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in parts_of(read(partial(dream_scopes.held_memories, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.scope_memories, place=place)), READ):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
@@ -95,7 +95,7 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
-    for seqs in parts_of(read(partial(dream_scopes.stated_around, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.stated_habits, place=place)), READ):
         abroad |= read(partial(_read_abroad, seqs=seqs))
         yield
     collected["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
@@ -113,17 +113,17 @@ def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     """Reads some of a scope's memories and what is known about them, by field of the snapshot."""
     decided = past_decisions.past_decisions(rows, place, seqs)
     return {
-        "memories": {memory.id: memory for memory in dream_scopes.still_held(rows, seqs)},
+        "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
         "topics": dream_scopes.dream_topics(rows, place, seqs),
         "injected": dream_scopes.injected_sessions(rows, seqs),
-        "by_assistants": dream_scopes.by_assistants(rows, seqs),
+        "by_assistants": dream_scopes.assistants_sources(rows, seqs),
         **{field.name: getattr(decided, field.name) for field in fields(decided)},
     }
 
 
 def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
-    """Reads what users asked for in the projects of a scope that could hold everywhere, without what a person took back."""
-    back = past_decisions.not_generalized(rows, seqs)
+    """Reads what users asked for in a scope's projects that could hold everywhere, without undone lifts."""
+    back = past_decisions.undone_lifts(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
@@ -154,9 +154,9 @@ def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> St
         number = len(signs.codes) if some is seqs else number
     near: list[near_memories.NearPair] = []
     for places in parts_of(range(number), COMPARED):
-        near += read(partial(near_memories.near_behind, signs=signs, part=places))
+        near += read(partial(near_memories.compare_with_later, signs=signs, part=places))
         yield
-    return near_memories.nearest(near)
+    return near_memories.keep_nearest(near)
 
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -188,7 +188,7 @@ def carry_out_everywhere(
             vectors = store.read(partial(dream_scopes.vector_state, place=place))
             yield
             digest = yield from _digest(snapshot, vectors, key=key)
-            is_unchanged = digest == store.read(partial(dream_scopes.dreamt_digest, place=place))
+            is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
             fresh = [seq for seq in alive if seq not in compared]
             near |= yield from compare_vectors(store.read, fresh, alive)
@@ -197,7 +197,7 @@ def carry_out_everywhere(
             # Only if all were compared now: the vector of one that was compared earlier may have changed.
             has_comparison = any(action.kind in COMPARING for action in plan.actions)
             if not is_unchanged and not has_comparison and fresh == alive:
-                store.write(partial(dream_scopes.mark_dreamt, place=place, digest=digest))
+                store.write(partial(dream_scopes.record_compared_digest, place=place, digest=digest))
                 yield
             moved = 0
             for part in parts_of(plan.actions, BATCH):
@@ -221,7 +221,7 @@ def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Step
 
 
 def _rules() -> str:
-    """Returns a digest of the code and word lists that compare memories: another version of csmd may judge differently."""
+    """Returns a digest of the code and word lists that compare memories; another version may judge differently."""
     package = Path(csmd.__file__).parent
     folders = (".", "data", "dream", "memory", "store", "text")
     files = [
@@ -253,18 +253,24 @@ def carry_out(
         if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
             continue
         done += journal.record_action(
-            rows, partial(_apply, rows, action, now=now, key=key, promoting=promoting), dream=dream_seq, kind=action.kind,
-            project=action.project_seq, reason=action.reason, evidence=action.evidence,
-            items=[memory.id for memory in seen], now=now,
-        )  # fmt: skip
+            rows,
+            partial(_apply, rows, action, now=now, key=key, promoting=promoting),
+            dream=dream_seq,
+            kind=action.kind,
+            project=action.project_seq,
+            reason=action.reason,
+            evidence=action.evidence,
+            items=[memory.id for memory in seen],
+            now=now,
+        )
     return done, moved
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
-    """Whether a statement is still to be lifted: not a general memory yet, and asked for in enough projects on this side of a wall."""
+    """Whether a statement is still to be lifted: not a general memory yet, and asked for in enough visible projects."""
     if action.made is None or action.memory is None:
         return True
-    stated = dream_scopes.still_stated(rows, action.project_seq, action.evidence)
+    stated = dream_scopes.filter_stated_habits(rows, action.project_seq, action.evidence)
     is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
     return is_enough and memories.by_id(rows, action.made.id) is None
 
@@ -292,7 +298,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
         lowers = memory.confidence - action.after[0].confidence
-        supersession.lower(rows, memory, other, lowers=lowers, sure=SURE, reason=action.reason, by=by, at=at)
+        supersession.mark_superseded(rows, memory, other, lowers=lowers, sure=SURE, reason=action.reason, by=by, at=at)
     else:
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)

@@ -1,4 +1,7 @@
-"""Chooses the themes that have a page: topics of many memories, merged if they overlap, split if they are too broad; pure."""
+"""Chooses the themes that have a page: topics of many memories, merged if they overlap, split if they are too broad.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ MOST_THEMES = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """A theme with a page: the ids of its memories, the topics merged into it, and the topic that split it off or ""."""
+    """A theme with a page: the ids of its memories, topics merged into it, and the topic that split it off or ""."""
 
     name: str
     members: frozenset[str] = frozenset()
@@ -49,7 +52,7 @@ class Theme:
 
 @dataclass(frozen=True, kw_only=True)
 class ThemeSources:
-    """The data that themes are chosen from: topic -> memories, memory -> project, themes with a page, memories on other pages."""
+    """What themes are chosen from: topic -> memories, memory -> project, themes with a page, ids on other pages."""
 
     tagged: Mapping[str, Collection[str]]
     project_of: Mapping[str, int]
@@ -66,7 +69,10 @@ class ThemeSources:
         return names_of
 
     def theme(self, name: str) -> Theme:
-        """Returns the theme of a topic; in projects where the topic has become rare, with the memories that are on its page."""
+        """Returns the theme of a topic.
+
+        In projects where the topic has become rare, with the memories that are on its page.
+        """
         tagged = frozenset(self.tagged.get(name, ()))
         paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
         number = Counter(self.project_of[ident] for ident in tagged)
@@ -92,7 +98,10 @@ class ThemeSources:
         return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
 
     def split(self, theme: Theme) -> list[Theme]:
-        """Splits a theme that is too broad by the other topics of its memories; memories without one stay in the first part."""
+        """Splits a theme that is too broad by the other topics of its memories.
+
+        Memories without one stay in the first part.
+        """
         rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
         while len(rest) > (STILL_MANY if before else MOST):
             others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO, get_args
 
 from csmd import vocabulary, wire
 from csmd.capture.project_identity import normal_remote
+from csmd.conversation import Project
 from csmd.errors import BadInput
 from csmd.foreign_memories.claude_notes import EXPORTED
+from csmd.knowledge import Memory, Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import visibility
@@ -26,7 +28,6 @@ from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, markdown, tokens
-from csmd.values import Memory, Project, Statement
 
 #: The file of an export, in the directory that was exported to.
 NAME = "memories.jsonl"
@@ -141,7 +142,7 @@ def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a record of unknown origin as an assistant's statement, which no session is shown until a person keeps it.
+    """Returns a record of unknown origin as an assistant's statement, not shown until a person keeps it.
 
     Its audit is dropped, because an undo would restore states that this store never had.
     """
@@ -330,7 +331,10 @@ def _check_file(file: BinaryIO, digests: dict[int, bytes], *, key: bytes) -> Gen
 
 
 def _read_batches(file: BinaryIO, digests: Mapping[int, bytes]) -> Iterator[dict[int, dict[str, Any]]]:
-    """Yields the records on some lines of a checked file, in batches by line number; BadInput if the file has changed."""
+    """Yields the records on some lines of a checked file, in batches by line number.
+
+    BadInput if the file has changed.
+    """
     lines = (line for number, line in _numbered_lines(file) if number in digests)
     remaining = iter(digests.items())
     while batch := list(islice(remaining, BATCH)):
@@ -350,8 +354,8 @@ def _read_batches(file: BinaryIO, digests: Mapping[int, bytes]) -> Iterator[dict
 class ImportCounts:
     """What an import has done so far: memories new, already stored, kept out as forgotten, lowered, vouched for.
 
-    `placed` counts memories by (directory in the export, the one here or "", its remote), if the directory does not exist
-    here or is another clone than the one in which the import was started.
+    `placed` counts memories by (directory in the export, the one here or "", its remote), if the directory does not
+    exist here or is another clone than the one in which the import was started.
     """
 
     new: int = 0
@@ -370,8 +374,8 @@ def import_memories(
 
     `here` is the project in whose directory the import was started; memories with its remote are put there.
 
-    The file is read three times, line by line: it is checked as a whole before anything is stored, links are stored when
-    all memories are, and a line that has changed in between is refused. A damaged file changes nothing. After an
+    The file is read three times, line by line: it is checked as a whole before anything is stored, links are stored
+    when all memories are, and a line that has changed in between is refused. A damaged file changes nothing. After an
     interrupted import, what is stored stays, and the next import brings the rest.
     """
     digests: dict[int, bytes] = {}

@@ -286,9 +286,9 @@ class Embedder:
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
         run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core,
-        between which other callers have their turn; a background caller that must not lose work at a deadline passes few
-        texts at a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker
-        does not run, is busy or died, or the deadline passed.
+        between which other callers have their turn; a background caller that must not lose work at a deadline passes
+        few texts at a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the
+        worker does not run, is busy or died, or the deadline passed.
         """
         until = time.monotonic() + (STUCK_S if deadline_s is None else deadline_s)
         cut = [text[: worker_side.TEXT_CHARS] for text in texts]

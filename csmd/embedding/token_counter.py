@@ -1,7 +1,8 @@
-"""Counts tokens as tiktoken's cl100k does, by its ranks, which are found without a network and stored next to the models.
+"""Counts tokens as tiktoken's cl100k does, by its ranks, which are found without a network and stored next to the
+models.
 
-Several Python packages contain the file with the ranks. It is data and identified by its hash; the packages' code is never run.
-For another tokenizer change the names and the hash of the ranks and the encoding in `load`.
+Several Python packages contain the file with the ranks. It is data and identified by its hash; the packages' code is
+never run. For another tokenizer change the names and the hash of the ranks and the encoding in `load`.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def take_installed(models: Path) -> bool:
 def load(ranks: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
     """Loads the counter; None if `ranks` is missing or its hash is wrong.
 
-    tiktoken reacts to a wrong hash by deleting the file and asking the network, so the hash is checked here, and tiktoken is
-    given the ranks instead of an address.
+    tiktoken reacts to a wrong hash by deleting the file and asking the network, so the hash is checked here, and
+    tiktoken is given the ranks instead of an address.
     """
     raw = ranks.read_bytes() if ranks.is_file() else b""
     if not is_valid(raw, sha256=sha256):

@@ -3,16 +3,16 @@
     python -m csmd.embedding.worker MODEL_DIR --idle-s 300        serves; makes no network connection, ever
     python -m csmd.embedding.worker --fetch DEST --model NAME     the explicit network step
 
-A frame is a byte for its kind, its length in four bytes (big endian) and a body. The first frame is `ready`
-(or `failed`, if the model cannot be loaded); then each request gets exactly one reply, in order:
+A frame is a byte for its kind, its length in four bytes (big endian) and a body. The first frame is `ready` (or
+`failed`, if the model cannot be loaded); then each request gets exactly one reply, in order:
 
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
     B texts -> V  the same, in two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
             -> F  one sentence, UTF-8             (this request failed; the worker goes on)
 
-The worker ends at the end of stdin (the daemon is gone), after `idle-s` seconds without a request (exit code 0 for both),
-at a malformed frame (2), or if the model cannot be loaded (1).
+The worker ends at the end of stdin (the daemon is gone), after `idle-s` seconds without a request (exit code 0 for
+both), at a malformed frame (2), or if the model cannot be loaded (1).
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
 def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter | None, idle_s: float) -> None:
     """Answers requests from the file descriptor `source` on `sink` until its end, or for `idle_s` seconds without one.
 
-    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing after it
-    can be trusted.
+    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing
+    after it can be trusted.
     """
     _write(sink, READY, SIZE.pack(dim))
     while (request := _read_request(source, idle_s)) is not None:
@@ -262,7 +262,8 @@ def put_in_place(staged: Path, dest: Path) -> None:
 
 
 def fetch(dest: Path, name: str) -> None:
-    """Fetches the model `name` into `dest` and tiktoken's ranks into the directory above; writes a line per file to stderr.
+    """Fetches the model `name` into `dest` and tiktoken's ranks into the directory above; writes a line per file to
+    stderr.
 
     BadInput for a name that cannot be used, OSError (or an error of the libraries) if the network fails.
     """

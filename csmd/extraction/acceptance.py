@@ -11,14 +11,16 @@ import re
 from csmd import data
 from csmd.text import prose
 from csmd.text.display import cut, squeeze
-from csmd.text.sentence import DIALOGUE, UNSPACED, has, language_of, parse
+from csmd.text.language import language_of
+from csmd.text.sentence import DIALOGUE, has, parse
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
 MOST_WORDS = 9
 #: Characters of an option or a proposal, and of the question before it.
 MOST_CHARACTERS, QUESTION_CHARACTERS = 300, 160
-#: Fewest content words of a proposal that stands alone.
+#: Fewest content words of a proposal that is clear without its context.
 LEAST = 3
 _WORDS = data.word_table("sentence_words.txt")
 _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
@@ -39,7 +41,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 
 
 def accepted(answer: str, before: str) -> str:
-    """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; "" for none."""
+    """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; ""
+    for none."""
     opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(opening)]
     if not words and not _NODS.isdisjoint(opening):

@@ -1,20 +1,19 @@
 """Chooses passages worth keeping by one regression over plain features.
 
 A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a
-prompt, a message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
+without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a prompt, a
+message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
 
 Sources are every prompt at once, the reply when it is over, and what is between. Work in between is looked at when it
-has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is not
-in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's report, a
-compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was read.
+has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is
+not in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's
+report, a compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was
+read.
 
 The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
 (`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
-another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and some
-forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
-
-A passage that names the cause of something needs less than the bar.
+another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and
+some forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
 """
 
 from __future__ import annotations
@@ -29,13 +28,14 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
+from csmd.conversation import StoredTurn
 from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts import adapters, tool_calls
-from csmd.text import prose, quotations, sentence
+from csmd.knowledge import Statement
+from csmd.text import prose, quotations, sentence, sentence_words
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
 from csmd.text.tokens import content_words, words_of
-from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
@@ -43,13 +43,11 @@ Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary
 
 #: Most distinct content words of a passage, and of its characters.
 MOST_WORDS, MOST_CHARACTERS = 45, 600
-#: Statements of one turn: a summary of hours states several things, and so may somebody who types them.
+#: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MOST_ASSERTED`).
 MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
-#: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
-DIAGNOSED = 0.3
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -60,22 +58,22 @@ SURE_ORDER = 0.85
 ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
 OWN_SHARE = 0.7
-#: Up to so many times as long two statements are of one size: a word in another's place is another value.
+#: Two statements count as equally long up to this ratio; then a differing word is another value.
 ONE_SIZE = 1.5
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
 ASKED_ALREADY = 0.5
 #: A statement cites the other half of its exchange when it has this share of its content words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
-#: From this many rows a user's text is something pasted, and its sentences are no assertions of its own.
+#: A user's text of this many rows or more was pasted: its sentences are not the user's own assertions.
 DOCUMENT_ROWS = 14
-#: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure one
-#: of them where no passage of the prompt reaches the bar.
+#: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure
+#: one of them where no passage of the prompt reaches the bar.
 CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
-#: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
+#: In a prompt of at most FEW_SENTENCES a rule, ban, taste or choice is kept from this certainty on.
 FEW_SENTENCES, LASTS = 6, 0.25
-#: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
+#: A run of QUOTED_WORDS words of the assistant's is a quotation; a text with a QUOTED_SHARE of such words quotes it.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: What states nothing that lasts, by speaker.
 REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
@@ -88,7 +86,7 @@ SHORT_ORDER, LASTING = 5, 0.35
 LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
-#: A title that leads into a passage has at most so many content words.
+#: Most content words of a title that is put before a passage.
 TITLE_WORDS = 8
 
 
@@ -101,31 +99,29 @@ _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
-#: What is said about it stands behind it.
+#: A colon at the end: what the sentence announces comes after it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
-#: What names the cause of something, and how it comes about.
-_CAUSE = _re(
-    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
-    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
+#: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is
+#: about.
+POOR_TITLE = frozenset(
+    "verification test tests testing files steps checklist todo next usage example examples implementation".split()
 )
-#: A title without its number, and one that names a part of a text and nothing that it is about.
-_NUMBERED = _re(r"^\W*(?:(?:step|phase|part|task|issue|fix|bug)\b\W*)?\d*[.:)]*\s*")
-_NO_TITLE = _re(
-    r"\W*(?:(?:the|key|main|other|all|new|current|proposed|your|my|our|next|technical|implementation|design|code|test|file|required|made|and|of)\s+)*"
-    r"(?:root causes?|causes?|context|background|overview|summary|problems?|issues?|solutions?|fix(?:es)?|approach|plan|changes?|results?|findings?|conclusions?"
-    r"|notes?|details?|steps?|files?|verification|tests?|testing|todo|goals?|decisions?|rationale|benefits?|options?|recommendations?|questions?|examples?|usage"
-    r"|before|after|behaviou?r|analysis|review|features?|requirements?|status|implementation|architecture|design|scope|what .*|why .*|how .*|errors?(?: and fixes)?"
-    r"|problem solving)\W*"
+GOOD_TITLE = frozenset(
+    "context cause causes problem problems decision decisions why background summary finding findings goal goals rationale key"
+    " constraint constraints fix fixes fixed".split()
 )
-#: Titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
-POOR_TITLE = re.compile(
-    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)",
-    re.IGNORECASE,
+#: A title of these words alone, or of a question, names a part of a text and nothing that it is about.
+_EMPTY_TITLE = (
+    POOR_TITLE
+    | GOOD_TITLE
+    | frozenset(
+        "the main other all new current proposed your my our technical design code file required made and of root overview issue"
+        " issues solution solutions approach plan change changes result results conclusion conclusions note notes detail details"
+        " step benefit benefits option options recommendation recommendations question questions before after behavior behaviour"
+        " analysis review feature features requirement requirements status architecture scope error errors solving".split()
+    )
 )
-GOOD_TITLE = re.compile(
-    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale|key|constraint|fix)",
-    re.IGNORECASE,
-)
+
 
 # --- sources
 
@@ -307,12 +303,10 @@ def _of_source(
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
     ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [
-        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
-    ]
+    candidates = [passage for value, passage in weighed if value >= weights.bar]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
-    if len(asserted) == 1:  # told with what goes on about it
+    if len(asserted) == 1:  # keep the sentences that continue it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
     # What is handed over at length, a plan or a document, repeats what was said like any text does.
@@ -357,7 +351,7 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
 
 
 def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
-    """A statement that is no passage of its turn."""
+    """A chosen statement whose text is not a passage of its turn."""
     content = frozenset(content_words(statement.text))
     return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
@@ -402,7 +396,7 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     speaker: Speaker = "user" if turn.kind in PROMPTS else "assistant"
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     what = classifier.classify(passage.text, speaker=speaker)
-    # Nobody but the user corrects, and nobody who thinks aloud.
+    # Only the user corrects, and not while thinking aloud.
     if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
     if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
@@ -418,7 +412,7 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
 
 
 def _only_orders(text: str) -> bool:
-    """Whether a text orders what is to be done now, and says nothing that holds afterwards: that is no preference."""
+    """Whether a text only orders something for now; such a text is not a preference."""
     sentences = prose.sentences(text)
     return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in sentences)
 
@@ -462,11 +456,17 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         return False
     if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py
-    has_words = len(_WORDY.findall(text)) >= 3 or (parsed.language in sentence.UNSPACED and len(text) >= LEAST_UNSPACED)
+    has_words = len(_WORDY.findall(text)) >= 3 or (
+        parsed.language in sentence_words.UNSPACED and len(text) >= LEAST_UNSPACED
+    )
     if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
     kind = parsed.kind
-    if kind in REFUSED[speaker] or sentence.holds_only_redacted(text) or POOR_TITLE.search(stated.title):
+    if (
+        kind in REFUSED[speaker]
+        or sentence.holds_only_redacted(text)
+        or not POOR_TITLE.isdisjoint(words_of(stated.title))
+    ):
         return False
     if (
         kind == "asks"
@@ -507,17 +507,18 @@ def _from(
             text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
     if not held or len(held) > MOST_WORDS:
         return None
-    title = _NUMBERED.sub("", first.title)
+    title = first.title
     named = frozenset(content_words(title))
-    titled = bool(GOOD_TITLE.search(title))
-    if (
-        named - held
-        and len(named) <= TITLE_WORDS
-        and len(held | named) <= MOST_WORDS
-        and not _NO_TITLE.fullmatch(title)
-    ):
+    titled = not GOOD_TITLE.isdisjoint(words_of(title))
+    if named - held and len(named) <= TITLE_WORDS and len(held | named) <= MOST_WORDS and not _is_empty_title(title):
         text, held = f"{title}: {text}", held | named
     return Passage(start, last, text, held, titled)
+
+
+def _is_empty_title(title: str) -> bool:
+    """Whether a title names a part of a text and nothing that it is about: "The main changes", "How it works"."""
+    words = words_of(title)
+    return words[:1] in (["what"], ["why"], ["how"]) or _EMPTY_TITLE.issuperset(words)
 
 
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
@@ -531,7 +532,7 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     if parsed.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
     if sentence.has("trouble", parsed.language, stated.text) and (parsed.language != "en" or not parsed.lasting):
-        return 0.0  # what goes wrong is told to be mended
+        return 0.0  # a report of a failure asks for a fix
     # What is lasting in another language says so (`_is_usable`).
     return 1.0 if parsed.remembers or parsed.language != "en" else certainty(stated.text, weights)
 
@@ -597,7 +598,8 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
 
 
 def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
-    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
+    """The sentences that settle how things are to be or hold at all times, and pairs of sentences that do so only
+    together."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
@@ -642,12 +644,11 @@ _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("request", _re(r"\b(?:please|can you|could you|can we|would you|make sure|check|add|fix|implement|run|create)\b")),
     ("number", _re(r"\b\d+\b")),
 )  # fmt: skip
-_IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
 FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
-    "identifiers", "dense", "of the prompt", "quotation", "long turn", "long turn's point",
+    "dense", "of the prompt", "quotation", "long turn", "long turn's point",
 )  # fmt: skip
-#: A turn of so many candidates is as long as any.
+#: A turn with this many candidates counts as long; more make no difference.
 LONG_TURN = 30
 
 
@@ -659,7 +660,6 @@ def features(passage: Passage, *, user: bool, other: frozenset[str], among: int)
         float(user),
         *((min(count, high) - low) / (high - low) if count > low else 0.0 for low, high in _RAMPS),
         *(min(3, len(pattern.findall(passage.text))) / 3 for _, pattern in _COUNTED),
-        min(1.0, 2 * len(_IDENTIFIER.findall(passage.text)) / count),
         count / max(1, len(words_of(passage.text))),
         _share(passage.content, other),
         float('"' in passage.text),

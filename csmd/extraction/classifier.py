@@ -30,7 +30,7 @@ from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 Speaker = Literal["user", "assistant"]
 
 GATES: tuple[Gate, ...] = get_args(Gate)
-#: What a sentence that is no statement at all counts as in the model.
+#: The model's class for a sentence that states nothing.
 NONE = "none"
 #: The heads of the model and what each tells apart.
 HEADS: dict[str, tuple[str, ...]] = {
@@ -49,12 +49,12 @@ CATEGORIES_OF: dict[Gate, tuple[Category, ...]] = {
     "promissory": ("plan",),
     "correction": ("fact", "preference", "decision", "constraint"),
 }
-#: An assistant gives an account of how things are: it corrects nobody.
+#: The gates of each speaker. An assistant reports how things are and corrects nobody.
 GATES_OF: dict[Speaker, tuple[Gate, ...]] = {
     "user": GATES,
     "assistant": ("behavioral", "relational", "epistemic", "promissory"),
 }
-#: Confidence at no clarity, by gate; what full clarity adds, and what an assistant's word is worth beside a user's.
+#: Confidence at clarity 0, by gate. CONFIDENCE_SPAN is added at clarity 1; an assistant's statement loses a little.
 CONFIDENCE_BASE: dict[Gate, float] = {
     "epistemic": 0.60, "behavioral": 0.62, "correction": 0.65, "relational": 0.60, "promissory": 0.60,
 }  # fmt: skip
@@ -90,7 +90,7 @@ _TOKEN = re.compile(
     r"|(?P<name>\b\w+\.[a-z]{1,4}\b(?=\W|$)|\w*[a-z]_\w+|\b[A-Z]+_[A-Z_]+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)"
     r"|(?P<number>\d[\w.,:/-]*)|(?P<word>[^\W\d_]+(?:['’][^\W\d_]+)?)|(?P<mark>[?!:;()])"
 )
-#: What may begin with somebody's name: a capital, and a verb of the third person behind it.
+#: A name at the beginning: a capitalised word followed by a verb in the third person.
 _NAME_FIRST = re.compile(r"[A-Z][a-z]+(?:['’]s\b| and [A-Z][a-z]+\b| [a-z]+[a-rt-z]s\b)")
 
 
@@ -164,7 +164,7 @@ def word_classes() -> dict[str, str]:
 
 
 def bucket(feature: str, buckets: int) -> int:
-    """The row that a feature's weights stand in."""
+    """The row of a feature's weights."""
     return zlib.crc32(feature.encode()) % buckets
 
 
@@ -240,7 +240,8 @@ def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speak
 
 
 def features(text: str, *, speaker: Speaker) -> frozenset[str]:
-    """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its length."""
+    """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its
+    length."""
     classes_of = word_classes()
     words, classes = [], []
     for kind, word, capital in _tokens(text[:MAX_SENTENCE]):

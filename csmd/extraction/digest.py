@@ -19,7 +19,7 @@ from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import cursors, digests, events, sessions, tombstones
+from csmd.store import cursors, digests, events, tampered_transcripts, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
@@ -30,10 +30,10 @@ Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
 #: Characters of a digest.
 LIMIT = 1500
-#: How many of each are told; `items` keeps more for the stages that compare sessions.
+#: How many of each the digest shows; `items` keeps more for the stages that compare sessions.
 SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
 KEPT = 80
-#: From so many corrections and changes turned down a session is one in which the user had to correct.
+#: A session counts as corrected from this many corrections and rejected changes on.
 AGAIN_AND_AGAIN = 3
 
 #: What an outcome is called; the first whose rule holds, in `_outcome`, is it.
@@ -140,7 +140,7 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
     return "answered" if answered else "unanswered"
 
 
-# --- how it is told
+# --- rendering
 
 
 def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -> str:
@@ -265,7 +265,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests need; the returned function makes them without the store."""
-    if sessions.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
+    if tampered_transcripts.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.session_statements(rows, session.session_seq)]

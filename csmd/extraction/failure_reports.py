@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from csmd.cache import cached
+from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.extraction import shell_commands
 from csmd.text import display, quotations, similarity
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import has, opens, parse
-from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
 HEAD, TAIL = 24_000, 24_000
@@ -55,14 +55,15 @@ _FILE = r"(?:[A-Za-z]:)?[^\s:()\"']{1,200}\.\w{1,12}"
 _SAYS = r"(?!ok\b|note: |warning: |info\b|INFO\b|=== |:? ?#)(?P<said>\S.+)"
 #: Who names a place in a file before what is wrong there, and whoever runs them.
 AT_LINE = "go gcc g++ clang make cmake ninja golangci-lint ruff gofmt shellcheck mise swift cc c++ just"
-#: The surest first. Each is matched at a line's beginning, after marks that tools put before their lines were taken off.
+#: The surest first. Each is matched at a line's beginning, after marks that tools put before their lines were taken
+#: off.
 # fmt: off
 RULES: tuple[Rule, ...] = (
     # Compilers and linters: file, line, what is wrong.
     _rule("at_error", rf"(?:\[ERROR\] |e: )?(?:file://)?{_FILE}(?:\(\d+[,:]\d+\)|:?\[?\d+(?:[:,] ?\d+)?\]?)(?: -|:)? (?P<said>(?:error(?: [A-Z]{{2,4}}\d+)?: |cannot |incompatible ).+?)(?: \[/\S+\])?$"),
     _rule("at_place", rf"(?:vet: )?{_FILE}:\d+:\d+:? {_SAYS}", AT_LINE),
     _rule("listed", r"\s*\d+:\d+\s+(?P<said>error\s+.+)"),
-    # Programs that ended: the last line of a traceback, a panic, an exception nobody caught.
+    # Programs that ended: the last line of a traceback, a panic, an uncaught exception.
     _rule("traceback", r"(?P<said>(?:[A-Za-z_][\w.]{0,100}\.)?(?:[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|NotFound|Refused)|KeyError|StopIteration|Timeout\w{0,20})(?:: .*)?)$"),
     _rule("asserted", r"E {2,12}(?P<said>(?:[\w.]{1,100}(?:Error|Exception)\b|assert |Failed: |fixture ).*)"),
     _rule("panic", r"(?P<said>panic: .+|fatal error: .+|runtime error: .+|thread '[^']{1,80}'.{0,20} panicked at .+)"),
@@ -85,7 +86,7 @@ RULES: tuple[Rule, ...] = (
 WEAK = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
 
 _EXIT = re.compile(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
-#: What stands in a tool's answer where the tool was not run, or the host itself refused.
+#: The beginning of a tool's answer if the tool was not run, or the host refused it.
 _NOT_RUN = re.compile(
     r"\s{0,9}(?:<tool_use_error>|The user doesn't want|Permission to use|\[Request interrupted|Command (?:running|was)"
     r"|\[(?:csmd|tool output|not kept|purged)|Error: The user)"
@@ -267,7 +268,7 @@ def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | No
 
 #: Shared identifiers or, without one, shared content words that two texts need to be about the same.
 SHARED_NAMES, SHARED_WORDS = 1, 3
-#: A symptom, and a diagnosis, is a few sentences in somebody's words.
+#: Most characters of a symptom or a diagnosis: a few sentences.
 MOST = 400
 #: What is shorter reports nothing by itself.
 SHORT = 12
@@ -341,7 +342,7 @@ def _symptom_in(text: str) -> str:
     symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
     lines = [line.strip() for line in text.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and has("failure", "en", line)][:2]
-    if symptoms and symptoms[0].endswith(":"):  # what is pasted behind it says what it is
+    if symptoms and symptoms[0].endswith(":"):  # the paste that follows names it
         at = next((place for place, line in enumerate(lines) if line.endswith(symptoms[0][-SHORT:])), len(lines))
         shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
     parts = [
@@ -375,13 +376,13 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     return chosen
 
 
-#: How many prompts before a cause may have reported it, and behind it may refute it.
+#: How many prompts before a cause may report it, and how many after it may refute it.
 PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
-#: Tool failures at most so many turns before a cause belong to it.
+#: Tool failures up to this many turns before a cause belong to it.
 FAILED_BEFORE = 60
-#: Over a session's end nothing but names counts: so many of them, within so many days.
+#: Across sessions a report and a cause need NAMES_ACROSS common names within DAYS_ACROSS days.
 NAMES_ACROSS, DAYS_ACROSS = 2, 14
-#: What refutes stands at a turn's beginning, and so does what it is about.
+#: How many characters of a turn are searched for a refutation, and for what it is about.
 REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
 
 
@@ -409,7 +410,8 @@ class Symptom(NamedTuple):
 
 
 class Refutation(NamedTuple):
-    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or 0."""
+    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or
+    0."""
 
     key: int
     uuid: str
@@ -540,7 +542,7 @@ def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> lis
     """The refutation of what an assistant proposed by the prompt right after its message; [] for none."""
     later = [turn for turn in turns if turn.ordinal > proposal.ordinal and turn.kind in ("user", "assistant")]
     if proposal.authority != "assistant" or has("failure", "en", proposal.text) or not later:
-        return []  # what went wrong is no proposal
+        return []  # a report of a failure is not a proposal
     answer = later[0]
     if answer.kind != "user" or not turns_down(answer.text):
         return []

@@ -10,17 +10,17 @@ from itertools import takewhile
 from operator import not_
 from typing import NamedTuple
 
+from csmd.conversation import ObservedTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.hosts.tool_calls import SHELLS, WRITERS
+from csmd.knowledge import Packet, State
 from csmd.paths import name_of_transcript
-from csmd.store import candidates as stored
-from csmd.store import cursors, sessions
+from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, sentence, tokens
 from csmd.text.sentence import parse
-from csmd.values import Heard, Packet, State
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
 #: Outcomes that are looked back at; failures in a row that are as bad as it gets.
@@ -29,7 +29,7 @@ BRISK_S, SLOW_S = 60.0, 600.0
 MANY_WORDS, MANY_TURNS = 60, 2_000
 ENERGY = 0.5
 
-#: A prompt of more characters holds what somebody else wrote: its words are nobody's mood.
+#: A longer prompt holds pasted text, whose words say nothing about the user's mood.
 TYPED = 300
 #: Most characters of a sentence that agrees, and words within which it praises.
 SHORT, PRAISE_WITHIN = 40, 3
@@ -53,8 +53,8 @@ def measures(moment: Moment) -> dict[str, float]:
     """Measures each sign of a mood, 0-1.
 
     The share of the latest tool calls that failed, and how many in a row have; whether the user says again what was
-    said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how much
-    they said, and how long the session has become.
+    said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how
+    much they said, and how long the session has become.
     """
     latest = moment.outcomes[-LOOKED_BACK:]
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
@@ -122,13 +122,13 @@ def _is_pleased(typed: str) -> bool:
     return sentence.has("praise", "en", " ".join(opening))
 
 
-#: A turn of at most so many words is looked at whole, of a longer one only sentences that ask for something.
+#: A turn of at most SHORT_WORDS is read whole; in a longer one only sentences that ask for something are.
 SHORT_WORDS, SENTENCE_WORDS = 40, 30
 #: Orders of a turn that are kept, and words of an order.
 MOST_ORDERS, ORDER_WORDS, ORDER_CHARACTERS = 4, 8, 60
-#: What nothing asks for in so many words is an order when it is short: so many words, and nothing but words.
+#: A phrase without a request is an order only if it has at most this many words and nothing else.
 BARE_WORDS = 7
-#: A remark of a reviewer has so many words: a longer text is a document or a plan.
+#: The number of words of a reviewer's remark; a longer text is a document or a plan.
 REVIEW_WORDS = range(20, 181)
 REVIEW_CHARACTERS = 4_000
 
@@ -142,7 +142,7 @@ class Order(NamedTuple):
 
 _BETWEEN = re.compile(r"[,;]\s+|\s+(?:and )?then\s+")
 _LINE_OF_FILE = re.compile(r"\w\.\w{1,4}:\d")
-#: What somebody quotes, so long that it can be a remark; and what leads in to a pasted one.
+#: A quotation long enough to be a remark, and most words of the line that introduces a pasted one.
 _QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
 LEAD_WORDS = 15
 
@@ -215,7 +215,7 @@ WINDOW = 40
 _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
-def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
+def packets(turns: Sequence[ObservedTurn], *, after: int) -> list[Packet]:
     """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW turns earlier."""
     new_packets: list[Packet] = []
     for at, turn in enumerate(turns):
@@ -224,7 +224,7 @@ def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
     return new_packets
 
 
-def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
+def _observed(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet]:
     if turn.kind == "user" and not turn.agent:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
@@ -238,7 +238,7 @@ def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
     return []
 
 
-def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
+def _done(call: ObservedTurn, result: ObservedTurn) -> list[tuple[PacketKind, str, str]]:
     """What a finished tool call was: commands, milestones, a notable file, an error."""
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
@@ -254,7 +254,9 @@ def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
     return [("error", call.tool_name, outcome)] if failed else []
 
 
-def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind, subject: str, outcome: str) -> Packet:
+def _packet(
+    about: ObservedTurn, before: Sequence[ObservedTurn], now: ObservedTurn, kind: PacketKind, subject: str, outcome: str
+) -> Packet:
     return Packet(
         kind=kind, subject=subject, outcome=outcome, uuid=about.uuid, session_id=about.session_id,
         project_seq=about.project_seq, ordinal=about.ordinal, at=about.at, words=len(about.text.split()),
@@ -262,7 +264,7 @@ def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind,
     )  # fmt: skip
 
 
-def _moment(before: Sequence[Heard], now: Heard) -> Moment:
+def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
     prompts = [turn for turn in (*before, now) if turn.kind in PROMPTS]
     gap = -1.0
     if len(prompts) > 1:
@@ -294,13 +296,15 @@ def step(store: Store) -> int:
 def _observe(store: Store, session: Behind) -> int:
     """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
-    def read_heard(rows: Rows) -> tuple[list[Heard], int, bool]:
+    def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:
         upto = min(session.turns, session.position + BATCH)
-        provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key))
+        noted = tampered_transcripts.is_tampered(
+            rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
+        )
         after = max(0, session.position - WINDOW)
-        return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
+        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
@@ -308,7 +312,7 @@ def _observe(store: Store, session: Behind) -> int:
     new_packets = [] if noted else packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
-        stored.put_packets(rows, new_packets)
+        packet_rows.put_packets(rows, new_packets)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
         return upto - session.position
 

@@ -6,14 +6,14 @@ import re
 
 from csmd import data
 
-#: Longer shell lines are programs of their own; what stands further back is not looked at.
+#: Longer shell lines are programs of their own; only their beginning is read.
 MOST_CHARACTERS = 8_000
 MOST_COMMANDS = 40
 #: Words of one command that are looked at: a chain of wrappers is taken off one after the other.
 MOST_WORDS = 100
 
 _PROGRAMS = data.word_table("program_words.txt")
-#: What looks and does nothing: that it found nothing is no error worth keeping.
+#: Programs that only look: finding nothing is not an error worth keeping.
 READERS = _PROGRAMS["reader"]
 #: Programs whose failure counts even where a pipe hides their exit code, and what they print has to be read for it.
 RUNNERS = _PROGRAMS["runner"]
@@ -24,7 +24,7 @@ _ALL = frozenset({".", "./...", "...", "./", "*", "Q"})
 
 #: A text that is handed to a program, to its end or to that of what was kept of the line.
 HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?.*?(?:^\s*\1\b|\Z)", re.DOTALL | re.MULTILINE)
-#: What stands in quotes.
+#: Text in quotes.
 QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
 _SPLIT = re.compile(r"\|\||&&|;|\n|(?<![>&\d])&(?![>&\d])")
 _PIPE = re.compile(r"\|&?")
@@ -44,7 +44,7 @@ def commands(line: str) -> list[str]:
 
 
 def _commands(line: str) -> list[list[str]]:
-    """The words of each command of a shell line, of a pipe only of the first; "Q" stands for what is in quotes."""
+    """The words of each command of a shell line, of a pipe only of the first; text in quotes becomes "Q"."""
     plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
     return words_of_parts(plain)
 
@@ -68,8 +68,8 @@ def scope(line: str, command: str) -> frozenset[str]:
 def shows_mended(command: str, *, same: bool) -> bool:
     """Whether a command's success shows that its failure was fixed.
 
-    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as it
-    was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
+    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as
+    it was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
     """
     name = program(command)
     if command not in ("go run", "cargo run") and (name in CHECKS or "." in name):
@@ -109,7 +109,7 @@ def _command(words: list[str]) -> str:
         return _steady(f"{name} {own}" if name not in ("bash", "sh", "zsh", ".") and own else own or name)
     count = 0 if name in _PROGRAMS["alone"] or name in READERS else 2 if name in _PROGRAMS["two"] else 1
     parts = [name]
-    of_option = False  # what is no plain word behind an option is its value: `git -C /a status`
+    of_option = False  # an option's value: `git -C /a status`
     for word in rest:
         if len(parts) > count:
             break
@@ -219,7 +219,7 @@ def milestone(command: str) -> str:
 
 
 def looks_only(words: list[str]) -> bool:
-    """Whether a command looks, moves about or prints: that it found nothing is no failure."""
+    """Whether a command only looks, moves files or prints, so that its failure does not matter."""
     name = _command(words)
     return (
         not name or program(name) in READERS | _PROGRAMS["housekeeping"] or name.replace(" ", "/") in _PROGRAMS["looks"]

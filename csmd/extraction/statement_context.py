@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from csmd.cache import cached
+from csmd.conversation import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.extraction import failure_reports, packets
 from csmd.text import display, prose, similarity, tokens
 from csmd.text.sentence import bare_order, ends_with_question, has, opens, parse, tells_what_was_done
-from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(
@@ -23,7 +23,7 @@ _PLACE = re.compile(
 _FILE = re.compile(
     r"(?<![\w@/.])((?:[\w.~-]{1,60}/){0,12}[\w.-]{1,60}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift))(?![\w/-])"
 )
-#: What is written beside the work: plans, notes and what is gone tomorrow.
+#: Files that are not the work itself: plans, notes and temporary files.
 _BESIDE = re.compile(
     r"[\\/]\.claude[\\/](?:plans|projects|todos)[\\/]|^(?:/private)?/(?:var/)?tmp/|[\\/](?:Temp|scratch\w*)[\\/]"
 )
@@ -33,13 +33,13 @@ _TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:jav
 LOOKED_AT, MOST_OF = 4_000, 0.5
 #: How many prompts further back an assistant may still speak of what it changed.
 BACK = 3
-#: The parts of a path that are told, none of them odd: a path may be anybody's.
+#: How many parts of a path are shown.
 PARTS = 2
 _PART = re.compile(r"[\w.@+()\[\]~ -]{1,60}")
-#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it has so
-#: many words that say something, and what was said does not hold this share of them itself.
+#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it
+#: has so many words that say something, and what was said does not hold this share of them itself.
 QUOTED_CHARACTERS, LEAST_ASKED, HELD = 170, 3, 0.8
-#: What was said stands in a sentence when one holds this share of the words of the other.
+#: A sentence contains a statement if one has this share of the other's words.
 STANDS = 0.6
 #: What asks for a look or for words; about what says the rest of the question.
 _ASKING = frozenset(
@@ -51,7 +51,8 @@ REVIEW = "in a review"
 
 
 class Change(NamedTuple):
-    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew` wrote it whole."""
+    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`
+    wrote it whole."""
 
     uuid: str
     ordinal: int
@@ -196,7 +197,9 @@ def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
 def _lead(statement: StatedInTurn) -> str:
     """The first sentence of a turn as a phrase, if the statement comes from a later one and does not repeat it."""
     lead, *behind = _sentences(statement.turn) or [""]
-    while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
+    while (
+        behind and len(tokens.content_words(lead)) < LEAST_ASKED
+    ):  # a greeting or a heading; after a colon the text goes on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
     words = tokens.content_stems(statement.text)
     begun = tokens.content_stems(next(iter(_sentences(statement.text)), ""))
@@ -246,10 +249,10 @@ def _parts(path: str) -> list[str]:
     return [part for part in re.split(r"[\\/]+", path) if part] or [path]
 
 
-#: What says how something is; what somebody wants, decided or promised an edit carries out.
+#: Categories that say how something is; a wish, a decision or a promise is carried out by an edit.
 CLAIMS = frozenset({"fact", "gotcha", "constraint"})
 DECIDED = frozenset({"decision", "pattern"})
-#: An edit that holds so many of its names is about the same, and so is one that takes a name out.
+#: An edit with this many names of a claim is about the same code; so is one that removes such a name.
 SAME_NAMES = 2
 #: Of what is edited in answer to a remark one of its names is enough.
 ANSWERED = 1
@@ -265,7 +268,7 @@ _WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
 #: An item of a list, and how many make one.
 _ITEM = re.compile(r"^[ \t]{0,3}(?:[-*•]|\d{1,2}[.)])[ \t]+\S", re.MULTILINE)
 SEVERAL = 2
-#: A shorter name stands in too much.
+#: Shorter names occur in too many places.
 LEAST_NAME = 3
 
 

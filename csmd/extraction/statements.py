@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import EarlierStatement, Source, as_earlier
 from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
-from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
+from csmd.store import cursors, packet_rows, passages, rewinds, statement_rows, tampered_transcripts, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import StoredTurn
 from csmd.vocabulary import TurnKind
 
 TOOL_WORDS_STAGE = "tool words"
@@ -43,8 +43,8 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         calls = turns.tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.HOLDING
         )
-        # What hooks report comes without end while somebody works; calls stand in transcripts alone.
-        provisional = candidates.first_provisional(rows, session.session_seq, after=session.position)
+        # Hooks report without end during work; only transcripts hold calls.
+        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         return calls, session.turns if provisional is None else min(session.turns, provisional - 1)
 
     calls, upto = store.read(read_calls)
@@ -65,11 +65,11 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
 
 
 STAGE = "distill"
-#: Kinds that somebody speaks in; between them tools work.
+#: Kinds of turns with somebody's words; tools work between them.
 SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
-#: And those in which somebody is told something besides.
+#: Kinds of turns that notify.
 BESIDE: tuple[TurnKind, ...] = ("notification",)
-#: Over so many exchanges without a word of the assistant's its last words are looked for.
+#: How many exchanges are searched backwards for the assistant's last words.
 LOOKS_BACK = 8
 
 
@@ -110,19 +110,19 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         if cursors.cursor(rows, STAGE, str(session.session_seq)) != session.position:
-            return 0  # a rewind has moved it back since: what stands is looked at anew
+            return 0  # a rewind has moved the cursor back: the next step reads again
         new = 0
         for choice in [*late, *fresh]:
             if rewinds.is_rewound(rows, session.session_seq, choice.turn.seq):  # since it was read
                 continue
             text_hash = tokens.keyed_hash(choice.statement.text, store.hash_key)
             if choice.turn.ordinal > session.position:
-                new += memories.add_statement(
+                new += statement_rows.add_statement(
                     rows, choice.statement, choice.turn, session_seq=session.session_seq, text_hash=text_hash
                 )
                 continue
             for uuid in choice.statement.also:
-                memories.cite_context_turn(rows, choice.turn, new_turns[uuid], text_hash=text_hash)
+                statement_rows.cite_context_turn(rows, choice.turn, new_turns[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 
@@ -139,7 +139,7 @@ class View(NamedTuple):
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     """Reads what to choose from, starting with the exchange at the conversation's cursor."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
+    if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")
     begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
     after, spoken_turns = max(0, begun - 1), list[StoredTurn]()
@@ -159,7 +159,7 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     worked = [source for source in worked if begun <= source.turn.ordinal <= session.turns]
     spoken = [turn for turn in in_reach if turn.kind in SPOKEN]
     before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
-    stated = memories.stated_before(rows, session.session_seq, begun)
+    stated = statement_rows.stated_before(rows, session.session_seq, begun)
     return View(
         sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
         earlier=[as_earlier(text, by_user=authority == "user") for text, authority in stated],

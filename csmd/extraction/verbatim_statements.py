@@ -1,4 +1,4 @@
-"""Statements that are kept as they stand: picks with their questions, and notes behind a `#`; pure.
+"""Statements that are kept word for word: picks with their questions, and notes behind a `#`; pure.
 
 An answer to the assistant's questions says nothing without its question, and names what the user chose in a word or
 two: nothing has to be chosen from it. The same holds for what a user writes after a `#`, which Claude Code took as a
@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import re
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import classifier
+from csmd.knowledge import Statement
 from csmd.text import display, prose, sentence
 from csmd.text.tokens import content_words
-from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
 #: Most characters of a question, and of its answer.
 QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
 #: Content words of a question that "yes" or "no" says something about.
 ASKED_WORDS = 2
-#: A title has at most so many words.
+#: Most words of a title.
 HEADING_WORDS = 3
 _QUOTE = "> "
 _NOTE = re.compile(r"# +(\S.*)")
@@ -41,7 +42,7 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
                 reasons=(classifier.ASKED,),
             )
         ]  # fmt: skip
-    # What stands in place of a tool's result has a number behind its line's uuid (hosts/claude/transcript.py).
+    # The uuid of a prompt that replaces a tool's result ends with a number (hosts/claude/transcript.py).
     return [
         Statement(
             text=text, gate="epistemic", category="decision", confidence=CATEGORIES["decision"].high,
@@ -59,7 +60,7 @@ def _is_heading(text: str) -> bool:
 
 
 def picks(text: str) -> list[str]:
-    """The answers in a text, each behind the quoted question that it answers, as "question -> answer"."""
+    """The answers in a text that follow a quoted question, as "question -> answer"."""
     texts: list[str] = []
     question: list[str] = []
     answer: list[str] = []
@@ -79,7 +80,7 @@ def picks(text: str) -> list[str]:
 
 
 def _asked(question: str) -> str:
-    """The sentences of a question that ask, else its last one: what the assistant asserts beside them was not answered."""
+    """The sentences of a question that ask, else its last one; assertions next to them were not answered."""
     text = prose.sentences(question)
     asking = [each for each in text if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or text[-1:])

@@ -16,7 +16,8 @@ from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem
 
 LONGEST_COMMAND = 100
-#: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its end.
+#: How many characters of an output's beginning are searched for a failure that a pipe hid; of its end three times as
+#: many.
 HALF = 500
 
 
@@ -53,7 +54,8 @@ class Ran:
 
 
 class Commit(NamedTuple):
-    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was made."""
+    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was
+    made."""
 
     branch: str
     hash: str
@@ -93,7 +95,7 @@ class Work:
         return [(body, uuid) for body, progress, uuid in self.todo if progress != "done"]
 
 
-#: What stands in a shell line for what is in quotes.
+#: The mark that replaces quoted text in a shell line.
 _HIDDEN = re.compile(r"\0(\d+)\0")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
 #: What git prints where it made none.
@@ -117,7 +119,7 @@ _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]
 _CHECK_NAMES = {"test": "tests", "format": "format", "check types": "lint", "lint": "lint", "build": "build"}
 #: The names of the checks whose end says whether the work is sound.
 CHECKS = frozenset(_CHECK_NAMES.values())
-#: What a check prints that failed behind a pipe.
+#: The output of a check that failed while a pipe hid its exit code.
 _SAYS_FAILED = re.compile(
     r"^(?:--- FAIL|FAIL\b|FAILED\b|ERROR\b|Error: |E\s{3}|error(?:\[\w+\])?: |make: \*\*\*|npm ERR!|panic: )"
     r"|\bexit (?:status|code) [1-9]|\b[1-9]\d* (?:failed|errors?)\b(?! handling)|\bfailed with exit|task failed", re.M
@@ -219,7 +221,7 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
     piped = "|" in line or "; " in line
     for command in shell_commands:
         ran = work.ran.setdefault(command, Ran(command))
-        # Of a row joined by && nobody says which one failed: the last is the likeliest.
+        # Which of several commands joined by && failed is unknown: the last is the likeliest.
         blamed = failed and command == shell_commands[-1]
         bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
         ran.runs += 1
@@ -241,7 +243,8 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
 
 
 def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
-    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their message."""
+    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their
+    message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)
@@ -274,12 +277,12 @@ SENTENCE, GOAL, ENTRY = 170, 220, 90
 REASON = 240
 #: Words that a goal is compared by, and how much of the user's words is looked at for them.
 WORDS, WORDS_FROM = 24, 600
-#: A commit that somebody names: a word for it close before, and a hash that is no number and no word.
+#: A commit named in a prompt: a word for it, then a hash with letters and digits.
 _NAMES = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"
     r"|diff))\b[\s:`'\"(]{1,3}(?:--?\w+ ){0,2}((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})\b"
 )
-#: A paste is not the user's to say: beyond so many characters nothing in a prompt is taken for a name.
+#: A longer prompt is a paste, in which no commit is looked for.
 TYPED = 700
 
 
@@ -296,7 +299,8 @@ class Stated(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One item of a digest with its turn; `state` is how a command or an error ended, `amount` how often it occurred."""
+    """One item of a digest with its turn; `state` is how a command or an error ended, `amount` how often it
+    occurred."""
 
     kind: ItemKind
     text: str
@@ -437,7 +441,8 @@ def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *
 
 
 def _leaves_something(line: str) -> bool:
-    """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in it."""
+    """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in
+    it."""
     if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
         return False
     is_later = parse(line, "assistant").kind == "narrates" and sentence.has("later", "en", line)

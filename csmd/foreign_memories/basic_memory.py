@@ -13,7 +13,7 @@ from csmd.text import markdown
 LABEL = "basic-memory"
 #: Notes that are looked at to recognise a folder.
 MOST_LOOKED_AT = 50
-#: A category is no check box, no time of a recording and no link.
+#: A category; not a check box, a time or a link.
 _OBSERVATION = re.compile(r"\[(?![xX\W]\]|[\d:., -]+\])([^\[\]()]+)\]\s+(.+)")
 _RELATION = re.compile(r"([^\[\]]{1,100}?)\s+\[\[([^\[\]]{1,200})\]\]\s*(?:\(.*\))?")
 _TAGS = re.compile(r"(?:\s+#[\w/-]+)+(?=\s*(?:\([^()]*\))?\s*$)")

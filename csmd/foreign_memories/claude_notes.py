@@ -12,14 +12,14 @@ from csmd.text import display
 from csmd.vocabulary import INDEX
 
 LABEL = "Claude Code's memory"
-#: How a page of memories begins that `csmd export --markdown` wrote: it is no note.
+#: The beginning of a page that `csmd export --markdown` wrote, which is not a note.
 EXPORTED = "<!-- csmd export"
 #: Most characters of a statement, most statements of a note.
 MOST_CHARACTERS, MOST_STATEMENTS = 400, 200
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
-#: What ends a paragraph and is none: a heading, a table, a quotation, a rule.
+#: What ends a paragraph: a heading, a table, a quotation, a rule.
 _NO_PROSE = re.compile(r"^\s*(?:$|#{1,6}\s|\||<!--|>|[-=*_]{3,}\s*$)")
 #: A line of an index: a link to a file, with or without what it is about.
 _LINK = re.compile(r"^\W{0,4}\[[^\]\n]{1,200}\]\([^)\n]{1,300}\.md\)")

@@ -17,6 +17,7 @@ from csmd import vocabulary
 from csmd.errors import BadInput
 from csmd.foreign_memories import Source
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.paths import folder_name
 from csmd.privacy.redaction import redact
@@ -25,21 +26,21 @@ from csmd.store.core import Store
 from csmd.store.import_files import ForeignFile
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Provenance, Statement
 
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning; memories that are looked at and written at once.
 LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE = 2, 200, 5
-#: So few memories are all shown before they come in; of more a sample of each of so many kinds.
+#: Up to this many memories are all shown before the import; of more, a sample of each kind.
 FEW, SAMPLES = 5, 3
-#: Why memories are left out, beside what the readers say.
+#: Why memories are left out, besides the readers' reasons.
 SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
 
 
 @dataclass(slots=True)
 class ForeignCounts:
-    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as forgotten.
+    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as
+    forgotten.
 
     `placed_here` are the memories that name no project and came to the one in which the import is asked for.
     """
@@ -75,8 +76,8 @@ def examine(
 ) -> Iterator[int]:
     """Reads a whole file and counts what an import would do; yields how many entries were read. Nothing is stored.
 
-    `project` is the one for memories whose own project is none that csmd knows, `here` for those that name none. BadInput
-    where the file is damaged, and where no memory has a project.
+    `project` is the one for memories whose own project is none that csmd knows, `here` for those that name none.
+    BadInput where the file is damaged, and where no memory has a project.
     """
     done, first = 0, list[dict[str, str]]()
     batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_AT_ONCE)
@@ -108,7 +109,8 @@ def import_all(
     store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None = None, now: str,
     counts: ForeignCounts,
 ) -> Iterator[int]:  # fmt: skip
-    """Stores the memories of a file that was examined, with its parameters; yields how many entries were read after each batch.
+    """Stores the memories of a file that was examined, with its parameters; yields how many entries were read after
+    each batch.
 
     Where it is interrupted, what is stored by then stays, and the next import brings the rest.
     """
@@ -156,7 +158,8 @@ def _redacted(memory: ForeignMemory, counts: Counter[str]) -> ForeignMemory:
 
 
 def _places(rows: Rows) -> Callable[[str], int | None]:
-    """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just one fits."""
+    """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just
+    one fits."""
     by_name: dict[str, set[int]] = {}
     for path, seq in workspaces.directories(rows):
         for name in (path, PurePath(path).name, folder_name(path)):

@@ -28,7 +28,7 @@ def begins(data: bytes) -> bool:
 
 
 def read(file: ForeignFile) -> Found:
-    """One memory for each entry; BadInput where the file is no whole JSON."""
+    """One memory for each entry; BadInput if the file is not valid JSON."""
     data = file.read_whole(MOST_BYTES)
     try:
         value = wire.loads(data)

@@ -1,9 +1,10 @@
 """The contract between csmd and an assistant; pure.
 
-Each assistant has a folder in `csmd/hosts` and a row in `csmd/hosts/adapters.py`. Its adapter turns transcript lines into
-Turns, hook payloads into Events, and text into the answer of a hook. What is stored looks the same for all assistants: tool
-calls use the names and fields of `csmd/hosts/tool_calls.py`, and a session's id begins with its host's name, except Claude
-Code's. The settings that csmd is registered in are described by `registration.py` of the folder, which the installer imports.
+Each assistant has a folder in `csmd/hosts` and a row in `csmd/hosts/adapters.py`. Its adapter turns transcript lines
+into Turns, hook payloads into Events, and text into the answer of a hook. What is stored looks the same for all
+assistants: tool calls use the names and fields of `csmd/hosts/tool_calls.py`, and a session's id begins with its host's
+name, except Claude Code's. The settings that csmd is registered in are described by `registration.py` of the folder,
+which the installer imports.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from csmd.conversation import Turn
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.host_files import HooksState
 from csmd.hosts.transcript_reading import OpenTranscript, ReadLine, started_in
-from csmd.values import Turn
 
 #: The longest answer to a hook in UTF-16 units: assistants cut it at 10,000.
 ANSWER_LIMIT_UNITS = 9_000
@@ -25,7 +26,8 @@ ANSWER_LIMIT_UNITS = 9_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memo:
-    """A file of an assistant's own memory; `modified` is UTC, `size` in bytes, `problems` says what is wrong with it."""
+    """A file of an assistant's own memory; `modified` is UTC, `size` in bytes, `problems` says what is wrong with
+    it."""
 
     filename: str
     name: str
@@ -105,7 +107,8 @@ class Adapter:
     If the assistant records who submitted a prompt and that record cannot be read, the prompt is `relayed`: a prompt of
     unknown origin is never attributed to the user."""
     place_of: Callable[[str, str], tuple[str, str] | None]
-    """(project directory, session) of a transcript by a root and the path relative to it; None if no transcript is there."""
+    """(project directory, session) of a transcript by a root and the path relative to it; None if no transcript is
+    there."""
     places: Callable[[Path], list[Path]]
     """The files and directories in a configuration directory that hold text of conversations."""
     hooks: Hooks
@@ -129,11 +132,11 @@ class Adapter:
     """Whether csmd's hooks should have run in a session and did not, by its transcript's first bytes."""
 
     days_kept: Callable[[str, str, Callable[[str], str | None]], int] = lambda *_: 0
-    """After how many days transcripts are deleted, 0 for never; by a configuration directory, a project's directory ("" for
-    any) and the function that reads settings."""
+    """After how many days transcripts are deleted, 0 for never; by a configuration directory, a project's directory (""
+    for any) and the function that reads settings."""
     instructions: InstructionNames | None = None
-    """The instruction files that it loads; None for Claude Code, whose rules and imports `csmd/capture/claude_instructions.py`
-    follows."""
+    """The instruction files that it loads; None for Claude Code, whose rules and imports
+    `csmd/capture/claude_instructions.py` follows."""
     memory: OwnMemory | None = None
     """Its own memory, if csmd reads it."""
 

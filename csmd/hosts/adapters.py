@@ -55,7 +55,8 @@ def locate(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] | None
 
 
 def _claude_place_of(root: str, inside: str) -> tuple[str, str]:
-    """(project directory, session) of one of Claude Code's transcripts; any file in a project's directory belongs to it."""
+    """(project directory, session) of one of Claude Code's transcripts; any file in a project's directory belongs to
+    it."""
     project, _, rest = inside.partition("/")
     if not rest:  # a transcript in the root itself
         return root, project.removesuffix(".jsonl")
@@ -73,15 +74,18 @@ def _window(tokens: int) -> Callable[[str, int], int]:
 
 
 CLAUDE_MEMORY = OwnMemory(
-    folder=environment.memory_folder, read_memo=environment.memo, body=environment.body, cut_index=environment.cut_index,
+    folder=environment.memory_folder, read_memo=environment.memo, body=environment.body,
+    cut_index=environment.cut_index,
     most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
 )  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST, title="Claude Code", transcripts="projects",
     is_transcript=claude_transcript.is_transcript, read_from=claude_transcript.read_from,
-    drops=claude_transcript.is_warmup_turn, titles_in=claude_transcript.titles_in, place_of=_claude_place_of, places=claude_transcript.places,
+    drops=claude_transcript.is_warmup_turn, titles_in=claude_transcript.titles_in, place_of=_claude_place_of,
+    places=claude_transcript.places,
     may_answer=claude_transcript.may_answer, client_versions=environment.latest_versions,
-    written_for_user=claude_transcript.WRITTEN_FOR_USER, hooks=claude_hooks.HOOKS, hooks_state=environment.hooks_state_in,
+    written_for_user=claude_transcript.WRITTEN_FOR_USER, hooks=claude_hooks.HOOKS,
+    hooks_state=environment.hooks_state_in,
     window=environment.window, expects_hooks=environment.expects_hooks, days_kept=environment.days_kept,
     memory=CLAUDE_MEMORY,
 )  # fmt: skip
@@ -90,7 +94,8 @@ CODEX = Adapter(
     host=codex_transcript.HOST, title="Codex", transcripts="sessions",
     is_transcript=begins_with(codex_transcript.FIRST_LINE), read_from=codex_transcript.read_from,
     place_of=locate(codex_transcript.PATH), places=_below("sessions", "archived_sessions", "history.jsonl"),
-    written_for_user=codex_transcript.WRITTEN_FOR_USER, hooks=codex_hooks.HOOKS, hooks_state=codex_registration.hooks_state,
+    written_for_user=codex_transcript.WRITTEN_FOR_USER, hooks=codex_hooks.HOOKS,
+    hooks_state=codex_registration.hooks_state,
     window=_window(codex_transcript.WINDOW),
     instructions=InstructionNames(
         user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
@@ -118,7 +123,8 @@ DROID = Adapter(
     is_transcript=begins_with(droid_transcript.FIRST_LINE), read_from=droid_transcript.read_from,
     titles_in=droid_transcript.titles_in, place_of=locate(droid_transcript.PATH),
     places=_below("sessions", "history.json", "logs", "cache"),
-    written_for_user=droid_transcript.WRITTEN_FOR_USER, hooks=droid_hooks.HOOKS, hooks_state=droid_registration.HOOKS.state,
+    written_for_user=droid_transcript.WRITTEN_FOR_USER, hooks=droid_hooks.HOOKS,
+    hooks_state=droid_registration.HOOKS.state,
     window=_window(droid_transcript.WINDOW),
     instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
 )  # fmt: skip
@@ -146,7 +152,8 @@ def _opencode(host: str) -> Adapter:
     database = opencode_transcript.DATABASES[host]
     return Adapter(
         host=host, title=opencode_registration.TITLES[host], transcripts=database,
-        is_transcript=partial(opencode_transcript.is_transcript, host), read_from=partial(opencode_transcript.read_from, host),
+        is_transcript=partial(opencode_transcript.is_transcript, host),
+        read_from=partial(opencode_transcript.read_from, host),
         titles_in=partial(opencode_transcript.titles_in, host), place_of=locate(opencode_transcript.PATH),
         places=_below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
         hooks_state=partial(opencode_registration.hooks_state, host), window=_window(opencode_transcript.WINDOW),
@@ -201,7 +208,8 @@ def place_of(root: str, inside: str) -> tuple[str, str]:
 
 
 def below_root(config: Config, path: str) -> tuple[Adapter, bool] | None:
-    """The adapter whose directory of transcripts holds a file, and whether a transcript can have that path; None if none does."""
+    """The adapter whose directory of transcripts holds a file, and whether a transcript can have that path; None if
+    none does."""
     for adapter, folder in directories(config):
         root = f"{folder / adapter.transcripts}/"
         if path.startswith(root):

@@ -1,8 +1,8 @@
 """csmd's own session files: writing, loading and capturing them.
 
-Entries are user, assistant, system, summary (replaces several messages) and tombstone (the messages that it names are skipped).
-A line's own words never decide who speaks: only a user's line that a person typed carries a mark, which cannot be made without
-the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
+Entries are user, assistant, system, summary (replaces several messages) and tombstone (the messages that it names are
+skipped). A line's own words never decide who speaks: only a user's line that a person typed carries a mark, which
+cannot be made without the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.hosts.json_fields import string
@@ -24,7 +25,6 @@ from csmd.hosts.labels import label
 from csmd.hosts.transcript_reading import Line, Reading, ReadLine
 from csmd.privacy.redaction import redact
 from csmd.text import display
-from csmd.values import Turn
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)

@@ -1,7 +1,7 @@
 """Messages in parts, as in Gemini's API: how Gemini CLI and its fork Qwen Code store what was said and done; pure.
 
-A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for every
-assistant (`csmd/hosts/tool_calls.py`).
+A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for
+every assistant (`csmd/hosts/tool_calls.py`).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import replace
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import label
 from csmd.hosts.stored_calls import REJECTED, with_exit_code
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
 from csmd.hosts.transcript_reading import Line
 from csmd.text import display
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 #: Precedes the content of files that a prompt names with `@`; that content is not the user's.
@@ -120,7 +120,8 @@ def answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str,
 def sibling_turn(bare: Turn, suffix: str) -> Turn:
     """Another turn of the same line, without text, whose uuid has this suffix."""
     return Turn(
-        uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="", at=bare.at,
+        uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="",
+        at=bare.at,
         cwd=bare.cwd, version=bare.version,
     )  # fmt: skip
 

@@ -1,27 +1,27 @@
 """csmd's hooks in settings that have Claude Code's form of them and may contain comments; pure.
 
-`hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they are
-added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if the file
-cannot hold the handlers.
+`hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they
+are added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if
+the file cannot hold the handlers.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import MARKERS, HooksState, HostFiles, Kind, Registration, script_in, words_of
+from csmd.hosts.host_files import MARKERS, HooksState, HostFiles, Kind, Registration, runs, script_in, words_of
 from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
-#: The position of a handler: event, number of its group, number in the group.
-Position = tuple[str, int, int]
+#: The way from the root of the settings to a group or a handler: keys, and numbers in lists.
+Way = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,28 +53,24 @@ class HookEntries:
         return f"{shlex.join([str(self.script(home)), self.names.get(event, event)])} || true"
 
     def merge(self, text: str, wanted: Registration, where: str) -> str:
-        """The settings with one handler of csmd's for each event, after others; unchanged if they have these already."""
-        script = self.script(wanted.home)
-        handlers = {
-            event: {"type": "command", "command": self.command(wanted.home, event), "timeout": seconds * self.second}
+        """The settings with one handler of csmd's for each event."""
+        groups = {
+            event: {
+                HOOKS: [
+                    {"type": "command", "command": self.command(wanted.home, event), "timeout": seconds * self.second}
+                ]
+            }
             for event, seconds in self.events.items()
         }
-        ours = [(event, handler) for (event, _, _), handler in _ours(text, script, where)]
-        if len(ours) == len(handlers) and dict(ours) == handlers:
-            return text
-        text = self.remove(text, wanted.home, where)
-        for event, handler in handlers.items():
-            text = _with_group(text, event, {HOOKS: [handler]}, where)
-        return text
+        return merge_hooks(text, groups, wanted.home, self.host, where)
 
     def remove(self, text: str, home: Path, where: str) -> str:
-        """The settings without csmd's handlers, and without groups, lists and `hooks` that contained nothing else."""
-        for (event, group, number), _ in reversed(_ours(text, self.script(home), where)):
-            text = json_edits.without_entry(text, (HOOKS, event, group, HOOKS, number))
-        return text
+        """The settings without csmd's handlers."""
+        return remove_hooks(text, home, self.host, where)
 
     def state(self, folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-        """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run them."""
+        """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run
+        them."""
         file = self.file(folder)
         settings, script = parsed(read(str(file))), self.script(home)
         if settings is None:
@@ -90,14 +86,16 @@ class HookEntries:
     def kind(self) -> Kind:
         """The kind of entry that the installer writes."""
         return Kind(
-            name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove, decode=self.decode,
+            name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove,
+            decode=self.decode,
         )  # fmt: skip
 
     def files(self, **more: Any) -> HostFiles:
         """The assistant's files; `more` are the other fields of the value."""
         return HostFiles(
-            host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,), state=self.state,
-            hook_command=lambda _, home, event: self.command(home, event), **{"markers": MARKERS, **more},
+            host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
+            hook_command=lambda _, home, event: self.command(home, event),
+            **{"state": self.state, "markers": MARKERS, **more},
         )  # fmt: skip
 
 
@@ -118,16 +116,55 @@ def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:
         yield from handlers if isinstance(handlers, list) else ()
 
 
-def _ours(text: str, script: Path, where: str) -> list[tuple[Position, Any]]:
-    """csmd's handlers and their positions, in the order of the file."""
+def merge_hooks(text: str, groups: Mapping[str, dict[str, Any]], home: Path, script: str, where: str) -> str:
+    """The settings with these groups, each of one handler that runs a script of csmd's home, by event.
+
+    A handler of csmd's is updated in place; a second one, and one for another event, is removed. A missing group is
+    added after others.
+    """
+    edits: list[json_edits.Edit] = []
+    kept: set[str] = set()
+    extra: list[Way] = []
     plain = json_edits.without_comments(text)
-    return [
-        ((event.key, group_number, number), value)
-        for event in _lists(plain, where)
-        for group_number, group in enumerate(json_edits.items(plain, event.value))
-        for number, handler in enumerate(_handlers(plain, group))
-        if str(script) in words_of(value := json_edits.value_of(plain, handler))
-    ]
+    for event, path, handler in _find_ours(plain, home, script, where):
+        if event in groups and event not in kept:
+            kept.add(event)
+            edits += json_edits.replacement(plain, handler, groups[event][HOOKS][0])
+        else:
+            extra.append(path)
+    text = _without(json_edits.apply(text, edits), extra)
+    for event, group in groups.items():
+        if event not in kept:
+            text = _with_group(text, event, group, where)
+    return text
+
+
+def remove_hooks(text: str, home: Path, script: str, where: str, events: Collection[str] | None = None) -> str:
+    """The settings without handlers that run a script of csmd's home (for `events` only).
+
+    Groups, lists and `hooks` that contained nothing else are removed too.
+    """
+    ours = _find_ours(json_edits.without_comments(text), home, script, where)
+    return _without(text, [path for event, path, _ in ours if events is None or event in events])
+
+
+def _without(text: str, paths: list[Way]) -> str:
+    """The settings without the groups and handlers at these paths, which are in the order of the file."""
+    for path in reversed(paths):
+        text = json_edits.without_entry(text, path)
+    return text
+
+
+def _find_ours(plain: str, home: Path, script: str, where: str) -> Iterator[tuple[str, Way, Item]]:
+    """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other
+    handler."""
+    for event in _lists(plain, where):
+        for number, group in enumerate(json_edits.items(plain, event.value)):
+            handlers = _handlers(plain, group)
+            for place, handler in enumerate(handlers):
+                if runs(json_edits.value_of(plain, handler), home, script):
+                    path: Way = (HOOKS, event.key, number)
+                    yield event.key, path if len(handlers) == 1 else (*path, HOOKS, place), handler
 
 
 def _lists(plain: str, where: str) -> Iterator[Item]:
@@ -137,7 +174,11 @@ def _lists(plain: str, where: str) -> Iterator[Item]:
         return
     if plain[hooks.value] != "{":
         raise ConfigError(f"{where}: `{HOOKS}` is not an object", hint="correct it, then run this again")
-    yield from (item for item in json_edits.items(plain, hooks.value) if plain[item.value] == "[")
+    for item in json_edits.items(plain, hooks.value):
+        if plain[item.value] == "{":
+            raise ConfigError(f"{where}: `{HOOKS}.{item.key}` is not a list", hint="correct it, then run this again")
+        if plain[item.value] == "[":
+            yield item
 
 
 def _handlers(plain: str, group: Item) -> list[Item]:

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Event, Failure, Turn
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts.json_fields import string
 from csmd.hosts.labels import LONGEST_ID, label, session_id
 from csmd.privacy.redaction import redact
-from csmd.values import Event, Failure, Turn
 from csmd.vocabulary import TurnKind
 
 EVENT_OF: dict[str, EventName] = {rule.hook: name for name, rule in EVENTS.items()}
 
 
 def answer(name: EventName, text: str, notice: str, *, event: str = "") -> bytes:
-    """The output of an event's hook that gives `text` to the assistant and `notice` to its user; `event` is the host's name of it."""
+    """The output of an event's hook that gives `text` to the assistant and `notice` to its user; `event` is the host's
+    name of it."""
     value: dict[str, Any] = {"systemMessage": notice} if notice else {}
     if text:
         value["hookSpecificOutput"] = {"hookEventName": event or EVENTS[name].hook, "additionalContext": text}
@@ -30,7 +31,8 @@ def answer(name: EventName, text: str, notice: str, *, event: str = "") -> bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hooks:
-    """How an assistant's hook payloads become events and turns, and injected text an answer; by default as Claude Code's."""
+    """How an assistant's hook payloads become events and turns, and injected text an answer; by default as Claude
+    Code's."""
 
     host: str
     events: frozenset[EventName]
@@ -51,7 +53,8 @@ class Hooks:
     """The output of an injecting event's hook, by event, text for the assistant and notice for its user."""
 
     def decode_event(self, body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None:
-        """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
+        """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed
+        one."""
         event = EVENT_OF.get(name)
         if event is None or event not in self.events:
             return None
@@ -70,7 +73,8 @@ class Hooks:
             cwd=redact(wire.clean(string(value, "cwd")), counts),
             transcript_path=wire.clean(string(value, "agent_transcript_path") or string(value, "transcript_path")),
             source=label(value, "source", 40) or label(value, "trigger", 40) or label(value, "reason", 40),
-            agent_id=agent, payload=hashlib.sha256(body).hexdigest(), by_user=is_prompt and self.prompt_kind(text) == "user",
+            agent_id=agent, payload=hashlib.sha256(body).hexdigest(),
+            by_user=is_prompt and self.prompt_kind(text) == "user",
             failure=failure,
         )  # fmt: skip
 

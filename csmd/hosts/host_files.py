@@ -1,7 +1,7 @@
 """What csmd writes into an assistant's own files, and how to ask the assistant whether it runs csmd's hooks.
 
-Each assistant's `registration.py` defines `FILES`, listed in `csmd/hosts/registrations.py`; the installer and `csmd doctor` use
-nothing else of an assistant. Pure, except that `directory` reads the environment.
+Each assistant's `registration.py` defines `FILES`, listed in `csmd/hosts/registrations.py`; the installer and `csmd
+doctor` use nothing else of an assistant. Pure, except that `directory` reads the environment.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ MARKERS: dict[str, tuple[str, str]] = {EVENTS[name].hook: (name, EVENTS[name].wo
 class Registration:
     """The values that the entries are made from.
 
-    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments` are the
-    arguments of `csmd mcp` that the user chose.
+    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments` are
+    the arguments of `csmd mcp` that the user chose.
     """
 
     home: Path
@@ -55,9 +55,9 @@ class Kind:
     """A kind of entry: `name` is its name in the record, `what` its name for people.
 
     `file` gives the file by one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
-    text with the entry, `remove(text, home, where)` the text without it; `where` is the file's name in errors. Merging twice
-    equals merging once, and removing an entry that is not there changes nothing. `decode` gives the text of a file, `begin`
-    the text that an empty file starts with.
+    text with the entry, `remove(text, home, where)` the text without it; `where` is the file's name in errors. Merging
+    twice equals merging once, and removing an entry that is not there changes nothing. `decode` gives the text of a
+    file, `begin` the text that an empty file starts with.
     """
 
     name: str
@@ -78,8 +78,9 @@ class Kind:
 class Question:
     """How to ask an assistant's program whether it runs csmd's hooks.
 
-    `requests` gives the messages for its standard input, one line of JSON each, for a session in a directory. `read(line,
-    home)` gives event -> state by a line of the answer, None if the line is another; in the states `runs` a hook runs.
+    `requests` gives the messages for its standard input, one line of JSON each, for a session in a directory.
+    `read(line, home)` gives event -> state by a line of the answer, None if the line is another; in the states `runs` a
+    hook runs.
     """
 
     arguments: tuple[str, ...]
@@ -95,7 +96,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostFiles:
-    """An assistant on a user's machine: `host` is its name in the store and on the wire, `title` its name for people."""
+    """An assistant on a user's machine: `host` is its name in the store and on the wire, `title` its name for
+    people."""
 
     host: str
     title: str
@@ -109,7 +111,8 @@ class HostFiles:
     program: str
     """Its command."""
     program_folders: tuple[str, ...] = ()
-    """Directories, relative to the user's home or absolute, where its installers put the command; PATH may lack them."""
+    """Directories, relative to the user's home or absolute, where its installers put the command; PATH may lack
+    them."""
 
     kinds: tuple[Kind, ...]
     """The entries that csmd writes, in this order; the first are its hooks, without which it reports nothing."""
@@ -124,18 +127,20 @@ class HostFiles:
     hook_command: Callable[[str, Path, str], str]
     """The command line of a hook, by interpreter, csmd's home and event."""
     launcher: str = ""
-    """The name of the script in csmd's home that its hooks run: a copy of `hooks/assistant`, which knows the host by that name."""
+    """The name of the script in csmd's home that its hooks run: a copy of `hooks/assistant`, which knows the host by
+    that name."""
 
     managed: Mapping[str, str] = field(default_factory=dict)
-    """Platform -> the file of an organisation's settings, which users cannot change; other platforms are like `linux`."""
+    """Platform -> the file of an organisation's settings, which users cannot change; other platforms are like
+    `linux`."""
     transcript_days: int = 0
     """Days after which it deletes a transcript by default; 0 for never."""
 
     markers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """As MARKERS, if `csmd doctor` can run its hooks."""
     state: Callable[[Path, Path, Callable[[str], str | None]], str] | None = None
-    """Whether the hooks of a csmd home are `there`, `off`, `gone` or `unknown`, by the settings in a configuration directory,
-    which the function reads."""
+    """Whether the hooks of a csmd home are `there`, `off`, `gone` or `unknown`, by the settings in a configuration
+    directory, which the function reads."""
     switched_off: str = "switch hooks on there"
     """What its user has to do if they are `off`."""
     question: Question | None = None

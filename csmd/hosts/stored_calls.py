@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.exclusions import Withheld
 from csmd.hosts.tool_calls import transcripts_written
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
-from csmd.values import Turn
 
 #: A stored call: the tool's name and its input.
 Call = tuple[str, dict[str, Any]]

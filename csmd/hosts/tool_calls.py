@@ -40,7 +40,8 @@ _NO_WORK = re.compile(r"(?:Merge|Revert|fixup!|squash!|wip)\b", re.IGNORECASE)
 _AFTER_REPORT = re.compile(r"agentId: |<usage>")
 _LAUNCHED = re.compile(r"\s*Async agent launched\b")
 _NOTIFIED = re.compile(r"\s*<task-notification>.*?<status>completed</status>.*?<result>(.*)</result>", re.DOTALL)
-#: Headings in a compaction's summary, and those of parts about what was learned; other parts list what was done and asked.
+#: Headings in a compaction's summary, and those of parts about what was learned; other parts list what was done and
+#: asked.
 _HEADING = re.compile(r"^ {0,3}(?:#{1,4} )?\d{1,2}\. {1,3}\**([A-Z][^\n:*]{3,60})\**:?\**[ \t]*$", re.MULTILINE)
 _LEARNED = re.compile(r"^(?:errors?\b|problems? solv|key (?:technical )?(?:decisions|learnings|constraints))", re.I)
 _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
@@ -52,7 +53,8 @@ def plan(arguments: str, result: str) -> str:
 
 
 def commit(arguments: str, result: str) -> str:
-    """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made none."""
+    """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made
+    none."""
     command = field(arguments, "command")[:MOST_COMMAND].replace("\\\n", " ")
     program = _COMMITS.search(command)
     if program is None or _was_stopped(result) or (result and how_it_ended(result) != "passed"):
@@ -86,7 +88,8 @@ def report_in_notification(text: str) -> str:
 
 
 def learned_parts(summary: str) -> str:
-    """The parts of a compaction's summary about what was learned; the whole summary if it has none of the host's headings."""
+    """The parts of a compaction's summary about what was learned; the whole summary if it has none of the host's
+    headings."""
     parts = _HEADING.split(_SUMMARY.split(summary)[-1])
     if len(parts) > 1:
         titled = zip(parts[1::2], parts[2::2], strict=True)
@@ -153,10 +156,12 @@ MOST_SESSIONS = 20
 
 
 def transcripts_written(tool: str, arguments: Any) -> tuple[str, ...]:
-    """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded input."""
+    """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded
+    input."""
     if tool in READERS:
         return ()
-    # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span lines.
+    # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span
+    # lines.
     texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(arguments))
     line = " ".join(texts).replace("\n", " ")
     folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(line)), MOST_SESSIONS))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts import stored_calls
@@ -20,9 +21,9 @@ from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
 from csmd.privacy.redaction import Removed, redact
 from csmd.text import display
-from csmd.values import Turn
 
-#: How many bytes before the position are searched for what a line depends on; the larger number if the first finds nothing.
+#: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
+#: nothing.
 BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 
@@ -56,7 +57,8 @@ class QueueExit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """A conversation goes on from an earlier line; `is_abandoned` says of a stored turn's uuid whether it is left behind."""
+    """A conversation goes on from an earlier line; `is_abandoned` says of a stored turn's uuid whether it is left
+    behind."""
 
     stream: str
     is_abandoned: Callable[[str], bool]
@@ -64,7 +66,8 @@ class Revert:
 
 @dataclass(slots=True)
 class Reading:
-    """The content of a batch of lines: turns in order, prompts that left the queue, titles, and how many lines had none.
+    """The content of a batch of lines: turns in order, prompts that left the queue, titles, and how many lines had
+    none.
 
     `redactions` counts what was removed from a line by kind, under the uuid of its first turn ("" if it has none).
     `worktrees` are (worktree, directory from which it was entered).
@@ -225,7 +228,8 @@ class OpenTranscript:
         return self.file.readline(limit)
 
     def reread(self, lines: Iterable[bytes], read: ReadLine) -> None:
-        """Reads lines before the position again for what later lines depend on; what is malformed was reported before."""
+        """Reads lines before the position again for what later lines depend on; what is malformed was reported
+        before."""
         past = Reading(withheld=self.withheld)
         for line in lines:
             with contextlib.suppress(BadInput):
@@ -266,7 +270,8 @@ def times_in(part: bytes) -> tuple[str, str]:
 def response_tokens(
     stream: str, message_id: str, turn: int, *, used: int, made: int, read: int = 0, written: int = 0
 ) -> list[TokenUse]:  # fmt: skip
-    """The tokens of one response; its input `used` includes those `read` from the cache and `written` to it. [] if it has none."""
+    """The tokens of one response; its input `used` includes those `read` from the cache and `written` to it. [] if it
+    has none."""
     amounts = (max(0, used - read - written), made, read, written)
     return [TokenUse(stream, message_id, amounts, turn)] if message_id and (used or made) else []
 

@@ -12,13 +12,15 @@ from csmd.paths import text_of
 NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p drvfs fuse.sshfs afs ceph fuse.glusterfs virtiofs afpfs".split())
 #: Types of file systems of Windows' drives, by version and configuration of WSL.
 WINDOWS_DISKS = frozenset({"9p", "v9fs", "drvfs", "virtiofs"})
-#: Files in which Linux names its version and its mounts.
-KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
+#: File with the kernel's version.
+KERNEL = Path("/proc/version")
+#: File with the mounted file systems.
+MOUNTS = Path("/proc/mounts")
 _DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
 
 
 def is_wsl() -> bool:
-    """Whether this is a kernel of Microsoft's."""
+    """Whether this is Microsoft's kernel (WSL)."""
     return "microsoft" in text_of(KERNEL).lower()
 
 

@@ -1,7 +1,7 @@
-"""The MCP tools of a session's model: four of its own words, and those of the daemon's that `--tools` adds.
+"""The MCP tools for a session's model: four of its own, and the daemon's tools that `--tools` adds.
 
-Who speaks is settled by the path: what comes in here is an assistant's, whatever it says. An answer is fenced as
-reference data and capped; whatever csmd can explain is told in words as the tool's error.
+Whatever comes in here counts as an assistant's words. Answers are fenced as reference data and capped; what csmd can
+explain becomes the tool's error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from csmd.text import display
 MOST_BYTES = 16_000
 LINE_CHARACTERS = 4_000
 HIT_CHARACTERS = 600
-SOURCES, SOURCE_CHARACTERS = 4, 600
+#: Sources shown of a memory.
+SOURCES = 4
+#: Characters shown of a source.
+SOURCE_CHARACTERS = 600
 STATEMENTS = 12
 MOST_HITS = 20
 #: Most that one of the daemon's tools lists for a model.
@@ -38,9 +41,9 @@ _ID = re.compile(r"[mkg][0-9a-f]{1,10}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """The session that asks: where csmd lives, its directory and its id ("" for unknown).
+    """The session that asks: csmd's paths, its directory and its id ("" if unknown).
 
-    `named`: its client named the directory; one in which a client merely started the server may be no project.
+    `named` is set if the client named the directory; the server's start directory may not be a project.
     """
 
     paths: Paths
@@ -50,7 +53,7 @@ class Asker:
 
     @property
     def asking(self) -> str:
-        """From where a question is put: it decides what is seen of walled projects."""
+        """The caller's directory, which decides which walls apply."""
         if not self.directory:
             hint = "begin a session in one that exists"
             raise CsmdError("the directory in which this session began is gone", hint=hint)
@@ -58,14 +61,14 @@ class Asker:
 
     @property
     def project(self) -> str:
-        """The project that a question is about; CsmdError where the client did not say in which it works."""
+        """The project that a question is about; CsmdError if the client did not say where it works."""
         if not self.named and self.asking in ("/", str(config.user_home())):
             what = f"csmd cannot tell this session's project: its client named no folder and started the server in {self.asking}"
             raise CsmdError(what, hint="call search with everywhere=true, or ask the user to open a folder")
         return self.asking
 
     def within(self, roots: Sequence[str]) -> Asker:
-        """This session in the folders that its client has open: in its own directory if that is below one, else the first."""
+        """This session with the folders that its client has open: its own directory if below one, else the first folder."""
         folders = [folder for folder in roots if is_directory(Path(folder))]
         here = self.directory
         if any(here == folder or here.startswith(f"{folder.rstrip('/')}/") for folder in folders):
@@ -87,7 +90,7 @@ Run = Callable[[Asker, Ask, Arguments], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTool:
-    """What a model can call; `is_basic`: it is loaded always, as it is short."""
+    """A tool for a model; `is_basic`: its definition is always loaded."""
 
     description: str
     parameters: Parameters
@@ -102,7 +105,7 @@ TOOLS: dict[str, ModelTool] = {}
 
 
 def _tool(hints: Mapping[str, bool], **parameters: Parameter) -> Callable[[Run], Run]:
-    """Makes a function the tool of its name; its docstring is the description."""
+    """Makes a function a tool with its name; its docstring is the description."""
 
     def declare(run: Run) -> Run:
         description = inspect.getdoc(run) or ""
@@ -125,7 +128,7 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     params = {"query": query, "project": project, "asking": here, "limit": arguments["limit"]}
     memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
     hits = _merged(memories["hits"], turns["hits"])[: arguments["limit"]]
-    is_by_words = memories["by"] == "words"  # then what answers a question seldom has most of its words
+    is_by_words = memories["by"] == "words"  # an answer seldom has most words of its question
     if not (is_by_words or memories["close"] or turns["close"]):
         hits = [hit for hit in hits if _holds_words(hit, query)]
     by_words = ["Only words could be compared: other words may find more."] if is_by_words else []
@@ -152,7 +155,7 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
 
 
 def _holds_words(hit: Hit, query: str) -> bool:
-    """Whether a hit has every word of a query that nothing answers: a name that was looked up, say."""
+    """Whether a hit has every word of a query that nothing answers, such as a name."""
     text = hit["text"].casefold()
     return all(word in text for word in query.casefold().split())
 
@@ -193,7 +196,7 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
             texts = ask("csm_context_get", params)["items"]
         except CsmdError:
             raise unknown from None
-        if texts and "source" in texts[0]:  # a tool's output, of which there may be megabytes
+        if texts and "source" in texts[0]:  # a tool's output may have megabytes
             (output,) = texts
             head = f"{output['id']}, {output['said_at'][:16]}; `csmd context get {output['id']}` prints all of it:"
             return _fenced([head, *output["text"].splitlines()])
@@ -272,7 +275,7 @@ def _fenced(lines: Sequence[str]) -> str:
     shown: list[str] = []
     left = MOST_BYTES
     for number, line in enumerate(lines):
-        cut = display.cut(plain(line), LINE_CHARACTERS)  # once more: an id, too, may be anybody's words
+        cut = display.cut(plain(line), LINE_CHARACTERS)  # again, since an id may also come from outside
         left -= len(cut.encode()) + 1
         if left < 0:
             shown.append(f"({len(lines) - number} more left out)")
@@ -292,7 +295,7 @@ _COMMAND = re.compile(r"\bcsmd ([a-z]+)")
 
 
 def _for_model(hint: str) -> str:
-    """A hint in a model's terms: its tools instead of commands; what only a command does, the user has to run."""
+    """A hint for a model: names tools instead of commands; what only a command can do is left to the user."""
     verbs = _COMMAND.findall(hint)
     if not verbs:
         return hint
@@ -301,13 +304,13 @@ def _for_model(hint: str) -> str:
 
 
 def all_tools(ask: Ask) -> dict[str, ModelTool]:
-    """Every tool that a model may be given: the four, and those of the daemon's in a group of `--tools`."""
+    """Every tool that a model may get: the four, and the daemon's tools in the groups of `--tools`."""
     rows = {row["name"]: row for row in ask("csm_tools", {})["tools"]}
     return TOOLS | {name: _of_daemon(rows[name]) for name in tool_groups.EVERY if name in rows}
 
 
 def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
-    """One of the daemon's tools for a model: about its project unless it names another one, answered in lines of JSON."""
+    """A tool of the daemon for a model: its project is the default, its answer lines of JSON."""
     name = row["name"]
     types = {word: kind for kind, word in JSON_TYPES.items()}
     parameters = {
@@ -325,13 +328,13 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
             filled.setdefault("session", asker.session)
         return _fenced(_lines_of(ask(name, {**filled, "asking": asker.asking})))
 
-    # What must be given as "" elsewhere: this project is meant.
+    # "" means this project.
     parameters |= {key: Parameter(str, "", ABOUT[key]) for key in ("project",) if key in parameters}
     hints = WRITES if row["mutates"] else READS
     return ModelTool(description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, is_basic=False)
 
 
-#: What a parameter of the daemon's tools means to a model, where its name does not say it.
+#: Parameter of the daemon's tools -> description for a model, if its name does not say it.
 ABOUT = {
     "project": "A directory's absolute path; this session's project unless given",
     "dry_run": "Only say what would be done",
@@ -345,7 +348,7 @@ FOR_ITS_SESSION = ("csm_checkpoint_create", "csm_memory_lesson", "csm_memory_tra
 
 
 def _lines_of(value: Any) -> list[str]:
-    """A JSON object in lines that can be cut: a list's elements each on one."""
+    """A JSON object on several lines, so that it can be cut: one for each element of a list."""
     lines: list[str] = []
     for key, item in value.items():
         if isinstance(item, list) and item:
@@ -356,7 +359,7 @@ def _lines_of(value: Any) -> list[str]:
 
 
 def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
-    """The tools as `tools/list` gives them; the four are always loaded, as they cost less than being looked for."""
+    """The tools as `tools/list` returns them; the four are always loaded, which costs less than searching for them."""
     return [
         {
             "name": name,
@@ -372,7 +375,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
 def answer(
     asker: Asker, ask: Ask, name: str, arguments: Arguments, chosen: Sequence[str] = tool_groups.BASIC
 ) -> tuple[str, bool]:
-    """(text, whether it is an error) of a call of one of the chosen tools; whatever csmd can explain is explained."""
+    """Calls one of the chosen tools; returns (text, whether it is an error)."""
     try:
         if name not in chosen:
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(chosen)}")

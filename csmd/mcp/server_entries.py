@@ -1,7 +1,7 @@
 """csmd's memory server in the settings of each assistant that starts MCP servers; pure but for where a file is.
 
-One table says where an assistant documents its servers and in which shape. Claude Code is not in it: `csmd install`
-registers the server there (hosts/claude/registration.py).
+The table has each assistant's file, key and form. Claude Code is not in it: `csmd install` registers the server there
+(hosts/claude/registration.py).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _typed(kind: str, **more: Any) -> Shape:
 
 
 _XDG = "XDG_CONFIG_HOME"
-#: As their documentation says, and as each of Cline, Continue, Droid, Codex, Copilot, Gemini, OpenCode and Qwen did when run.
+#: By their documentation; checked by running Cline, Continue, Droid, Codex, Copilot, Gemini, OpenCode and Qwen.
 HOSTS: Mapping[str, Host] = {
     "cursor": Host(
         name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp", shape=_typed("stdio"),
@@ -118,7 +118,7 @@ HOSTS: Mapping[str, Host] = {
 
 
 def entry_of(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """What starts this home's server, in the host's shape."""
+    """The entry that starts this home's server, in the host's form."""
     return host.shape(str(script_in(home, SERVER_SCRIPT)), list(arguments))
 
 
@@ -142,7 +142,7 @@ def remove(host: Host, text: str, home: Path, where: str) -> str:
 
 
 def foreign(host: Host, text: str, home: Path, where: str) -> str:
-    """That another server has the place of ours, for the user; "" where none has."""
+    """A sentence that another server has csmd's name; "" for none."""
     entry = entry_edits.find_entry(host.format, text, (host.key, NAME))
     if entry is None or str(script_in(home, SERVER_SCRIPT)) in _words(entry):
         return ""

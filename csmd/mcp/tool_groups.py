@@ -1,7 +1,7 @@
 """Which of the daemon's tools `csmd mcp --tools` serves to a model, in groups; pure.
 
-Left out is what is a command's own: jobs and what shows their progress, the daemon's state, installing, importing and
-backups, sessions written by other programs, language models, teams, projects and walls, purges, and what only a person may do.
+Left out are tools that serve commands alone: jobs, the daemon's state, imports and backups, sessions of other programs,
+language models, teams, projects and walls, purges, and whatever only a person may do.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from csmd.errors import BadInput
 
-#: The tools that are served unless others are chosen.
+#: The tools that are served by default.
 BASIC = ("search", "show", "remember", "forget")
 #: Group -> the tools that it adds to those.
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -40,7 +40,7 @@ WORDS = f"{', '.join(GROUPS)}, all, or names"
 
 
 def choose(words: str) -> tuple[str, ...]:
-    """The tools that these words name, in the order of the table: a group's with the basic ones, a name alone.
+    """The tools that these words name, in the order of the table. A group includes the basic tools.
 
     BadInput for a word that is neither.
     """

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from csmd.knowledge import Memory
 from csmd.memory import topic_phrases
 from csmd.memory.duplicates import rank
 from csmd.text import similarity, tokens
-from csmd.values import Memory
 
 BeliefKind = Literal["preference", "opinion", "worldview"]
 #: Two memories are on one subject if they share this part of their content words, and at least SUBJECT_COMMON of them.

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
+from csmd.knowledge import Memory
 from csmd.text import dates
 from csmd.text.display import amount, said_by
 from csmd.text.similarity import SURE
-from csmd.values import Memory
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
 #: What one confirmation adds.
@@ -60,7 +60,7 @@ def lower(confidence: float, by: float) -> float:
     return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
 
 
-def lowered_by(sure: float) -> float:
+def lowering(sure: float) -> float:
     """How much a replacement that is `sure` (SURE to 1) lowers the older statement's confidence."""
     certainty = min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE)))
     return round(LEAST_LOWERED + (MOST_LOWERED - LEAST_LOWERED) * certainty, 4)
@@ -86,7 +86,7 @@ def has_warm_floor(memory: Memory) -> bool:
     return memory.gate == "correction" or (stated and memory.category == "preference")
 
 
-def due(text: str, *, gate: Gate, at: str) -> str:
+def due_day(text: str, *, gate: Gate, at: str) -> str:
     """The day (ISO) that a promise made at a time is for; "" if it names no future day.
 
     The first future day counts, because a plan may go on about later ones ("we ship on the 10th, the plan of 2031 is
@@ -121,7 +121,7 @@ def set_thresholds(memory: Memory, *, today: int) -> Memory:
         return NEVER if math.isinf(days) else today + math.floor(days)
 
     lasts = not memory.superseded_by and has_warm_floor(memory)
-    promised = days_to(due(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
+    promised = days_to(due_day(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
     until = 0 if memory.superseded_by else today + promised
     hot = day(HOT_ABOVE, DAILY_DAYS if memory.tier == "daily" else math.inf)
     return replace(

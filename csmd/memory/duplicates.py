@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from csmd.knowledge import Memory
 from csmd.memory import confidence
 from csmd.text import claims, restatement, sentence, similarity, tokens
-from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, Decay
 
 #: Two memories with a smaller share of their content words in common are not compared further.

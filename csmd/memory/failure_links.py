@@ -7,21 +7,32 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
+from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction import statements as distill
 from csmd.extraction.shell_commands import command_of, file_of
 from csmd.extraction.statement_context import Scene
 from csmd.hosts.tool_calls import SHELL, WRITERS
+from csmd.knowledge import Link
 from csmd.memory import confidence, statement_scenes
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
-from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions
+from csmd.store import (
+    belief_changes,
+    core,
+    cursors,
+    failures,
+    memories,
+    memory_links,
+    memory_scenes,
+    search,
+    tampered_transcripts,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.memories import EDITED
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Link, StatedMemory, TranscriptTurn
 
 STAGE = failures.GOTCHA_STAGE
 #: New memories whose sessions are related again in one step.
@@ -75,7 +86,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
+    return tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
 
 
 # --- errors and their fixes
@@ -214,13 +225,13 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             _store_symptom(rows, symptom)
         for from_id, to_id in findings.within.links:
             link = Link(from_id=findings.ids[from_id], to_id=findings.ids[to_id], relationship="symptom_of")
-            memories.add_link(rows, link, now=now)
+            memory_links.add_link(rows, link, now=now)
         for refutation in findings.within.refutations:
             _store_refutation(rows, refutation, findings.ids, now=now)
         for memory, (uuid, at) in findings.edited.items():
             failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
         for memory, scene in findings.scenes.items():
-            memories.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
+            memory_scenes.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, failures.RELATED, str(session_seq), findings.last)
 
@@ -262,7 +273,7 @@ def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: M
     )
     if refutation.by in ids:
         link = Link(from_id=ids[refutation.key], to_id=ids[refutation.by], relationship="refuted_by")
-        memories.add_link(rows, link, now=now)
+        memory_links.add_link(rows, link, now=now)
     memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
     if not new or memory is None or refutation.lowered <= lost or memory.pinned:
         return

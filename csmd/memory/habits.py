@@ -10,8 +10,8 @@ from itertools import combinations
 from operator import itemgetter
 
 from csmd.extraction import shell_commands
+from csmd.knowledge import Candidate, Evidence, Packet
 from csmd.text import display, sentence, tokens
-from csmd.values import Candidate, Evidence, Packet
 from csmd.vocabulary import Authority, CandidateKind, Category, Gate
 
 #: The rule that made a candidate, as `Candidate.source`.

@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, supersession
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import belief_changes, memories, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
-from csmd.values import Memory
 from csmd.vocabulary import Tier
 
 
@@ -79,7 +79,7 @@ def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     )
 
 
-def release(
+def _release(
     keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
 ) -> Memory:
     """Returns the memory that stayed without what a merge added; `tier` and `used_at` are those before the merge."""
@@ -126,7 +126,7 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     before, tier, *used = took_in.before.split()
     free = replace(memory, tier=merged.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was recorded
     raised = float(after) - float(before)
-    stays = release(into, memory, raised=raised, without=uuids, tier=tier, used_at="".join(used))  # type: ignore[arg-type]
+    stays = _release(into, memory, raised=raised, without=uuids, tier=tier, used_at="".join(used))  # type: ignore[arg-type]
     free, stays = supersession.aged(rows, free), supersession.aged(rows, stays)
     belief_changes.undo_merge(rows, free, stays, took_in, merged, now=now)
     return into

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 
 from csmd import data
 from csmd.errors import CsmdError
+from csmd.knowledge import Memory
 from csmd.memory.supersession import RULE
 from csmd.memory.undo import undo_answer
 from csmd.store import belief_changes, checkpoints, cursors, journal, memories, turns
@@ -17,7 +18,6 @@ from csmd.store.core import Store
 from csmd.store.journal import DONE, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, sentence, similarity, tokens
-from csmd.values import Memory
 
 Kind = Literal["goal", "promise", "left open", "question"]
 STAGE = "open matters"
@@ -51,27 +51,16 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [
-        OpenMatter(goal.id, "goal", goal.text, goal.created_at, goal.project_seq, goal.session_id, goal.authority)
-        for goal in checkpoints.goal_list(rows, projects=places, done=False)
-    ]
+    return [_as_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=places, done=False)]
 
 
 def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """The open promises of the user in some projects (None: in all), the latest first."""
-    return list(map(_as_matter, _open_promises(rows, places)))
+    return [_as_matter("promise", promise) for promise in _open_promises(rows, places)]
 
 
-def _as_matter(promise: Memory) -> OpenMatter:
-    return OpenMatter(
-        promise.id,
-        "promise",
-        promise.text,
-        promise.created_at,
-        promise.project_seq,
-        promise.session_id,
-        promise.authority,
-    )
+def _as_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
+    return OpenMatter(row.id, kind, row.text, row.created_at, row.project_seq, row.session_id, row.authority)
 
 
 def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
@@ -143,7 +132,7 @@ def step(store: Store, *, now: str) -> int:
         for promise, said_in in plan.fulfilled:
             memory = memories.by_id(rows, promise.id)
             if memory is not None and memory.tier != "archive" and not memory.superseded_by:
-                close(rows, _as_matter(memory), by=RULE, why=f"the user said so ({said_in})", now=now)
+                close(rows, _as_matter("promise", memory), by=RULE, why=f"the user said so ({said_in})", now=now)
         for subject, seq in (("memories", plan.promise), ("turns", plan.prompt)):
             if seq:
                 cursors.move_cursor(rows, STAGE, subject, seq)

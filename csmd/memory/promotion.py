@@ -6,14 +6,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER
-from csmd.store import belief_changes, candidates, cursors, memories, memory_deletion, projects, tombstones
+from csmd.store import (
+    belief_changes,
+    candidates,
+    cursors,
+    memories,
+    memory_deletion,
+    packet_rows,
+    project_merges,
+    projects,
+    tombstones,
+)
 from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import Authority, Scope
 
 #: The latest packets of a project that are counted.
@@ -98,23 +108,23 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
     `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait: someone is
     at work.
     """
-    changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
+    changed = store.read(lambda rows: packet_rows.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
         _scan(store, project, top, now=now, promoting=promoting)
     return len(changed)
 
 
 def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
-    packets = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
+    packets = store.read(lambda rows: packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
     derived = habits.derive_candidates(packets, project=project)
 
     def write(rows: Rows) -> None:
-        if dict(candidates.projects_to_scan(rows)).get(project) != top:
+        if dict(packet_rows.projects_to_scan(rows)).get(project) != top:
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
             carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
-        cursors.move_cursor(rows, candidates.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
 
     store.write(write)
 
@@ -338,7 +348,7 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
     scope: Scope = "user" if len(of_memory) > 1 else "project"
     home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
     if memory.project_seq != home:
-        projects.give_project(rows, memory, home)
+        project_merges.give_project(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sources(candidate)

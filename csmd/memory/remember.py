@@ -9,17 +9,30 @@ from dataclasses import replace
 from csmd import data
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import confidence, supersession
-from csmd.memory.scope import is_of_the_user, scope_of
+from csmd.memory.scope import describes_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, core, cursors, memories, memory_deletion, projects, receipts, search, tombstones
+from csmd.store import (
+    belief_changes,
+    core,
+    cursors,
+    memories,
+    memory_deletion,
+    memory_links,
+    memory_scenes,
+    projects,
+    receipts,
+    search,
+    statement_rows,
+    tombstones,
+)
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import restatement, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
-from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
 STAGE = "believe"
@@ -52,7 +65,7 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        batch = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
+        batch = statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
@@ -66,7 +79,7 @@ def believe(store: Store) -> tuple[int, int]:
 
 def is_behind(rows: Rows) -> bool:
     """Whether a statement waits to become a memory."""
-    return bool(memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
+    return bool(statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(
@@ -102,7 +115,7 @@ def remember(
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
-        near = supersession.near(rows, statement.text, home)
+        near = supersession.find_near(rows, statement.text, home)
         existing = _repeated(
             statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
         )
@@ -199,7 +212,7 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
 
 
-def unpinned(memory: Memory) -> Memory:
+def unpin(memory: Memory) -> Memory:
     """Returns a memory without its pin, with the decay that its words imply and the tier that it has earned."""
     statement = Statement(
         text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
@@ -216,7 +229,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
     """Returns where a statement made in a project holds: (scope, row of the project or of its general memories)."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
-        if by_user and is_of_the_user(statement.text, project_name=name):
+        if by_user and describes_user(statement.text, project_name=name):
             scope = "user"
         else:
             of_speaker = by_user and _classify(statement).about_speaker
@@ -261,7 +274,7 @@ def forget(
     the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that already quote
     it (`store.forget`).
     """
-    for whole in memories.wholes_of(rows, memory):
+    for whole in memory_links.wholes_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
@@ -284,7 +297,7 @@ def forget(
             by_assistants=not by_person,
         )
         for source in gone.provenance:  # another memory's scene may quote it
-            memories.forget_scenes(rows, source.uuid)
+            memory_scenes.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
         belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
         memory_deletion.delete_memory(rows, gone)
@@ -338,7 +351,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
         return
     if source.at < memory.created_at and memory.origin == "stated":
         memories.stated_earlier(rows, memory.seq, source)
-    memory = supersession.without_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
+    memory = supersession.undo_unasked_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay

@@ -7,13 +7,13 @@ one into it if it is the better wording.
 
 from __future__ import annotations
 
+from csmd.knowledge import Memory
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import PAIRS, Finding
 from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
-from csmd.values import Memory
 
 STAGE = "restatements"
 #: New memories that one step reads.

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
 from csmd.store import (
@@ -26,7 +27,6 @@ from csmd.store import (
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
 #: Most sources of a memory made of a candidate, besides the person's answer.
@@ -111,7 +111,10 @@ def subject_of(candidate: Candidate, alive: int) -> About:
 
 
 def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """Sort key of two memories that say the same; the one that stays comes last: authority, pin, confidence, recency."""
+    """Sort key of two memories that say the same.
+
+    The one that stays comes last: authority, pin, confidence, recency.
+    """
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
@@ -185,7 +188,10 @@ Settled = tuple[str, CandidateStatus]
 
 
 def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
-    """Carries out an answer about a memory without recording it; returns the id of the resulting memory, "" for none."""
+    """Carries out an answer about a memory without recording it.
+
+    Returns the id of the resulting memory, "" for none.
+    """
     if answer.verb == "keep":
         return _keep(rows, memory, answer)
     if answer.verb == "edit":
@@ -200,7 +206,7 @@ def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 
 def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
-    """Carries out an answer about two memories that say the same, or about an older one and its possible replacement."""
+    """Carries out an answer about two memories that say the same, or about a possible replacement."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
     giving_way, staying = second, first
     if candidate.source == supersession.SOURCE:
@@ -287,7 +293,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
+        changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)
@@ -361,7 +367,10 @@ class Import:
 
 
 def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
-    """Returns the imports with waiting memories in some projects (None: in any), the latest first; `since` as in `unreviewed`."""
+    """Returns the imports with waiting memories in some projects (None: in any), the latest first.
+
+    `since` as in `unreviewed`.
+    """
     seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
     imports: dict[str, Import] = {}
     for ident, reason, at in exports.imported(rows, seqs):
@@ -375,7 +384,10 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
 
 def find_import(imports: Sequence[Import], typed: str) -> Import | None:
-    """Returns the import with an id (or its beginning), a program's name or a path; None for none, BadInput for several."""
+    """Returns the import with an id (or its beginning), a program's name or a path.
+
+    None for none, BadInput for several.
+    """
     named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
     if len(named) > 1:
         ids = ", ".join(row.id for row in named)

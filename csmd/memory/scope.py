@@ -77,13 +77,13 @@ def identity(project: int, text: str) -> str:
     return "m" + hashlib.sha256(f"{project}:{tokens.normalise(text)}".encode()).hexdigest()[:10]
 
 
-def is_of_a_place(text: str, *, project_name: str) -> bool:
+def points_at_place(text: str, *, project_name: str) -> bool:
     """Whether a text points at a project, at a part of one, or at something at hand."""
     plain = _expand_contractions(text)
     return _names_place(plain, project_name) or _POINTS_AT.search(plain) is not None
 
 
-def checkout_named(text: str) -> str:
+def named_checkout(text: str) -> str:
     """The worktree or branch that a text is about: "../spike", "release/2.4", "this branch"; "" for none."""
     match = _CHECKOUT.search(text)
     return (match[1] or match[0].lower()) if match else ""
@@ -166,7 +166,7 @@ def _forms() -> list[re.Pattern[str]]:
     return forms
 
 
-def is_of_the_user(text: str, *, project_name: str) -> bool:
+def describes_user(text: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
     plain = _expand_contractions(text)
     for form in _forms() if not text.rstrip().endswith("?") else ():

@@ -9,14 +9,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.session_links import Facts, Link
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
-from csmd.store import candidates, cursors, digests, projects
+from csmd.store import candidates, cursors, digests, outcome_rows, projects, session_link_rows
 from csmd.store.core import Store
-from csmd.store.digests import AGAIN, SELF, Behind
+from csmd.store.digests import AGAIN, SELF
+from csmd.store.session_link_rows import Behind
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence
 
 #: Sessions that one step evaluates.
 BATCH = 25
@@ -35,7 +36,7 @@ class _Evaluation(NamedTuple):
 
 def step(store: Store, *, now: str) -> int:
     """Evaluates the next digests; how many sessions, 0 when nothing waits. `now` dates warnings."""
-    waiting = store.read(lambda rows: digests.sessions_to_compare(rows, limit=BATCH))
+    waiting = store.read(lambda rows: session_link_rows.sessions_to_compare(rows, limit=BATCH))
     by_project: dict[int, list[Behind]] = {}
     for session in waiting:
         by_project.setdefault(session.project_seq, []).append(session)
@@ -48,9 +49,9 @@ def step(store: Store, *, now: str) -> int:
 
 def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
     for session, endings, at in evaluation.endings:
-        digests.replace_outcomes(rows, session, endings, at=at)
+        outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
-        digests.replace_links(rows, session, links, KINDS_OF_LINK)
+        session_link_rows.replace_links(rows, session, links, KINDS_OF_LINK)
     for behind in new:
         cursors.move_cursor(rows, SELF, str(behind.session_seq), behind.digest_seq)
     digests.mark_endings_changed(rows)
@@ -59,11 +60,11 @@ def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
 def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new_seqs = {session.session_seq for session in new}
-    starts = digests.session_starts(rows, sorted(new_seqs))
+    starts = session_link_rows.session_starts(rows, sorted(new_seqs))
     since, until = _days_after(min(starts), -SPAN_DAYS), _days_after(max(starts), SPAN_DAYS)
-    sessions = digests.digests_of_project(rows, project, since=since, until=until)
+    sessions = session_link_rows.digests_of_project(rows, project, since=since, until=until)
     items: dict[int, list[DigestItem]] = {int(digest): [] for *_, digest, _ in sessions}
-    for digest, *item in digests.items_of(rows, list(items)):
+    for digest, *item in session_link_rows.items_of(rows, list(items)):
         items[int(digest)].append(DigestItem(*item))
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
@@ -73,13 +74,15 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
             Facts(
                 seq=seq, id=ident, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
                 since=_days_after(started_at, -SPAN_DAYS), things=_things(items[digest]),
-                shares=dict(digests.sessions_sharing_turns(rows, seq)),
+                shares=dict(session_link_rows.sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
             )
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.work_endings(outcome, items[digest]), started_at))
-    captured = digests.stored_sessions(rows, sorted({name for session in around for name in session.of("transcript")}))
+    captured = session_link_rows.stored_sessions(
+        rows, sorted({name for session in around for name in session.of("transcript")})
+    )
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
     links = [
         (session.seq, session_links.find_links(session, around, captured=captured))
@@ -139,8 +142,8 @@ def _warn(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """(project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*digests.projects_held(rows), *digests.warned(rows)}):
-        endings = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=[project])]
+    for project in sorted({*outcome_rows.projects_held(rows), *outcome_rows.warned(rows)}):
+        endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=[project])]
         drifts.append((project, work_outcomes.drifts(endings)))
     return drifts
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csmd.extraction import verbatim_statements
-from csmd.store import activity, belief_changes, memories, turns
+from csmd.knowledge import Memory
+from csmd.store import activity, belief_changes, memories, speaker_reviews
 from csmd.store.core import Store
+from csmd.store.speaker_reviews import Prompt
 from csmd.store.sqlite import Rows
-from csmd.store.turns import Prompt
 from csmd.text import quotations
-from csmd.values import Memory
 
 RULE = "rule"
 #: Turns that one write checks.
@@ -23,26 +23,26 @@ BATCH = 20
 
 def step(store: Store, *, now: str) -> int:
     """Checks the next turns that are due; how many."""
-    if not store.read(turns.is_speaker_due):
+    if not store.read(speaker_reviews.is_speaker_due):
         return 0
     return store.write(lambda rows: _check_turns(rows, now))
 
 
 def _check_turns(rows: Rows, now: str) -> int:
-    prompts = turns.speakers_due(rows, limit=BATCH)
+    prompts = speaker_reviews.speakers_due(rows, limit=BATCH)
     for prompt in prompts:
         _correct_statements(rows, prompt, now)
-        turns.settle_speaker(rows, prompt)
+        speaker_reviews.settle_speaker(rows, prompt)
     return len(prompts)
 
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
     """Corrects the statements chosen from a turn, and the memories that rest on it."""
-    for sentence in turns.sentences_of(rows, prompt):
+    for sentence in speaker_reviews.sentences_of(rows, prompt):
         if not _is_stated(prompt.kind, prompt.of_agent, sentence.text, prompt.text):
-            turns.drop_sentence(rows, sentence)
+            speaker_reviews.drop_sentence(rows, sentence)
         elif prompt.kind != "user" and sentence.authority == "user":
-            turns.relay_sentence(rows, sentence)
+            speaker_reviews.relay_sentence(rows, sentence)
     for of_turn in memories.memories_by_turn(rows, [prompt.uuid]).values():
         for memory in of_turn:
             if memory.authority == "user" and not belief_changes.is_of_person(rows, memory):
@@ -53,7 +53,7 @@ def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     """Gives a memory the authority of those who said it; archives one without a speaker."""
     speakers = [
         kind
-        for kind, of_agent, text in turns.sources_of(rows, memory)
+        for kind, of_agent, text in speaker_reviews.sources_of(rows, memory)
         if not kind or _is_stated(kind, bool(of_agent), memory.text, text)
     ]
     if any(kind in ("", "user") for kind in speakers):  # a deleted turn may have been the user's
@@ -65,7 +65,7 @@ def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     if not speakers and memory.tier != "archive":
         lowered = replace(memory, authority="assistant")
         belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
-    activity.count(rows, [(turns.LOWERED if speakers else turns.ARCHIVED, 1)])
+    activity.count(rows, [(speaker_reviews.LOWERED if speakers else speaker_reviews.ARCHIVED, 1)])
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:

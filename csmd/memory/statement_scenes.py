@@ -9,13 +9,13 @@ from pathlib import PurePath
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.errors import BadInput
 from csmd.extraction import statement_context
 from csmd.extraction.shell_commands import file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
-from csmd.store import failures, memories, tombstones
+from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
-from csmd.values import StatedMemory, TranscriptTurn
 
 #: The last edits of a session that are read; nearly all sessions have fewer.
 MOST_EDITS = 2_000
@@ -43,8 +43,8 @@ def find_outdated(
     if not last:
         return {}
     first = min(statement.ordinal for statement in last.values())
-    edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    prompts = memories.prompts_of(rows, session_seq, upto=upto)
+    edits = list(_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
     claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
     rewritten = {
@@ -63,7 +63,7 @@ def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[
     return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
 
 
-def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
+def _edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
     """Yields the edits that calls made; only the file is known of a call that was stored truncated."""
     for uuid, at, ordinal, _, arguments in calls:
         try:
@@ -84,12 +84,12 @@ def _text(value: Any, name: str) -> str:
 
 def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories that differ from the stored ones; NO_SCENE for a memory that has none any more."""
-    stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
-    stored_scenes = memories.scenes_of_session(rows, ident)
+    stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
+    stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
-    scenes = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
+    scenes = statement_context.scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
     scenes = _allowed(rows, session_seq, scenes, key=key)
     return {
         seq: scene
@@ -101,8 +101,8 @@ def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: 
 
 def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memories.scene_places(rows, session_seq)
-    personal = memories.personal_turns(rows, session_seq)
+    project, _ = memory_scenes.scene_places(rows, session_seq)
+    personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
@@ -118,9 +118,9 @@ def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: byt
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
-    file_changes = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
-    _, roots = memories.scene_places(rows, session_seq)
-    read = [(change, file_of(change.given)) for change in file_changes]
+    file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    _, roots = memory_scenes.scene_places(rows, session_seq)
+    read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
     return [
         Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from csmd.errors import BadInput
+from csmd.knowledge import Candidate, Evidence, Link, Memory
 from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import (
@@ -16,6 +17,7 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     search,
     tombstones,
@@ -26,7 +28,6 @@ from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
@@ -42,7 +43,7 @@ ASSISTANT = "assistant"
 #: Whose supersessions are decided again when something new is said.
 UNASKED = (RULE, belief_changes.DREAM)
 #: The reason of a comparison: the subject of the older memory was given up.
-_LEFT = "left"
+_GIVEN_UP = "left"
 #: Memories with common words that one is compared with.
 NEAR = 20
 #: Statements of renames that are read for one scope.
@@ -80,7 +81,10 @@ def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
 
 
 def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds; returns the id of the new or waiting candidate, "" if it was answered."""
+    """Asks a person which of two memories holds.
+
+    Returns the id of the new or waiting candidate, "" if it was answered.
+    """
     fingerprint = f"{old.id}:{new.id}"
     for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
         return waiting.id
@@ -108,7 +112,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def rest_of(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the parts of a replaced memory that still hold; None for none."""
-    seq = memories.rest_of(rows, memory_id)
+    seq = memory_links.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -131,7 +135,9 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
     rest = aged(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
-    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
+    memory_links.add_link(
+        rows, Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0), now=at
+    )
     belief_changes.record_change(
         rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
     )
@@ -148,11 +154,11 @@ def _is_rule(text: str) -> bool:
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
-    for seq in memories.release_rest(rows, change.memory_id):
+    for seq in memory_links.release_rest(rows, change.memory_id):
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
-def without_supersession(rows: Rows, memory: Memory) -> Memory:
+def undo_unasked_supersession(rows: Rows, memory: Memory) -> Memory:
     """Undoes a supersession that no person decided, so that a confirmation starts from the former confidence."""
     change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in UNASKED:
@@ -168,11 +174,11 @@ class Near(NamedTuple):
     renames: Mapping[str, str]
 
 
-def near(rows: Rows, text: str, home: int) -> Near:
+def find_near(rows: Rows, text: str, home: int) -> Near:
     """Looks up memories near a text; the most expensive step, so it is done once for each statement."""
     reach = _visible_scopes(rows, home)
-    renames = renamed(rows, reach)
-    return Near(_sharing(rows, text, reach, renames), renames)
+    renames = read_renames(rows, reach)
+    return Near(_find_sharing_words(rows, text, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +192,7 @@ class RelatedMemories:
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
-    nearby = near(rows, memory.text, memory.project_seq)
+    nearby = find_near(rows, memory.text, memory.project_seq)
     others = [other for other in nearby.memories if other.id != memory.id]
     compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
     return RelatedMemories(
@@ -200,31 +206,37 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
     """Decides what a newly confirmed memory replaces, and what replaces it."""
     memory = memories.by_id(rows, memory_id)
     if memory is not None:
-        _apply_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
+        _apply_among(rows, memory, find_near(rows, memory.text, memory.project_seq), key=key)
 
 
 def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
-    """Does the same for a new memory whose neighbours were looked up; if it renames something they are looked up again."""
+    """Does the same for a new memory whose neighbours were looked up.
+
+    If it renames something they are looked up again.
+    """
     if find_renames(memory.text):
-        nearby = near(rows, memory.text, memory.project_seq)
+        nearby = find_near(rows, memory.text, memory.project_seq)
     _apply_among(rows, memory, nearby, key=key)
 
 
 def _apply_among(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
-    renames, others = nearby.renames, _others(memory, nearby.memories)
+    renames, others = nearby.renames, _without_itself(memory, nearby.memories)
     changed = find_renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
         folded = other.text.casefold()
         is_renamed = any(name in folded for name in touched)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
-            around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
-            _update_superseding(rows, other, _others(other, around), renames, key=key)
+            around = _find_sharing_words(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
+            _update_superseding(rows, other, _without_itself(other, around), renames, key=key)
     _update_superseding(rows, memory, others, renames, key=key)
 
 
-def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
-    """Returns old names -> present ones, from the memories of some scopes; with `of`, only those reached from these names."""
+def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
+    """Returns old names -> present ones, from the memories of some scopes.
+
+    With `of`, only those reached from these names.
+    """
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         hits = fulltext.text_hits(
@@ -264,7 +276,7 @@ def supersede(
     if key:
         left = remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
         keep_rest(rows, old, left, key=key, by=by, at=now)
-    lower(rows, old, new, lowers=confidence.MOST_LOWERED, sure=1.0, reason=reason, by=by, at=now)
+    mark_superseded(rows, old, new, lowers=confidence.MOST_LOWERED, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -300,11 +312,13 @@ def _update_superseding(
         how = _compare(memory, other, renames)
         if not how.contradicts:
             continue
-        if not _may(memory, other) and how.parts:
+        if not _may_supersede(memory, other) and how.parts:
             reason = confidence.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif _may(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other)):
-            reason = confidence.LEFT if _LEFT in how.reasons else confidence.UNSURE
+        elif (
+            _may_supersede(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other))
+        ):
+            reason = confidence.LEFT if _GIVEN_UP in how.reasons else confidence.UNSURE
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
             replaced |= {*how.parts}
@@ -314,16 +328,16 @@ def _update_superseding(
     rest = rest_of(rows, memory.id)
     if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
         return
-    memory = without_supersession(rows, memory)
+    memory = undo_unasked_supersession(rows, memory)
     if best is not None:
         at, other, how = best
         keep_rest(rows, memory, left, key=key, by=RULE, at=at)
         reason = " ".join(how.reasons)
-        lower(
+        mark_superseded(
             rows,
             memory,
             other,
-            lowers=confidence.lowered_by(how.confidence),
+            lowers=confidence.lowering(how.confidence),
             sure=how.confidence,
             reason=reason,
             by=RULE,
@@ -344,8 +358,11 @@ def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
     return new.created_at if old.scope == "project" and new.scope != "project" else stated_at
 
 
-def _may(old: Memory, new: Memory) -> bool:
-    """Whether one memory may supersede another without asking; a project's is an exception to a general one, not its end."""
+def _may_supersede(old: Memory, new: Memory) -> bool:
+    """Whether one memory may supersede another without asking.
+
+    A project's is an exception to a general one, not its end.
+    """
     if old.pinned or new.origin == "model_saved":
         return False
     if old.scope != "project" and new.project_seq != old.project_seq:
@@ -361,17 +378,19 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     switch = None if how.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
         return how
-    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_LEFT,))
+    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_GIVEN_UP,))
 
 
-def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
+def mark_superseded(
+    rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
+) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
     left = round(max(confidence.LEAST_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
     was, now = belief_changes.state(old), belief_changes.state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
-    memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
+    memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 
 
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
@@ -381,8 +400,11 @@ def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     return sorted({home, projects.everywhere(rows, home), 0})
 
 
-def _sharing(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
-    """Returns the memories with words in common with a text, under old and new names, most similar first; no colleague's."""
+def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
+    """Returns the memories with words in common with a text, under old and new names, most similar first.
+
+    No colleague's.
+    """
     lower = text.casefold()
     names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
     terms = search_terms.query_terms(" ".join([text, *names]))
@@ -390,16 +412,16 @@ def _sharing(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[st
     return [other for other in others if not other.author]
 
 
-def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
+def _without_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
     """Returns at most NEAR of some memories, without the memory itself."""
     return [other for other in near if other.seq != memory.seq][:NEAR]
 
 
 # --- texts that restate a superseded statement
 #
-# A superseded memory is marked as such. Other texts that say the same are not: the assistant's "okay, I will use Redis", the
-# first order of a session, items of a checkpoint. They are recognised by their words: they have those that only the
-# superseded statement has, none of its replacement, and are older than that.
+# A superseded memory is marked as such. Other texts that say the same are not: the assistant's "okay, I will use
+# Redis", the first order of a session, items of a checkpoint. They are recognised by their words: they have those that
+# only the superseded statement has, none of its replacement, and are older than that.
 
 
 class Replaced(NamedTuple):
@@ -412,10 +434,10 @@ class Replaced(NamedTuple):
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
     """Returns the first of these whose superseded statement a text of a session and time restates; None for none."""
     words = tokens.content_stems(text) if replaced else frozenset()
-    return next((pair for pair in replaced if _restates(words, at, session, pair)), None)
+    return next((pair for pair in replaced if _is_restated_by(words, at, session, pair)), None)
 
 
-def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:
+def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:
     old, heir = tokens.content_stems(replaced.old.text), replaced.heir
     new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
     own = old - new
@@ -427,7 +449,7 @@ def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) 
 
 def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     """Returns what was superseded in these projects, the latest first."""
-    seqs = belief_changes.superseded(rows, places, limit=MOST_REPLACED)
+    seqs = belief_changes.superseded_memories(rows, places, limit=MOST_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 

@@ -140,7 +140,7 @@ def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subj
     return {key: subject for key, subject in subjects.items() if key[-1] in nouns}, keys_of
 
 
-def name_of(typed: str) -> str:
+def normalise_name(typed: str) -> str:
     """Normalises a topic's name: one line, small letters, no surrounding marks; "" for nothing."""
     return display.cut(tokens.normalise(typed), 60)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from csmd.knowledge import Candidate, Evidence, Memory
 from csmd.memory import confidence, duplicates, merging, supersession
 from csmd.memory.duplicates import PAIRS, Finding, Key
 from csmd.memory.supersession import quote
@@ -17,7 +18,6 @@ from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import search_terms
-from csmd.values import Candidate, Evidence, Memory
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The name of the stage's cursors, and of the candidates that it queues.

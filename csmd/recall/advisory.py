@@ -12,18 +12,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
+from csmd.briefs import Brief
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.knowledge import Candidate, Packet
 from csmd.memory import belief_subjects, work_outcomes
 from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability, StoredEnding
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, receipts, sessions
+from csmd.store import candidates, digests, memories, outcome_rows, packet_rows, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
-from csmd.values import Brief, Candidate, Packet
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
 Why = Literal["told", "orders or asks", "without exception", "one of too many", "over the budget", "told already"]
@@ -208,8 +209,8 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
     ended = digests.latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
     named = sessions.named(rows, [row.session_seq for row in ended])
-    latest = candidates.latest_packets(rows, projects=places, limit=PACKETS)
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
+    latest = packet_rows.latest_packets(rows, projects=places, limit=PACKETS)
+    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
+from csmd.briefs import Brief
+from csmd.conversation import Event
 from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts import adapters, tool_calls
@@ -19,7 +21,17 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.recall import loaded_instructions
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.loaded_instructions import never
-from csmd.store import checkpoints, compactions, cursors, digests, events, receipts, search, sessions, tombstones
+from csmd.store import (
+    checkpoints,
+    compactions,
+    cursors,
+    digests,
+    events,
+    receipts,
+    search,
+    tampered_transcripts,
+    tombstones,
+)
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -28,7 +40,6 @@ from csmd.text.display import amount, cut, defuse, squeeze
 from csmd.text.prose import sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
-from csmd.values import Brief, Event
 
 #: Least content words of a prompt that sets a task, and characters of a prompt that are read.
 TASK_WORDS, PROMPT_CHARACTERS = 3, 2_000
@@ -453,7 +464,7 @@ def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
     """A session's checkpoint before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
+    if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
         entry

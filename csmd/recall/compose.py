@@ -8,12 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from csmd.briefs import Brief, BriefItem
 from csmd.cache import cached
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.knowledge import Memory
 from csmd.text import display, prose
-from csmd.text.sentence import UNSPACED, Speaker, is_passing, language_of, opens, parse, refers_back, states_something
+from csmd.text.language import language_of
+from csmd.text.sentence import Speaker, is_passing, opens, parse, refers_back, states_something
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import content_words, stem
-from csmd.values import Brief, BriefItem, Memory
 
 Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 

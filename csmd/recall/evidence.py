@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from csmd.extraction import statement_context
+from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
-    UNSPACED,
     Lasting,
     Sentence,
     ends_with_question,
@@ -28,9 +28,9 @@ from csmd.text.sentence import (
     refers_back,
     request_in,
 )
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
-from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
@@ -23,7 +24,6 @@ from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms, similarity, tokens
 from csmd.text.renames import mentions_name
-from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.
@@ -155,7 +155,7 @@ def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> 
     """The terms to search for: the question's own, then the other names, old and new, of what it names."""
     terms = search_terms.question_terms(question)
     named = [word for word in question.split() if ranking.names_something(word)][:MOST_TERMS]
-    renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
+    renames = supersession.read_renames(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
             if mentions_name(question, name):

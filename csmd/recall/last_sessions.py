@@ -220,7 +220,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     own = [place for place in places if place]
     latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
-    judged = curations.judged(rows, projects=own)
+    judged = curations.judged_sessions(rows, projects=own)
     stands = curations.stands(rows, [row.session_seq for row in latest])
     holds, closed = _holds_still(rows, own, key), journal.closed_items(rows)
     summaries: list[SessionSummary] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from csmd.cache import cached
 from csmd.hosts.adapters import of_session
-from csmd.store import projects
+from csmd.store import instruction_rows, projects
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
 
@@ -30,7 +30,8 @@ def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> C
     host = of_session(session_id).host
     for place in filter(None, places):
         texts = [
-            projects.instruction_texts(rows, [merged], host) for merged in sorted(projects.with_merged(rows, place))
+            instruction_rows.instruction_texts(rows, [merged], host)
+            for merged in sorted(projects.with_merged(rows, place))
         ]
         indexes.append([index_sentences(tuple(some)) for some in texts if some])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)

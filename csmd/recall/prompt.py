@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
+from csmd.briefs import Brief
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import (
     brief,
@@ -33,14 +35,15 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.recall.statement_filter import StatementFilter
-from csmd.store import memories, passages, receipts, search, sessions
+from csmd.store import memories, passages, receipts, search, session_contents
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
+from csmd.text.language import language_of
 from csmd.text.sentence import Speaker
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
 TAG = "csmd-recall"
@@ -567,7 +570,7 @@ def _decides(text: str, speaker: Speaker) -> bool:
 
 def _has_words(text: str, least: int) -> bool:
     """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
-    is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= LEAST_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
@@ -606,7 +609,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     """How many prompts a session's context holds, LATE at most."""
     if not session_id:
         return 0
-    return sessions.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
+    return session_contents.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
 
 
 def _as_late(sure: float, prompts: int) -> float:

@@ -14,7 +14,7 @@ from functools import cache
 
 from csmd import data
 from csmd.errors import BadInput
-from csmd.text import search_terms, sentence, tokens
+from csmd.text import search_terms, sentence, sentence_words, tokens
 
 #: Characters of a question that are read: the patterns look ahead from many places.
 READ = 1000
@@ -81,7 +81,7 @@ def names_nothing(term: str) -> bool:
 def _empty_terms() -> frozenset[str]:
     """Words of assent, and the pairs of letters that these and question words consist of."""
     table = data.word_table("sentence_words.txt")
-    asking = (word for language in sentence.UNSPACED for word in table[f"asks.{language}"])
+    asking = (word for language in sentence_words.UNSPACED for word in table[f"asks.{language}"])
     pairs = (pair for word in (*sentence.DIALOGUE, *asking) for pair in search_terms.in_pairs(word))
     return sentence.DIALOGUE | frozenset(pairs)
 

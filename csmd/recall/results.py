@@ -16,8 +16,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from csmd import data, wire
+from csmd.briefs import Hit
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import hybrid_search, lens, query, ranking
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
@@ -26,7 +28,6 @@ from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, search_terms, sentence, similarity, tokens
-from csmd.values import Hit, Memory
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
 CHARACTERS, MATCHED_SHARE = 1200, 0.5

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from csmd.cache import cached
 from csmd.extraction import chooser
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
@@ -18,7 +19,6 @@ from csmd.recall.visibility import attention, is_injectable, is_of_other_checkou
 from csmd.store import memories, passages, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
-from csmd.values import Memory
 
 #: Where a part of a sentence begins, how many of these are looked at, and how many sentences in a row may be one memory.
 _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")

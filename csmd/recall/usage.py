@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, NamedTuple
 
+from csmd.conversation import StoredTurn
 from csmd.memory import remember
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import memories, receipts, search, turns
@@ -21,7 +22,6 @@ from csmd.store.core import Store
 from csmd.store.receipts import Waiting
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import StoredTurn
 
 #: By which kind of mark use was recognised, the surest first; "" where it was not.
 By = Literal["command", "path", "name", "words", ""]

@@ -8,10 +8,10 @@ from typing import Literal
 
 from csmd.capture import project_identity
 from csmd.errors import BadInput
+from csmd.knowledge import Memory
 from csmd.memory import confidence, scope
 from csmd.store import files, memories, projects, turns
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 from csmd.vocabulary import OWNER, Attention, Tier
 
 # --- places
@@ -90,7 +90,7 @@ def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: 
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
-    named = scope.checkout_named(text)
+    named = scope.named_checkout(text)
     said_in = directory(rows) if named else ""
     if not said_in:
         return False

@@ -7,17 +7,19 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from csmd.briefs import Brief
+from csmd.conversation import Failure
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.hosts.tool_calls import LOOKS, WRITERS
+from csmd.knowledge import Memory
 from csmd.recall import compose, hybrid_search, loaded_instructions, statement_filter, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity
-from csmd.values import Brief, Failure, Memory
 from csmd.vocabulary import Category
 
 NOTHING = Brief(text="", tokens=0, items=())

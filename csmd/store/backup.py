@@ -1,7 +1,7 @@
-"""Copies of the database, each of one moment and checked.
+"""Copies of the database, each of one snapshot and checked, and the replacement of the database by another.
 
-They lie in `backups/` beside it, named by their time. Nothing else there is ever removed. Another database takes the
-place of the present one here too, so that a kill at any moment loses neither.
+Copies are in `backups/` next to it, named by their time; no other file there is removed. A kill at any moment of a
+replacement loses neither database.
 """
 
 from __future__ import annotations
@@ -23,25 +23,26 @@ from csmd.store import activity, files, migrate, sqlite
 from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
-#: Where a new database is made, inside the home: its rename must not cross disks.
+#: The directory in the home where a new database is made: its rename must not cross disks.
 WORKSHOP = "repairing"
-#: The file in the workshop that names the new database once it is whole, and where the old one goes.
+#: The file in WORKSHOP that names the finished new database and where the old one goes.
 READY = "ready.json"
-#: The file that notes which database and log were open together, by their inodes, and where a copy of a deleted one lies.
+#: Records which database and log were open together, by inode, and where the copy of a deleted one is.
 OPENED = "run/opened.json"
-#: What belongs to a database's file.
+#: The files of a database.
 SUFFIXES = ("", "-wal", "-shm")
-#: What a copy that is not whole yet is called; with a random end.
+#: Prefix of an unfinished copy, before a random suffix.
 UNFINISHED = ".csmd-backup-"
-#: Pages copied between two looks at whether to go on: about 4 MB.
+#: Pages copied between two checks whether to stop: about 4 MB.
 PAGES_AT_ONCE = 1000
-#: What must stay free on the disk, whichever is more.
-FREE_SHARE, FREE_BYTES = 0.05, 200_000_000
+#: The share of the disk, and the bytes, that must stay free, whichever is more.
+FREE_SHARE = 0.05
+FREE_BYTES = 200_000_000
 _NAME = re.compile(r"csmd-(\d{8}T\d{6}Z)\.db")
 
 
 class Copy(NamedTuple):
-    """A copy that has been looked at: where, how large, what it counts."""
+    """A checked copy: its path, size, and row counts."""
 
     path: Path
     bytes: int
@@ -49,12 +50,12 @@ class Copy(NamedTuple):
 
 
 def folder_of(database: Path) -> Path:
-    """Where a database's copies lie."""
+    """The directory of a database's copies."""
     return database.parent / FOLDER
 
 
 def place_of(database: Path, *, now: str) -> Path:
-    """Where a copy made at `now` goes."""
+    """The path of a copy made at `now`."""
     return folder_of(database) / f"csmd-{_stamp(now)}.db"
 
 
@@ -63,14 +64,14 @@ def _stamp(now: str) -> str:
 
 
 def list_backups(database: Path) -> list[Path]:
-    """The copies of a database, the newest first; unfinished ones and other files left out."""
+    """The copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
         return sorted((path for path in folder_of(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
     return []
 
 
 def made_at(path: Path) -> datetime | None:
-    """When a copy was made, by its name; None for a file that is not named as one."""
+    """When a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
         return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
@@ -84,12 +85,12 @@ def has_room(database: Path) -> bool:
     return usage.free - database.stat().st_size > max(usage.total * FREE_SHARE, FREE_BYTES)
 
 
-#: Is told how many pages of how many are copied.
+#: Receives (pages copied, pages in all).
 Note = Callable[[int, int], None]
 
 
 def unnoted(done: int, total: int) -> None:
-    """Reports no progress of a copy."""
+    """Ignores the progress of a copy."""
     del done, total
 
 
@@ -99,9 +100,9 @@ def make(
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
 
-    Uses its own connection, so that no other work waits for it; that of `rows` if the file is no longer at its path.
-    StoreError when the disk or the database refuses, or `stop` says so; Damaged when the copy is not sound, because
-    then the database is not sound either.
+    Uses its own connection, so that no other work waits, or that of `rows` if the file is no longer at its path. Raises
+    StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
+    database, is not sound.
     """
     folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent
     if target.parent == folder_of(database):
@@ -129,9 +130,9 @@ def make(
 def _copy(
     database: Path, temp: Path, stop: Callable[[], bool], note: Note, vfs: str, rows: Rows | None
 ) -> dict[str, int]:
-    """Copies page by page within one snapshot; what that snapshot counts."""
+    """Copies page by page within one snapshot and returns the snapshot's row counts."""
     try:
-        # Without the snapshot, each write of the daemon's would make the copy begin again.
+        # Without the snapshot, each write of the daemon would restart the copy.
         with contextlib.ExitStack() as end:
             rows = rows or end.enter_context(open_rows(database, readonly=True, vfs=vfs))
             end.enter_context(rows.transaction(write=False))
@@ -140,14 +141,14 @@ def _copy(
             end.callback(close_quietly, copy)
             apply_key(copy, like=rows.connection)
             backup = copy.backup("main", rows.connection, "main")
-            end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
+            end.callback(backup.close, True)  # not as a context manager: apsw's raises if ending it fails
             while not backup.done:
                 if stop():
                     raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
                 backup.step(PAGES_AT_ONCE)
                 note(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
-            # One file: a write-ahead log beside a copy would get lost.
+            # One file: a write-ahead log next to a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()
     except apsw.Error as error:
         raise as_store_error(error, database) from error
@@ -155,7 +156,7 @@ def _copy(
 
 
 def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
-    """What a copy counts, its pages looked at; Damaged, SchemaTooNew or BadInput say why it is of no use."""
+    """Checks a copy's pages and returns its row counts; raises Damaged, SchemaTooNew, SchemaTooOld or BadInput."""
     try:
         with path.open("rb") as file:
             if not file.read(1):
@@ -173,7 +174,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
 
 
 def convert(source: Path, target: Path, *, encrypted: bool) -> None:
-    """Writes the database in `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
+    """Writes `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
         sqlite.copy_into(rows.connection, target, encrypted=encrypted)
@@ -186,7 +187,7 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
 
 
 def fitted(path: Path) -> Path:
-    """The database in a file as those of this home are, encrypted or plain: `path` itself, or a converted one beside it."""
+    """Returns `path`, or a copy next to it, encrypted or plain as this home's databases are."""
     if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
         return path
     target = path.with_name("fitted.db")
@@ -195,7 +196,7 @@ def fitted(path: Path) -> Path:
 
 
 def newest_sound(database: Path) -> Path | None:
-    """The newest copy that can be used, or None."""
+    """The newest usable copy, or None."""
     return _first_sound(list_backups(database))
 
 
@@ -208,18 +209,18 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
 
 
 def before_migration(database: Path) -> Path:
-    """Where the copy lies that is made before a migration."""
+    """The path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
 def newest_fitting(database: Path) -> Path | None:
-    """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
+    """The newest copy that this version can use, the one from before a migration included; None if there is none."""
     copies = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
     return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def rotate(database: Path, *, keep: int) -> int:
-    """Removes all but the newest copies; how many went."""
+    """Removes all but the newest copies and returns how many."""
     old = list_backups(database)[max(keep, 1) :]
     for path in old:
         path.unlink(missing_ok=True)
@@ -227,13 +228,13 @@ def rotate(database: Path, *, keep: int) -> int:
 
 
 def clear_unfinished(folder: Path) -> None:
-    """Removes copies that a killed daemon left half done; only one is ever made at a time."""
+    """Removes copies that a killed daemon left unfinished; only one is ever made at a time."""
     for path in folder.glob(f"{UNFINISHED}*"):
         path.unlink(missing_ok=True)
 
 
 def refuse_lost_database(database: Path) -> None:
-    """Damaged where no database is though one was: an empty one in its place would hide what was lost."""
+    """Raises Damaged if the database is missing though one existed: an empty one would hide the loss."""
     if database.is_dir():
         raise Damaged(f"{database}: a directory is where the database belongs", hint=REPAIR_HINT)
     if database.exists() and database.stat().st_size:
@@ -245,7 +246,7 @@ def refuse_lost_database(database: Path) -> None:
 
 
 def note_opened(database: Path) -> None:
-    """Notes which file and which log belong together, for `set_stale_log_aside`; what was noted before goes."""
+    """Records which file and log belong together, for `set_stale_log_aside`; replaces the earlier record."""
     place = database.parent / OPENED
     if (inodes := _inodes(database)) is None:
         place.unlink(missing_ok=True)
@@ -254,7 +255,7 @@ def note_opened(database: Path) -> None:
 
 
 def note_rescue(database: Path, copy: Path) -> None:
-    """Notes where the copy of a database will lie that was deleted while it is open, for `put_rescued_back`."""
+    """Records where the copy of a database deleted while open will be, for `put_rescued_back`."""
     place = database.parent / OPENED
     files.make_private(place.parent)
     noted = {**(files.read_json(place) or {}), "rescued": copy.name}
@@ -262,9 +263,9 @@ def note_rescue(database: Path, copy: Path) -> None:
 
 
 def put_rescued_back(database: Path) -> Path | None:
-    """Puts the copy of a deleted database in its place, as its daemon left it; that copy, None where nothing was to do.
+    """Puts the copy of a deleted database in its place and returns it; None if there is nothing to do.
 
-    Whatever is wrong with the copy is left to `csmd repair`. The copy stays among the backups.
+    Defects of the copy are left to `csmd repair`. The copy stays among the backups.
     """
     noted = files.read_json(database.parent / OPENED) or {}
     if "rescued" not in noted or database.exists():
@@ -285,9 +286,9 @@ def put_rescued_back(database: Path) -> Path | None:
 
 
 def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
-    """Moves aside a log whose database was replaced by another one; returns its new path, None if there was no such log.
+    """Moves aside a log whose database was replaced, and returns its new path; None if there was none.
 
-    SQLite would apply it to the new database. A daemon that exits by itself leaves no log; one that was killed does.
+    SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
     noted, inodes = files.read_json(database.parent / OPENED), _inodes(database)
     if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
@@ -303,16 +304,16 @@ def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
 
 def _inodes(database: Path) -> dict[str, int] | None:
-    """The inodes of a database and of its log; None where one is missing."""
+    """The inodes of a database and of its log; None if one is missing."""
     with contextlib.suppress(FileNotFoundError):
         return {"database": database.stat().st_ino, "log": database.with_name(f"{database.name}-wal").stat().st_ino}
     return None
 
 
 def replace_database(new: Path, database: Path, aside: Path) -> None:
-    """Puts `new`, made in the workshop, in the database's place; the old files keep their ends under the name `aside`.
+    """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `aside` with their suffixes.
 
-    From the moment that READY is written, whoever holds the instance lock next finishes what was begun here.
+    Once READY is written, the next holder of the instance lock finishes the replacement.
     """
     home, workshop = database.parent, database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):
@@ -324,7 +325,7 @@ def replace_database(new: Path, database: Path, aside: Path) -> None:
 
 
 def is_replacing(database: Path) -> bool:
-    """Whether a replacement of the database was begun and is not finished."""
+    """Whether a replacement of the database was begun and not finished."""
     return (database.parent / WORKSHOP / READY).exists()
 
 
@@ -332,9 +333,9 @@ def finish_replacement(database: Path) -> None:
     """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
     home, workshop = database.parent, database.parent / WORKSHOP
     names = files.read_json(workshop / READY)
-    if names is not None and (new := home / str(names["new"])).exists():  # else it is in its place already
+    if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
         aside = home / str(names["aside"])
-        for suffix in SUFFIXES:  # all of the old one: a new database must never meet the log of another
+        for suffix in SUFFIXES:  # every old file: a new database must never meet another's log
             old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
             if old.exists():
                 if target.exists():

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from csmd.store import memories
+from csmd.knowledge import Link, Memory
+from csmd.store import memories, memory_links
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Link, Memory
 from csmd.vocabulary import NEVER
 
 #: As `by`: what a dream did.
@@ -37,7 +37,10 @@ TIMES = ("hot_until", "warm_until", "archive_at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a memory; `by` is `rule`, `person`, `assistant` or `dream`, `undone_at` is "" unless it was undone."""
+    """One change of a memory.
+
+    `by` is `rule`, `person`, `assistant` or `dream`, `undone_at` is "" unless it was undone.
+    """
 
     seq: int
     memory_id: str
@@ -144,7 +147,10 @@ def _without_supersession(change: Change, memory: Memory) -> Memory:
 
 
 def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
-    """Gives what a deleted memory superseded to its heir; without one it holds again. Returns the ids of those that do."""
+    """Gives what a deleted memory superseded to its heir.
+
+    Without one it holds again. Returns the ids of those that do.
+    """
     lifted: list[str] = []
     for ident in rows.column("select id from memories where superseded_by = :id and superseded_by <> ''", id=gone):
         change = latest_change(rows, ident)
@@ -167,7 +173,7 @@ def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
     rows.run(sql, relationship=relationship, one=memory_id, other=other)
 
 
-def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
+def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
     """Returns the row keys of superseded memories of these projects, the latest confirmed first."""
     return rows.column(
         f"select seq from memories m where superseded_by <> '' and {in_keys('project_seq', projects)} and twin_of = 0 "  # noqa: S608
@@ -178,7 +184,9 @@ def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
 
 
 def stated_at(rows: Rows, memory: Memory) -> str:
-    """Returns when a memory was last stated with its own authority; an assistant's repetition of a user's words does not count.
+    """Returns when a memory was last stated with its own authority.
+
+    An assistant's repetition of a user's words does not count.
 
     A source without a stored turn counts as the user's.
     """
@@ -240,7 +248,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
-    memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
+    memory_links.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
     before = f"{keeper.confidence:.4f} {keeper.tier} {keeper.used_at}".strip()

@@ -1,4 +1,4 @@
-"""Experience packets and the candidate queue."""
+"""The queue of candidates: what may become a memory or be done to memories."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from csmd.knowledge import Candidate, Evidence
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
-from csmd.values import Candidate, Evidence, Heard, Packet, State
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
-#: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
+#: The source of candidates from edited pages: removed lines, and wordings that an assistant wrote.
 PAGE = "page"
 WAITING: tuple[CandidateStatus, ...] = ("open", "needs_review")
 _COLUMNS = columns(Candidate, "m", evidence="''")
-#: The condition on one of a candidate's kind, project and fingerprint.
+#: The condition on a candidate's kind, project and fingerprint.
 _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint"
 
 
@@ -25,18 +25,18 @@ def identity(kind: CandidateKind, project: int, fingerprint: str, created_at: st
 
 
 def put_candidate(rows: Rows, candidate: Candidate) -> str:
-    """Puts a candidate into the queue, or renews the one that waits; its id, "" where a person has dropped it.
+    """Adds a candidate, or updates the waiting one; returns its id, "" if a person has dropped it.
 
-    The waiting one keeps its id and its evidence and takes over everything else.
+    A waiting candidate keeps its id and its evidence.
     """
-    known = rows.all(
+    same = rows.all(
         f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')",  # noqa: S608
         **column_values(candidate, "evidence"),
     )
-    if any(status == "dropped" for status, _, _ in known):
+    if any(status == "dropped" for status, _, _ in same):
         return ""
-    if known:
-        _, seq, ident = known[0]
+    if same:
+        _, seq, ident = same[0]
         _update(rows, seq, candidate)
     else:
         seq, ident = _insert(rows, candidate)
@@ -45,7 +45,7 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 
 
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
-    """(row key, id) of a new one; one that is over may have had its id."""
+    """Returns (row key, id) of a new candidate; a finished one may have the same id."""
     ident, number = candidate.id, 1
     while rows.exists("select 1 from candidates where id = :id", id=ident):
         moment = f"{candidate.created_at} {number}"
@@ -55,7 +55,7 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
 
 
 def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
-    """Writes what is known now into a waiting candidate."""
+    """Updates a waiting candidate."""
     values = column_values(
         candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
     )
@@ -67,22 +67,22 @@ def _add_evidence(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
         rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **column_values(source))
 
 
-def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
-    """Makes a stored candidate say what is known now, its evidence replaced; False, and nothing done, where it is the same.
+def renew(rows: Rows, stored: Candidate, candidate: Candidate) -> bool:
+    """Updates a stored candidate, evidence included; returns False if nothing changed.
 
-    It keeps its id; `known` is as it was read.
+    It keeps its id; `stored` is the candidate as it was read.
     """
-    if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
+    if replace(candidate, id=stored.id, seq=stored.seq, version=stored.version) == stored:
         return False
-    _update(rows, known.seq, candidate)
-    rows.update("candidates", known.seq, created_at=candidate.created_at)
-    rows.delete("candidate_evidence", candidate_seq=known.seq)
-    _add_evidence(rows, known.seq, candidate.evidence)
+    _update(rows, stored.seq, candidate)
+    rows.update("candidates", stored.seq, created_at=candidate.created_at)
+    rows.delete("candidate_evidence", candidate_seq=stored.seq)
+    _add_evidence(rows, stored.seq, candidate.evidence)
     return True
 
 
 def remove(rows: Rows, candidate: Candidate) -> None:
-    """Removes a candidate that has no evidence any more."""
+    """Deletes a candidate that has no evidence left."""
     rows.delete("candidates", seq=candidate.seq)
 
 
@@ -92,7 +92,7 @@ def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
 
 
 def set_status(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
-    """Gives a candidate another status; False when it has changed since it was read."""
+    """Sets a candidate's status; False if it changed since it was read."""
     sql = (
         "update candidates set status = :status, updated_at = :now, version = version + 1 "
         "where id = :id and version = :version"
@@ -102,9 +102,9 @@ def set_status(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now
 
 
 def merge(rows: Rows, source: int, into: int) -> None:
-    """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it.
+    """Moves a project's candidates to another; of two equal ones the other project's gets the evidence.
 
-    What became of one already stays with the memory that came of it.
+    A finished candidate stays with the memory that it became.
     """
     sql = (
         "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
@@ -128,7 +128,7 @@ def merge(rows: Rows, source: int, into: int) -> None:
 
 
 def split(rows: Rows, source: int, part: int) -> None:
-    """Gives those to a part that only its own turns speak for; run when its turns are its own."""
+    """Moves candidates with evidence only from a part's turns to the part, which already has its turns."""
     sql = (
         "update candidates set project_seq = :part where project_seq = :source and seq in ("
         "select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid "
@@ -140,7 +140,7 @@ def split(rows: Rows, source: int, part: int) -> None:
 
 
 def forget(rows: Rows, memory_id: str) -> None:
-    """Removes the candidates that quote a memory: the memory itself is going."""
+    """Deletes the candidates that quote a memory which is being deleted."""
     rows.run(
         "delete from candidates where status in ('open', 'needs_review', 'promoted', 'dropped', 'done') "
         "and kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
@@ -150,7 +150,7 @@ def forget(rows: Rows, memory_id: str) -> None:
 
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
-    """Whether another of the same kind, project and fingerprint waits."""
+    """Whether another candidate of the same kind, project and fingerprint waits."""
     return rows.exists(
         f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
         **column_values(candidate, "evidence"),
@@ -165,7 +165,7 @@ def by_id(rows: Rows, ident: str) -> Candidate | None:
 def waiting(
     rows: Rows, *, projects: Sequence[int] | None, statuses: Sequence[CandidateStatus] = WAITING, limit: int = 1000
 ) -> list[Candidate]:
-    """The candidates of some projects (None: all) with one of `statuses`, what needs review and the surest first."""
+    """The candidates of some projects (None: all) with one of `statuses`, reviews and the surest first."""
     keys = ", ".join(f"'{status}'" for status in statuses)
     return where(
         rows,
@@ -175,37 +175,44 @@ def waiting(
     )
 
 
+def waiting_wordings(rows: Rows) -> list[Candidate]:
+    """The wordings from pages that wait for a person's answer, the oldest first."""
+    wordings = (item for item in waiting(rows, projects=None) if item.source == PAGE and item.kind == "belief")
+    return sorted(wordings, key=lambda item: item.seq)
+
+
 def asked_about(rows: Rows) -> frozenset[str]:
-    """The ids of the memories of which a person is asked whether they hold."""
+    """The ids of the memories about which a person is asked whether they are still true."""
     listed = rows.column(
-        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"
+        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = "
+        "'needs_review'"
     )
     return frozenset(ident for idents in listed for ident in str(idents).split())
 
 
 def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
-    """The questions about these projects' memories that wait for a person and have this reason, the oldest first."""
+    """The questions with this reason about these projects' memories that wait for a person, the oldest first."""
     condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
     return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
 
 
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
-    """The next that wait past a row key, in order."""
+    """The next waiting candidates past a row key."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"
     return where(rows, waits, seq=seq, limit=limit)
 
 
 def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
-    """Those that wait of some (project, kind, fingerprint), of each one at most."""
-    found: list[Candidate] = []
+    """The waiting candidates of some (project, kind, fingerprint), at most one of each."""
+    waiting_candidates: list[Candidate] = []
     for project, kind, fingerprint in keys:
         waits = f"{_SAME} and m.status in ('open', 'needs_review')"
-        found += where(rows, waits, project_seq=project, kind=kind, fingerprint=fingerprint)
-    return found
+        waiting_candidates += where(rows, waits, project_seq=project, kind=kind, fingerprint=fingerprint)
+    return waiting_candidates
 
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
-    """How many there are of some projects (None: all) by kind and status."""
+    """How many candidates some projects (None: all) have, by kind and status."""
     counted = rows.grouped(
         f"select kind, status, count(*) from candidates where {in_keys('project_seq', projects)} "  # noqa: S608
         "group by kind, status order by kind, status"
@@ -214,146 +221,20 @@ def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, di
 
 
 def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
-    """The candidates `m` that fulfil a condition, in the order that it may end with, each with its evidence."""
-    found = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
+    """The candidates `m` that fulfil a condition, which may end with an order, each with its evidence."""
+    candidates = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
     sources = rows.grouped(
         "select candidate_seq, uuid, session_id, at, against from candidate_evidence "  # noqa: S608
-        f"where {in_keys('candidate_seq', [candidate.seq for candidate in found])} order by candidate_seq, at, uuid"
+        f"where {in_keys('candidate_seq', [candidate.seq for candidate in candidates])} order by candidate_seq, at, "
+        "uuid"
     )
     return [
         replace(candidate, evidence=tuple(as_value(Evidence, source) for source in sources[candidate.seq]))
-        for candidate in found
-    ]
-
-
-#: The stage whose cursors say how far a project's packets were scanned.
-SCAN = "scan"
-#: Characters of a turn that are looked at.
-MOST_CHARACTERS = 4_000
-
-
-def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
-    """A conversation's turns past an ordinal up to another, in order, as their transcript tells them.
-
-    Ends before the first turn that only a hook has reported so far: its line may come yet.
-    """
-    provisional = first_provisional(rows, session_seq, after=after)
-    return rows.read(
-        Heard,
-        "select t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, "
-        "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
-        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "
-        "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript' "
-        "and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) "
-        "order by st.ordinal",
-        session=session_seq,
-        after=after,
-        upto=upto if provisional is None else min(upto, provisional - 1),
-        most=MOST_CHARACTERS,
-    )
-
-
-def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
-    """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
-    return rows.key(
-        "select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1",
-        session=session_seq,
-        after=after,
-    )
-
-
-#: What stands in the table for a figure that is unknown.
-UNKNOWN = -1.0
-
-
-def put_packets(rows: Rows, found: Iterable[Packet]) -> int:
-    """Stores packets; how many are new."""
-    return sum(_put_packet(rows, packet) for packet in found)
-
-
-def _put_packet(rows: Rows, packet: Packet) -> bool:
-    session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
-    if session is None:
-        return False
-    state = {name: UNKNOWN if figure is None else figure for name, figure in column_values(packet.state).items()}
-    values = column_values(packet, "session_id", "state")
-    return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
-
-
-def latest_packets(
-    rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
-    until: str = "",
-) -> list[Packet]:  # fmt: skip
-    """The latest packets of some projects (None: all), the newest first; of one session and kind ("": any).
-
-    They were observed at or after `since` and before `until`.
-    """
-    found = rows.all(
-        "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
-        "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
-        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind = :kind) "
-        "and p.at >= :since and (:until = '' or p.at < :until) "
-        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
-        limit=limit,
-        session=session,
-        kind=kind,
-        since=since,
-        until=until,
-    )
-    return [
-        as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
-        for row in found
+        for candidate in candidates
     ]
 
 
 # --- which projects were not scanned since
 
 
-def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
-    """(project, where its packets end) of the projects whose packets changed; those without any that have habits first.
-
-    With `quiet_before` without those whose latest packet is of a time between that and `now`.
-    """
-    sql = (
-        "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join "
-        "(select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x "
-        "on x.project_seq = p.seq "
-        "left join cursors c on c.stage = 'scan' and c.subject = cast(p.seq as text) "
-        "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = 'habits')) "
-        "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 "
-        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq"
-    )
-    return rows.all(sql, quiet=quiet_before, now=now)
-
-
-def _mark_unscanned(rows: Rows, projects: Iterable[int]) -> None:
-    for project in projects:
-        rows.delete("cursors", stage="scan", subject=str(project))
-
-
 # --- with their turns
-
-
-def take_back_packets(rows: Rows, uuid: str) -> None:
-    """Removes what was observed of a turn, and the evidence it was; a candidate that has none left is gone."""
-    projects = rows.column("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
-    touched = rows.column("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
-    has_evidence = "exists (select 1 from candidate_evidence e where e.candidate_seq = candidates.seq)"
-    rows.run(f"delete from candidates where {in_keys('seq', touched)} and not {has_evidence}")  # noqa: S608
-    _mark_unscanned(rows, {*projects})
-
-
-def take_back_session_packets(rows: Rows, session_seq: int) -> None:
-    """As `take_back`, of every turn of a session that something was observed of."""
-    for uuid in rows.column("select distinct uuid from packets where session_seq = :seq", seq=session_seq):
-        take_back_packets(rows, uuid)
-
-
-def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
-    """Gives what was observed of a turn to another project."""
-    uuid = rows.value("select uuid from turns where seq = :seq", seq=turn_seq)
-    before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
-    if before:
-        rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
-        _mark_unscanned(rows, (*before, project))

@@ -1,4 +1,4 @@
-"""Checkpoints and goals."""
+"""Checkpoints of sessions, and goals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from csmd.privacy.fingerprints import PURGED
 from csmd.store.sqlite import Rows, column_values, columns, in_keys
 
-#: What a checkpoint awaits whose pieces are to be made again: what a turn of its session said has changed.
+#: `awaits` of a checkpoint whose items must be made again, because a turn of its session changed.
 AGAIN = "again"
 
 
@@ -41,17 +41,20 @@ CAPTURE = ("uuid", "kind", "tool", "at", "text")
 
 
 def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | None) -> bool:
-    """Stores a checkpoint, or what an earlier one of this id has become; False when nothing of it has changed.
+    """Stores a new or changed checkpoint; False if nothing changed.
 
-    `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None leaves these as they are.
+    `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None keeps the stored
+    ones.
     """
     text = _texts_of(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
-    fresh = [tuple(one) for one in items if one[2] in text]
-    copied = None if captures is None else [tuple(one) for one in captures if text.get(one[0]) == one[4]]
-    known = by_id(rows, row.id)
-    if known is not None and _mutable(known) == _mutable(row):
-        as_it_was = captured_turns(rows, known.seq) if copied is not None else None
-        if (items_of(rows, known.seq), as_it_was) == (fresh, copied):
+    fresh = [tuple(item) for item in items if item[2] in text]
+    copied = (
+        None if captures is None else [tuple(capture) for capture in captures if text.get(capture[0]) == capture[4]]
+    )
+    stored = by_id(rows, row.id)
+    if stored is not None and _mutable(stored) == _mutable(row):
+        as_it_was = captured_turns(rows, stored.seq) if copied is not None else None
+        if (items_of(rows, stored.seq), as_it_was) == (fresh, copied):
             return False
     seq = rows.insert_keyed(
         "checkpoints",
@@ -74,17 +77,17 @@ def _mutable(row: Row) -> tuple[object, ...]:
 
 
 def _texts_of(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
-    """What these turns say now; those that were purged or are gone are not among them."""
-    found: dict[str, str] = {}
+    """The present texts of these turns, without purged and missing ones."""
+    texts: dict[str, str] = {}
     for uuid in sorted(uuids):
         text = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
         if text not in (None, PURGED):
-            found[uuid] = str(text)
-    return found
+            texts[uuid] = str(text)
+    return texts
 
 
 def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
-    """Has a session that starts next told a checkpoint: this one, or with "" the next of its project."""
+    """Marks a checkpoint for the next session that starts: `session`, or with "" the next of its project."""
     rows.update("checkpoints", seq, restored_at=at, restored_for=session_id)
 
 
@@ -97,12 +100,12 @@ def by_id(rows: Rows, ident: str) -> Row | None:
 
 
 def of_summary(rows: Rows, session_seq: int, uuid: str) -> Row | None:
-    """The checkpoint of one compaction, by the turn with its summary."""
+    """The checkpoint of a compaction, by the turn with its summary."""
     return _first(rows, "k.session_seq = :session and k.summary_uuid = :uuid", session=session_seq, uuid=uuid)
 
 
 def pending(rows: Rows, session_seq: int) -> Row | None:
-    """The checkpoint of a session whose compaction was announced and has no summary yet, or never had one."""
+    """The checkpoint of a session's announced compaction that has no summary yet."""
     return _first(
         rows, "k.session_seq = :session and k.why = 'compaction' and k.summary_uuid = ''", session=session_seq
     )
@@ -114,10 +117,11 @@ def latest(rows: Rows, session_id: str) -> Row | None:
 
 
 def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | None:
-    """The checkpoint to show a session that starts in a project: the last restored one that no session was shown since."""
+    """The checkpoint to show a session that starts in a project: the last restored one not shown since."""
     return _first(
         rows,
-        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
+        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and "
+        "s.project_seq = :project)) "
         "and not exists (select 1 from injection_items i join injections n on n.seq = i.injection_seq "
         "where i.memory_id = k.id and n.at >= k.restored_at)",
         by="k.restored_at",
@@ -131,26 +135,26 @@ def _first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) -> Ro
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Row]:
-    """The checkpoints `k` of sessions `s` that fulfil a condition, in the order that it may end with."""
+    """The checkpoints `k` of sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {condition}"  # noqa: S608
     return rows.read(Row, sql, **values)
 
 
 def list_checkpoints(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
-    """The checkpoints of sessions in these projects (None: in all), or of one session, the latest first."""
+    """The checkpoints of sessions in these projects (None: all), or of one session, the latest first."""
     condition = f"(cast(:session as text) = '' or s.id = :session) and {in_keys('s.project_seq', projects)}"
     return _where(rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit)
 
 
 def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
-    """(kind, text, uuid, state, amount) of what a checkpoint was made of, in its order."""
+    """(kind, text, uuid, state, amount) of a checkpoint's items, in order."""
     return rows.all(
         "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq", seq=seq
     )
 
 
 def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
-    """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in their order."""
+    """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in order."""
     return rows.all(
         "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq",
         seq=seq,
@@ -158,7 +162,7 @@ def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
 
 
 def captured_text(rows: Rows, uuid: str) -> str:
-    """The text of a turn as a checkpoint captured it; "" where none did."""
+    """The text of a turn as a checkpoint captured it; "" if none did."""
     return rows.text("select text from checkpoint_raw_captures where uuid = :uuid order by seq desc limit 1", uuid=uuid)
 
 
@@ -171,7 +175,7 @@ def capture_count(rows: Rows, seq: int) -> int:
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:
-    """Removes what was made of a turn, which is to go or says something else now; the rest is made again without it."""
+    """Deletes what checkpoints have of a turn that is deleted or changed; the rest is made again without it."""
     sql = (
         "update checkpoints set awaits = :again where session_seq in "
         "(select session_seq from session_turn where turn_seq = :turn) returning seq"
@@ -183,28 +187,30 @@ def take_back(rows: Rows, turn_seq: int) -> None:
 
 
 def clear(rows: Rows, session_seq: int) -> int:
-    """Removes a session's checkpoints; how many."""
+    """Deletes a session's checkpoints and returns how many."""
     return rows.delete("checkpoints", session_seq=session_seq)
 
 
 def drop_old(rows: Rows, *, before: str, limit: int) -> int:
-    """Removes at most `limit` checkpoints of what stood before a time; how many."""
+    """Deletes at most `limit` checkpoints from before a time and returns how many."""
     oldest = "select seq from checkpoints where at < :before order by seq limit :limit"
     return rows.run(f"delete from checkpoints where seq in ({oldest})", before=before, limit=limit)  # noqa: S608
 
 
-#: The stage whose cursors say how far events and summaries were looked at.
+#: The stage whose cursors record how far events and summaries were read.
 CHECKPOINT_STAGE = "checkpoint"
-#: The most turns, and characters of one, that are looked at for a capture.
-TURNS, TURN_CHARACTERS = 60, 16_384
-#: Enough turns behind a checkpoint to know that it is not of now.
+#: How many of the last turns a checkpoint copies.
+TURNS = 60
+#: How much of each turn it copies.
+TURN_CHARACTERS = 16_384
+#: Turns after a checkpoint that make it out of date.
 FAR = 200
-#: Kinds in which somebody speaks or a tool works; the others are the host's own.
+#: Kinds of turns in which somebody speaks or a tool works; the others come from the host.
 _SPOKEN = "('user', 'relayed', 'assistant', 'tool_call', 'tool_result')"
 
 
 class Summary(NamedTuple):
-    """A compaction as its transcript tells it: the turn with its summary."""
+    """A compaction in its transcript: the turn with its summary."""
 
     turn_seq: int
     session_seq: int
@@ -214,7 +220,7 @@ class Summary(NamedTuple):
 
 
 class SessionState(NamedTuple):
-    """What is asked of a session before one of its checkpoints is made; `state` changes when more may be known."""
+    """A session before a checkpoint is made; `state` changes when more may be known."""
 
     session_seq: int
     id: str
@@ -229,30 +235,34 @@ class SessionState(NamedTuple):
 
 
 def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
-    """The summaries past a turn's row key in the sessions that hold them first, each with its place there."""
+    """The summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
     sql = (
-        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = t.seq "
+        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = "
+        "t.seq "
         "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
     )
     return rows.read(Summary, sql, after=after, limit=limit)
 
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
-    """Whether a session has a summary of a time or later."""
+    """Whether a session has a summary at or after a time."""
     sql = (
-        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since "
+        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= "
+        ":since "
         "limit 1"
     )
     return rows.exists(sql, session=session_seq, since=since)
 
 
 def incomplete_checkpoints(rows: Rows) -> list[Row]:
-    """The checkpoints to which more may belong since they were made."""
+    """The checkpoints with rows that may have come since they were made."""
     return rows.read(
         Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
-        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and k.awaits > '' "
-        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq",
+        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and "
+        "k.awaits > '' "
+        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, "
+        "k.seq",
     )
 
 
@@ -263,51 +273,53 @@ _ABOUT = (
 
 
 def session_state(rows: Rows, session_seq: int) -> SessionState:
-    """A session as it is now."""
+    """A session's present state."""
     (session,) = rows.read(SessionState, f"{_ABOUT} where s.seq = :session", session=session_seq)
     return session
 
 
 def session_state_by_id(rows: Rows, ident: str) -> SessionState | None:
-    """A session as it is now, by its id; None for one without turns."""
+    """A session's present state by its id; None for one without turns."""
     return rows.read_one(SessionState, f"{_ABOUT} where s.id = :id", id=ident)
 
 
 def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ...]]:
-    """(uuid, kind, tool, time, text) of the last turns up to a place, in order; "" for a text that is not to be copied."""
+    """(uuid, kind, tool, time, text) of the last turns up to an ordinal, in order; "" for a text not to be copied."""
     sql = (
         "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
         "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit"
+        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by "
+        "st.ordinal desc limit :limit"
     )
-    found = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
-    return found[::-1]
+    turns = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
+    return turns[::-1]
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
+    """The last prompts of a session in order, as `digests.entries` has them, with those that only a hook reported."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in ('user', 'relayed') "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in "
+        "('user', 'relayed') "
         "order by st.ordinal desc limit :limit"
     )
-    found = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
-    return found[::-1]
+    turns = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
+    return turns[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
-    """How many turns of a session's transcript stand behind a place, those up to a time where one is given; at most FAR."""
+    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most FAR."""
     sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
         "and (cast(:until as text) = '' or t.at <= :until) limit :far"
     )
-    found = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
-    return len(found)
+    ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
+    return len(ordinals)
 
 
 class Goal(NamedTuple):
-    """A declared goal; `session_id` is "" for one of a project, `done_at` "" while it is open."""
+    """A declared goal; `session_id` is "" for a project's, `done_at` "" while it is open."""
 
     seq: int
     id: str
@@ -323,10 +335,10 @@ _COLUMNS = columns(Goal, "g")
 
 
 def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority: str, now: str) -> tuple[str, bool]:
-    """(id, whether it is new) of a goal; the same words again are the same goal, a person's where a person says them."""
+    """Adds a goal and returns (id, whether it is new); equal words are one goal, a person's if a person says them."""
     words = " ".join(text.casefold().split())
     ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    known = rows.value("select done_at from goals where id = :id", id=ident)
+    done_at = rows.value("select done_at from goals where id = :id", id=ident)
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -335,11 +347,11 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         created_at=now,
         **goal,
     )
-    return ident, known != ""
+    return ident, done_at != ""
 
 
 def _goals(rows: Rows, condition: str, **values: Any) -> list[Goal]:
-    """The goals `g` that fulfil a condition, in the order that it may end with."""
+    """The goals `g` that fulfil a condition, which may end with an order."""
     return rows.read(Goal, f"select {_COLUMNS} from goals g where {condition}", **values)  # noqa: S608
 
 
@@ -351,7 +363,7 @@ def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[
 
 
 def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
-    """The goals of these projects (None: of all), those that are done only where asked for, the latest first."""
+    """The goals of these projects (None: all), finished ones only on request, the latest first."""
     condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
     return _goals(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
@@ -362,12 +374,12 @@ def goals_like(rows: Rows, prefix: str) -> list[Goal]:
 
 
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
-    """Notes that a goal is done; False when it was already."""
+    """Marks a goal as done; False if it was."""
     return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=ident))
 
 
 def reopen_goal(rows: Rows, ident: str) -> str:
-    """Notes that a goal is not done; its text, "" for what is no goal."""
+    """Marks a goal as open and returns its text; "" if there is no such goal."""
     rows.run("update goals set done_at = '' where id = :id", id=ident)
     return str(rows.value("select text from goals where id = :id", id=ident) or "")
 
@@ -376,16 +388,17 @@ def reopen_goal(rows: Rows, ident: str) -> str:
 
 
 def merge_goals(rows: Rows, source: int, into: int) -> None:
-    """Gives a project's goals to another, which remembers whose they were."""
+    """Moves a project's goals to another, with their origin."""
     sql = (
-        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = :target "
+        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = "
+        ":target "
         "where project_seq = :source"
     )
     rows.run(sql, source=source, target=into)
 
 
 def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
-    """Gives back what came with `part`, and with what had been merged into it."""
+    """Moves the goals that came from `part`, or from what was merged into it, back to it."""
     sql = (
         "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
         f"where project_seq = :source and {in_keys('origin_seq', sorted(tree))}"
@@ -394,12 +407,12 @@ def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) ->
 
 
 def clear_goals(rows: Rows, *, project: int, until: str) -> int:
-    """Removes the goals of a project up to a time; how many."""
+    """Deletes the goals of a project up to a time and returns how many."""
     return rows.run(
         "delete from goals where project_seq = :project and created_at <= :until", project=project, until=until
     )
 
 
 def clear_session_goals(rows: Rows, session_id: str) -> int:
-    """Removes the goals of a session; how many."""
+    """Deletes the goals of a session and returns how many."""
     return rows.delete("goals", session_id=session_id)

@@ -1,4 +1,4 @@
-"""What was left out of turns when they were stored or dropped since: bytes and tokens before and after, and the recount."""
+"""What was trimmed or dropped of turns: bytes and tokens before and after, and a recount."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from csmd.store.sqlite import Rows, in_keys
 from csmd.text import display
 from csmd.text.token_weights import weigh_tokens
 
-#: Of a turn that has no row the outcome is skipped_under_budget; failed: nothing was saved, or nothing could be kept.
+#: A turn without a row was within the budget. failed: nothing was saved, or nothing could be kept.
 Outcome = Literal["compressed", "failed"]
-#: Trimmed when it was stored, no room left in its session, dropped for its age or for room on the disk.
+#: Trimmed when stored, no room in its session, dropped for its age, or for room on the disk.
 Cause = Literal["size", "session", "age", "room"]
 
 _JOINED = "from compactions c join turns t on t.seq = c.turn_seq join sessions s on s.seq = t.session_seq"
 
 
 class Sizes(NamedTuple):
-    """Bytes and tokens of what was said and of what is kept of it."""
+    """Bytes and tokens of a turn as it was said and as it is stored."""
 
     bytes_before: int
     bytes_after: int
@@ -29,7 +29,7 @@ class Sizes(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """One turn that was compacted, with the session and the place it belongs to."""
+    """A compacted turn with its session and project."""
 
     uuid: str
     session_id: str
@@ -47,14 +47,14 @@ class Compaction(NamedTuple):
 
     @property
     def tokens_saved(self) -> int:
-        """Tokens that are kept no more; 0 for one that failed."""
+        """Tokens that are no longer stored; 0 for a failed one."""
         return self.tokens_before - self.tokens_after if self.outcome == "compressed" else 0
 
 
 def sizes_of(text: str, uuid: str) -> Sizes | None:
-    """The sizes of a turn whose stored text was trimmed; None where nothing is left out.
+    """The sizes of a turn whose stored text was trimmed; None if nothing was.
 
-    What is missing is taken to be of the same kind as what is kept.
+    The missing text is taken to be of the same kind as the stored one.
     """
     cut = display.find_cut(text, f"turn {uuid}")
     if cut is None:
@@ -68,7 +68,7 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
 
 
 def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
-    """Notes what a turn lost when it was stored: `original` is the text in its transcript, `kept` the text in the store."""
+    """Records what a turn lost when it was stored: `original` is its text in the transcript, `kept` the stored one."""
     sizes = sizes_of(original, uuid)
     cause: Cause = "size"
     if kept != original:
@@ -83,13 +83,13 @@ def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) ->
 
 
 def forget(rows: Rows, seq: int) -> None:
-    """Takes back what was noted of a turn whose text is another now."""
+    """Deletes the record of a turn whose text changed."""
     if rows.delete("compactions", turn_seq=seq):
         rows.update("turns", seq, dropped=None)
 
 
 def note_dropped(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
-    """Puts `[NAME of N bytes WHY]` in the place of a turn's text, and notes what was lost with it."""
+    """Replaces a turn's text by `[NAME of N bytes WHY]` and records the loss."""
     noted = rows.one(
         "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0",
         seq=seq,
@@ -110,7 +110,7 @@ def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
 
 
 class Uncounted(NamedTuple):
-    """A turn whose tokens are still to be counted, as it is stored; `dropped` bytes of it are missing."""
+    """A stored turn whose tokens are not counted; `dropped` bytes of it are missing."""
 
     seq: int
     uuid: str
@@ -119,10 +119,11 @@ class Uncounted(NamedTuple):
 
 
 def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
-    """The next turns whose tokens are to be counted: at most `limit`, and one at least that has no more `characters` with those before."""
+    """The next turns to count: at most `limit`, and up to `characters` in all but at least one."""
     turns = rows.read(
         Uncounted,
-        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq limit :limit",
+        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
+        "limit :limit",
         limit=limit,
     )
     sizes = accumulate(len(turn.text) for turn in turns)
@@ -132,7 +133,7 @@ def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
 
 
 def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
-    """Notes how many tokens a turn's stored text has, and its whole text where that could be counted, too."""
+    """Records how many tokens a turn's stored text has, and its whole text if that was counted too."""
     noted = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
     before = tokens
     if noted is not None:
@@ -144,11 +145,12 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
             before = (tokens - mark) * size // max(kept, 1)
         rows.run(
-            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = :outcome "
+            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = "
+            ":outcome "
             "where turn_seq = :seq",
             before=before, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, before, tokens), seq=turn.seq,
         )  # fmt: skip
-    # Of a text that has changed meanwhile the tokens are counted once more.
+    # A text that changed meanwhile is counted again.
     rows.run(
         "update turns set counted = :tokens where seq = :seq and text = :text",
         tokens=before,
@@ -165,7 +167,7 @@ def _write(rows: Rows, seq: int, sizes: Sizes, *, cause: Cause, is_counted: int 
 
 
 def outcome_of(cause: Cause, tokens_before: int, tokens_after: int) -> Outcome:
-    """Whether a compaction saved anything and left a part, or a reference that says how much there was."""
+    """Whether a compaction saved something and left a part, or a reference with the amount."""
     return "compressed" if cause != "session" and tokens_after < tokens_before else "failed"
 
 
@@ -173,7 +175,7 @@ def outcome_of(cause: Cause, tokens_before: int, tokens_after: int) -> Outcome:
 
 
 class Total(NamedTuple):
-    """How many turns had an outcome by a cause, and their bytes and tokens in all."""
+    """How many turns had an outcome by a cause, with their bytes and tokens."""
 
     outcome: str
     cause: str
@@ -186,7 +188,7 @@ class Total(NamedTuple):
 
 
 def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
-    """The sums by outcome and cause, of some projects (None: of all) and of one session ("": of all)."""
+    """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
     return rows.read(
         Total,
         "select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after), "
@@ -197,17 +199,18 @@ def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> 
 
 
 def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
-    """By how many percent a turn was compressed, in the mean of all that were."""
+    """By how many percent a turn was compressed on average."""
     share = rows.value(
         f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
-        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session)",
+        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or "
+        "s.id = :session)",
         session=session,
     )
     return round(float(share or 0), 1)
 
 
 def trimmed_in(rows: Rows, session_seq: int) -> dict[str, int]:
-    """The turns of a session of which a part only is kept, by uuid, with the bytes that they had."""
+    """The turns of a session that are stored only in part, by uuid, with their original bytes."""
     trimmed = rows.all(
         "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'",
@@ -222,7 +225,7 @@ def tokens_saved(rows: Rows) -> int:
 
 
 def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> int:
-    """How many calls and results of tools are kept whole."""
+    """How many tool calls and results are stored whole."""
     return rows.number(
         "select count(*) from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
         f"where t.kind in ('tool_call', 'tool_result') and {in_keys('t.project_seq', projects)} "
@@ -233,10 +236,11 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
-    """The compactions of the turns that were said last, the last first."""
+    """The compactions of the latest turns, the last first."""
     return rows.read(
         Compaction,
-        "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, c.bytes_after, "
+        "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
+        "c.bytes_after, "
         f"c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
         f"where {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session) "
         "order by t.at desc, t.seq desc limit :limit",
@@ -248,9 +252,9 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", lim
 
 
 class Recount(NamedTuple):
-    """What a turn's own text says of its compaction, beside what is noted; `problem` is "" where both agree.
+    """What a turn's own text says of its compaction, next to its record; `problem` is "" if both agree.
 
-    `is_changed` where something was purged from the text since: its bytes cannot agree any more.
+    `is_changed` if something was purged from the text since, so that its bytes cannot agree.
     """
 
     seq: int
@@ -263,18 +267,21 @@ class Recount(NamedTuple):
     problem: str
 
 
-#: What stands where a purge or a scan for secrets has taken something out.
+#: What replaces text that a purge or a scan for secrets removed.
 HOLES = (PURGED, "[redacted")
-#: From where a recount begins, and how many turns one part of it looks at.
-FIRST, AT_ONCE = 0, 500
+#: The row key from which a recount begins.
+FIRST = 0
+#: How many turns one part of a recount reads.
+AT_ONCE = 500
 
 
 def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
-    """The next turns past a row key that were compacted, or that look as if they had been, counted from their text."""
+    """The next turns past a row key that were compacted, or look so, counted from their text."""
     measured = rows.all(
         "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
         "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
-        f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is not null) "
+        f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is "
+        "not null) "
         "order by t.seq limit :limit",
         after=after, limit=AT_ONCE,
     )  # fmt: skip

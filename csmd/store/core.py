@@ -1,13 +1,11 @@
 """The store: one writer with group commit, readers with deadlines.
 
-A write is a function that reads, decides and writes on the writer's connection; it returns
-after its commit, so that an acknowledgement means it is on the disk. Writes that wait
-together share one transaction and one fsync; one that fails is undone alone. Readers cannot
-write. The lane "hook" is for hooks only, so that no long search delays them, and "status" for
-the daemon's state, which is requested when something else takes long. Every accepted request is
-answered, whatever fails or closes, so no caller waits forever. A file that turns out to be damaged
-takes no more writes, and neither does one that was deleted or replaced while it is open, so that
-hooks keep what they have; it is never begun anew in silence.
+A write is a function that reads, decides and writes on the writer's connection; it returns after its commit, so an
+acknowledged write is on the disk. Waiting writes share one transaction and one fsync; a failing one is undone alone.
+Readers cannot write. The lane "hook" is for hooks only, so that no long search delays them, and "status" for the
+daemon's state, which is requested when something else takes long. Every accepted request is answered, whatever fails or
+closes. A file that is damaged, or was deleted or replaced while open, takes no more writes, so that hooks keep their
+events; csmd never silently starts a new one.
 """
 
 from __future__ import annotations
@@ -42,19 +40,24 @@ from csmd.store.sqlite import (
 
 T = TypeVar("T")
 Lane = Literal["hook", "main", "status"]
-#: How the file that is open is not the one at its path; "" where it is.
+#: What happened to the file at the path of the open one; "" if it is the same.
 Displacement = Literal["", "gone", "replaced"]
 
 LANES: tuple[Lane, ...] = ("hook", "main", "status")
 QUEUE_LIMIT = 2000
 GROUP_LIMIT = 256
-#: A truncating checkpoint keeps the writer out while it waits for readers: it may not wait long.
+#: A truncating checkpoint blocks the writer while it waits for readers, so it may not wait long.
 CHECKPOINT_PATIENCE_MS = 20
-#: A write of the background finds the write-ahead log no larger: what hooks and one long write add stays below 256 MB.
+#: The largest write-ahead log at the start of a background write: with hooks and one long write it stays below 256 MB.
 LOG_LIMIT_BYTES = 64 << 20
-#: Seconds for which reads wait while the log is emptied, how often that is tried, the rest until they wait again, and
-#: how long the background tries it.
-READS_WAIT_S, EMPTYING_EVERY_S, READS_GO_ON_S, EMPTYING_S = 0.5, 0.02, 0.1, 30.0
+#: How long reads wait while the log is emptied.
+READS_WAIT_S = 0.5
+#: How often emptying the log is tried.
+EMPTYING_EVERY_S = 0.02
+#: How long reads run before they wait again.
+READS_GO_ON_S = 0.1
+#: How long the background tries to empty the log.
+EMPTYING_S = 30.0
 
 
 @dataclass(slots=True)
@@ -65,7 +68,7 @@ class _Task:
 
 
 class _Mailbox:
-    """Owns the tasks on their way to one thread: after `close` none comes in, and all that is in goes out."""
+    """Owns the tasks for one thread: `close` refuses new ones, and every accepted task is still delivered."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
@@ -77,7 +80,7 @@ class _Mailbox:
         return self._limit is not None and len(self._tasks) >= self._limit
 
     def add(self, task: _Task, *, wait: bool = False) -> None:
-        """Leaves a task; Refused when closed, or when full and not to `wait`."""
+        """Adds a task; raises Refused when closed, or when full unless it is to `wait`."""
         with self._changed:
             if wait:
                 self._changed.wait_for(lambda: self._closed or not self._is_full())
@@ -97,29 +100,29 @@ class _Mailbox:
             return taken
 
     def close(self) -> None:
-        """Refuses what comes from now on."""
+        """Refuses tasks from now on."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
 
 class Store:
-    """Owns the database file's connections and threads; `close` drains and joins them."""
+    """Owns the database file's connections and threads; `close` finishes the queued work and joins them."""
 
     def __init__(self, path: Path, *, now: str, vfs: str = "") -> None:
         self.path = path
         self.commits = 0
         self.hook_priority = HookPriority()
-        #: What a read or a write found wrong with the file; "" while it is sound.
+        #: What a read or a write found wrong with the file; "" for nothing.
         self.damage = ""
         #: Whether writes are refused because of that damage.
         self.is_read_only = False
-        #: The disk's error at the latest write; "" when the write succeeded.
+        #: The disk's error at the latest write; "" if the write succeeded.
         self.last_write_error = ""
         backup.refuse_lost_database(path)
         _make_private(path)
         if path.stat().st_size:
-            # Before anything is written: not into a newer database, nor into another program's.
+            # Before any write: a newer csmd's or another program's database is not touched.
             with open_rows(path, readonly=False, vfs=vfs, inspect_only=True) as present:
                 _refuse_newer(present, path)
         with contextlib.ExitStack() as made:
@@ -158,21 +161,21 @@ class Store:
 
     @property
     def takes_writes(self) -> bool:
-        """Whether a write would be kept: the file is sound, and the one at its path. Looks at the disk."""
+        """Whether a write would be kept: the file is sound and still at its path. Reads the disk."""
         return not self.is_read_only and not self.displacement()
 
     def displacement(self) -> Displacement:
-        """How the file that is open is not the one at its path; looks at the disk, from any thread."""
+        """What happened to the file at the path of the open one. Reads the disk; may be called from any thread."""
         try:
             return "" if _identity(self.path) == self._identity else "replaced"
         except OSError:
             return "gone"
 
     def rescue(self, *, now: str) -> Path | None:
-        """Copies a database that was deleted or replaced while it is open into the backups, once; None for nothing to do.
+        """Copies a database that was deleted or replaced while open into the backups, once; None if not needed.
 
-        StoreError when the disk does not let it. Where the directory is another one, too (its disk was unmounted), only
-        into one of the user's own that holds no database.
+        Raises StoreError if the disk refuses. If the directory was replaced too (its disk was unmounted), the copy is
+        made only in a directory that belongs to the user and holds no database.
         """
         if not self.displacement():
             self._forget_rescue()
@@ -184,21 +187,21 @@ class Store:
             commits, self._is_rescue_noted = self.commits, True
             backup.note_rescue(
                 self.path, target
-            )  # first: a kill in between leaves the name of a copy that is not there
+            )  # first: a kill before the copy leaves a note without a copy, which is harmless
             backup.make(self.path, target, rows=Rows(self._maintenance))
         self._rescued_commits = commits
         return target
 
     @property
     def is_rescued(self) -> bool:
-        """Whether the database was deleted or replaced while it is open, and a copy of all that it holds was made."""
+        """Whether the database was deleted or replaced while open and a copy of everything in it was made."""
         return self._rescued_commits == self.commits
 
     def _forget_rescue(self) -> None:
-        """Drops the note of a copy, which soon is not what is open any more: the database is at its path again."""
+        """Deletes the note of a copy once the database is at its path again."""
         if not self._is_rescue_noted:
             return
-        with self._maintaining:  # a note that is being written is dropped once it is there
+        with self._maintaining:  # waits for a note that is being written
             backup.note_opened(self.path)
             self._is_rescue_noted, self._rescued_commits = False, -1
 
@@ -209,7 +212,7 @@ class Store:
             return False
 
     def _is_without_one(self) -> bool:
-        """Whether the directory that is at the path now is the user's own, and has no database."""
+        """Whether the directory now at the path belongs to the user and has no database."""
         try:
             return self.path.parent.lstat().st_uid == os.getuid() and not is_there(self.path)
         except OSError:
@@ -218,20 +221,20 @@ class Store:
     def submit(self, run: Callable[[Rows], T], *, wait: bool = False) -> Future[T]:
         """Queues a write; the future resolves after its commit.
 
-        Refused when the store is closing, or when the queue is full and the caller does not `wait` for room: in the queue,
-        and in the write-ahead log.
+        Raises Refused when the store is closing, or when the queue or the write-ahead log is full and the caller does
+        not `wait`.
         """
         self._refuse_when_damaged()
-        if wait and threading.current_thread() not in self._readers.values():  # whose own read would be in the way
+        if wait and threading.current_thread() not in self._readers.values():  # a reader would wait for its own read
             self._bound_log()
         future: Future[T] = Future()
         self._writes.add(_Task(run, future), wait=wait)
         return future
 
     def write(self, run: Callable[[Rows], T]) -> T:
-        """Performs a write and waits for its commit; background callers wait for room in the queue.
+        """Runs a write and waits for its commit; background callers wait for room in the queue.
 
-        Refused when the store closes meanwhile, and inside another write, which would wait for itself.
+        Raises Refused when the store closes meanwhile, and inside another write, which would wait for itself.
         """
         if threading.current_thread() is self._writer:
             raise Refused("a write cannot wait for another one", hint="use the rows that the write was given")
@@ -239,14 +242,14 @@ class Store:
         return self.submit(run, wait=True).result()
 
     def submit_read(self, run: Callable[[Rows], T], *, lane: Lane, deadline_s: float | None = None) -> Future[T]:
-        """Queues a read on `lane`; it sees one snapshot and is interrupted `deadline_s` from now."""
+        """Queues a read on `lane`; it sees one snapshot and is interrupted after `deadline_s`."""
         future: Future[T] = Future()
         deadline_at = None if deadline_s is None else time.monotonic() + deadline_s
         self._reads[lane].add(_Task(run, future, deadline_at))
         return future
 
     def read(self, run: Callable[[Rows], T], *, lane: Lane = "main", deadline_s: float | None = None) -> T:
-        """Performs a read and waits for it; Refused inside another read of the lane, which would wait for itself."""
+        """Runs a read and waits for it; raises Refused inside another read of the lane, which would wait for itself."""
         if threading.current_thread() is self._readers[lane]:
             raise Refused("a read cannot wait for another one", hint="use the rows that the read was given")
         if lane == "main":
@@ -254,14 +257,14 @@ class Store:
         return self.submit_read(run, lane=lane, deadline_s=deadline_s).result()
 
     def checkpoint(self, *, truncate: bool = False) -> int:
-        """Moves the write-ahead log into the database, off the writer's thread; the pages left in the log.
+        """Moves the write-ahead log into the database, off the writer's thread, and returns the pages left in the log.
 
-        -1 when a reader or the writer stood in the way: what could be moved was.
+        -1 if a reader or the writer blocked part of it.
         """
         try:
             with self._maintaining:
                 pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                if truncate:  # which keeps the writer out: only for what has come since
+                if truncate:  # blocks the writer, so only for the pages added since
                     pages, moved = self._maintenance.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
             return -1
@@ -270,10 +273,7 @@ class Store:
         return max(0, pages - moved)
 
     def _bound_log(self) -> None:
-        """Empties the write-ahead log where it has grown too large; StoreError where the disk does not let it.
-
-        Reads that follow one another would keep it for ever: all but hooks' wait meanwhile, for a moment each time.
-        """
+        """Finishes the queued work, then ends every thread and connection; raises Refused on a store's thread."""
         patience = time.monotonic() + EMPTYING_S
         while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
             until = time.monotonic() + READS_WAIT_S
@@ -292,15 +292,15 @@ class Store:
             return 0
 
     def shrink(self) -> None:
-        """Lets go of the memory that every connection keeps for its next questions."""
+        """Frees the memory that every connection caches."""
         self.write(_shrink)
         for lane in LANES:
             self.read(_shrink, lane=lane)
 
     def cleanse(self) -> bool:
-        """Rewrites the database file without what was deleted from it; False when the log could not be emptied.
+        """Rewrites the database file without what was deleted from it; False if the log could not be emptied.
 
-        Writes wait meanwhile, as long as SQLite's own patience lasts.
+        Writes wait meanwhile, up to SQLite's busy timeout.
         """
         try:
             with self._maintaining:
@@ -312,7 +312,7 @@ class Store:
             raise as_store_error(error, self.path) from error
 
     def close(self) -> None:
-        """Performs what is queued, then ends every thread and connection; Refused on a thread of the store's own."""
+        """Finishes the queued work, then ends every thread and connection; raises Refused on the store's own threads."""
         threads = (self._writer, *self._readers.values())
         if threading.current_thread() in threads:
             raise Refused("the store cannot be closed from inside a read or a write")
@@ -327,7 +327,7 @@ class Store:
     def _write_loop(self, connection: apsw.Connection) -> None:
         rows = Rows(connection)
         while group := self._writes.next_tasks(GROUP_LIMIT):
-            # Whoever gave up before its turn is left out; from here on nobody can.
+            # Tasks cancelled before their turn are left out; from here on none can be cancelled.
             self._commit_group(rows, [task for task in group if task.future.set_running_or_notify_cancel()])
         close_quietly(connection)
 
@@ -342,7 +342,7 @@ class Store:
                     try:
                         result = task.run(rows)
                     except BaseException as error:
-                        # The disk may have ended the whole transaction: then nobody's write has happened.
+                        # The disk may have ended the whole transaction; then no write of the group happened.
                         if not rows.connection.in_transaction:
                             raise
                         rows.run("rollback to task")
@@ -350,7 +350,7 @@ class Store:
                     else:
                         outcomes.append((task, result, None))
                     rows.run("release task")
-            self._refuse_displaced()  # what was committed into a file that nobody finds again is not acknowledged
+            self._refuse_displaced()  # a commit into a file that is no longer at its path is not acknowledged
             self.commits += 1
             self.last_write_error = ""
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
@@ -377,7 +377,7 @@ class Store:
     def _perform_read(self, rows: Rows, task: _Task) -> None:
         left = None if task.deadline_at is None else task.deadline_at - time.monotonic()
         try:
-            # The deadline stands inside: an interrupted rollback would leave the lane in this transaction.
+            # The deadline is inside: an interrupted rollback would leave the lane in this transaction.
             with rows.transaction(write=False), rows.within(left):
                 result = task.run(rows)
         except BaseException as error:  # noqa: BLE001 - given to whoever waits for it
@@ -386,10 +386,10 @@ class Store:
             task.future.set_result(result)
 
     def _record_failure(self, error: BaseException) -> BaseException:
-        """Records what an error says about the file or the disk; returns it as the caller of the task gets it."""
+        """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.pending`."""
         failure = as_store_error(error, self.path) if isinstance(error, apsw.Error) else error
         is_from_disk = isinstance(failure.__cause__ or error, apsw.Error)
-        if is_from_disk and type(failure) is StoreError and failure.hint:  # no other write would fare better
+        if is_from_disk and type(failure) is StoreError and failure.hint:  # no other write would succeed either
             self.last_write_error = failure.what
         if isinstance(failure, Damaged):
             self.damage = self.damage or failure.what
@@ -410,13 +410,13 @@ class Store:
 
 
 def _identity(path: Path) -> tuple[int, int, int, int]:
-    """(device, inode) of a file, and of its directory; OSError where it is not there."""
+    """(device, inode) of a file and of its directory; raises OSError if it is missing."""
     file, folder = path.stat(), path.parent.stat()
     return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """SchemaTooNew for a database of a newer csmd, with the name of the copy to go back to; Damaged for another's."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; see `migrate.pending` for the others."""
     try:
         migrate.pending(rows)
     except SchemaTooNew as error:
@@ -428,7 +428,7 @@ def _refuse_newer(rows: Rows, path: Path) -> None:
 
 
 def _hash_key(rows: Rows, path: Path) -> bytes:
-    """The key of the keyed hashes, made with the database; Damaged when it is gone from one that has used it."""
+    """The key of the keyed hashes, created with the database; raises Damaged if it is missing from a used database."""
     if not rows.value("select count(*) from meta where key = 'hash_key'"):
         if rows.value("select count(*) from turns") or rows.value("select count(*) from tombstones"):
             raise Damaged(f"{path} is damaged: the key of its hashes is missing", hint=REPAIR_HINT)
@@ -438,11 +438,11 @@ def _hash_key(rows: Rows, path: Path) -> bytes:
 
 
 def _make_private(path: Path) -> None:
-    """Sees to it that the database, and what SQLite puts beside it, is 0600 from its first byte."""
+    """Creates the database and SQLite's files next to it with mode 0600 from the first byte."""
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
-        # By name: closing a descriptor of the file would drop the locks that this process has on it.
+        # By name: closing a descriptor of the file would drop this process's locks on it.
         for suffix in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(f"{path}{suffix}", 0o600)  # noqa: PTH101
@@ -454,16 +454,16 @@ def _shrink(rows: Rows) -> None:
     rows.all("pragma shrink_memory")
 
 
-#: An item may take as long as it takes: a write is so much longer than this.
+#: Seconds that one write of several items takes at most; a single item may take longer.
 SHORT_S = 0.003
-#: The background stands still so long at most, and no longer than it worked before.
+#: Seconds that the background pauses at most, and never longer than it worked before.
 PATIENCE_S = 0.02
-#: What worked no longer than this goes on: to stand still so often would cost more than it gives.
+#: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
 TURN_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
-    """The items, one at least, that a write of SHORT_S has time for; the others are left to the next write."""
+    """Yields the items, at least one, that one write can process within SHORT_S; the rest is left to the next write."""
     began = time.thread_time()
     for item in items:
         yield item
@@ -472,7 +472,7 @@ def within_short_write(items: Iterable[T]) -> Iterator[T]:
 
 
 class HookPriority:
-    """Lets the background wait while a hook is answered: the socket's thread sets it, the background asks."""
+    """Pauses background work while a hook is answered: the socket's thread sets it, the background checks it."""
 
     def __init__(self) -> None:
         self._free = threading.Event()
@@ -494,25 +494,25 @@ class HookPriority:
             self._resumed = time.monotonic()
 
     def giving_way(self, items: Iterable[T]) -> Iterator[T]:
-        """Yields the items, and gives way to a hook before each."""
+        """Yields the items, and pauses for hooks before each."""
         for item in items:
             self.give_way()
             yield item
 
 
-#: Others wait so long, and as long as the longest step takes.
+#: Seconds that others wait for, plus the longest step.
 MOMENT_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Ended(Generic[T]):
-    """What long work came to."""
+    """The result of long work."""
 
     value: T
 
 
 def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
-    """Runs steps for MOMENT_S, one at least; None while there are more."""
+    """Runs steps for MOMENT_S, at least one; returns None while there are more."""
     until = time.monotonic() + MOMENT_S
     try:
         next(steps)
@@ -524,7 +524,7 @@ def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
 
 
 def run_to_end(steps: Generator[None, None, T]) -> T:
-    """Runs all steps without a pause, for a connection that nothing else waits for."""
+    """Runs all steps without pausing, for a connection that nothing else waits for."""
     while (ended := run_briefly(steps)) is None:
         pass
     return ended.value

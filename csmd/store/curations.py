@@ -45,7 +45,9 @@ END = 600
 
 
 def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ended]:
-    """Returns the sessions of people that ended since a time, are fully digested and were not asked about since; newest first.
+    """Returns the sessions of people that ended since a time, are fully digested and were not asked about since.
+
+    Newest first.
 
     A session has ended if the host said so, or if it had no turn between `quiet_before` and `now`.
     """
@@ -66,7 +68,7 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ende
 
 
 def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
-    """Returns (ordinal, row key, uuid of the turn) of the memories first stated in a session since it was last asked about."""
+    """Returns (ordinal, row key, uuid) of memories first stated in a session since it was last asked about."""
     return rows.all(
         "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
@@ -100,7 +102,7 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
     )
 
 
-def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
+def judged_sessions(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
     """Returns the sessions of some projects whose memories a model has judged."""
     judged_ids = rows.all(
         "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
@@ -183,7 +185,7 @@ def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, st
     return {session: (text, at) for session, text, at in newest}
 
 
-def take_back(rows: Rows, turn_seq: int) -> None:
+def delete_notes_of_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes what a model made of the sessions of a turn whose text has changed, because it may contain that text."""
     drop_answers(rows)
     made = rows.column(

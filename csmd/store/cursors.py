@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """How far a transcript has been read; `head` is a hash of its first bytes, `foot` of the last ones that were read."""
+    """How far a transcript has been read; `head` is a hash of its first bytes, `foot` of the last bytes read."""
 
     path: str
     device: int
@@ -36,33 +36,34 @@ class Behind:
     path: str
 
 
-#: A session that goes on is read again when it has grown by one turn in so many.
+#: A running session is read again when it has grown by one turn in so many.
 GROWN_PART = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """When a stage that reads sessions whole reads one again: at each turn it would take the square of a long one.
+    """When a stage that reads whole sessions reads one again: reading it at each turn would take quadratic time.
 
-    One that rested (no turn from `quiet_before` to `now`), that has grown by a part of itself, or that was not read yet
-    up to the turn of `asked`, by row key. Without times every session is read.
+    When it rested (no turn from `quiet_before` to `now`), has grown by GROWN_PART, or was not read up to its turn in
+    `required`, by row key. Without times every session is due.
     """
 
     quiet_before: str = ""
     now: str = ""
-    asked: Mapping[int, int] = field(default_factory=dict)
+    required: Mapping[int, int] = field(default_factory=dict)
 
     def due(self, turns: str) -> str:
-        """The SQL condition that a session `s` with the cursor `c` and this number of turns is read now."""
-        cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
+        """The SQL condition that a session `s` with the cursor `c` and this number of turns is due."""
+        cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.required.items())
         return (
-            f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / {GROWN_PART} "
+            f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / "
+            f"{GROWN_PART} "
             f"or coalesce(c.position, 0) < case s.seq {cases or 'when 0 then 0'} else 0 end)"
         )
 
 
 def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
-    """The conversations of people with a turn since `quiet_before`: their turns by row key."""
+    """People's conversations with a turn since `quiet_before`: the number of their turns by row key."""
     sql = "select seq, turns from sessions where parent = '' and last_at >= :quiet_before"
     return dict(rows.all(sql, quiet_before=quiet_before))
 
@@ -77,14 +78,14 @@ def file_state(rows: Rows, path: str) -> FileState | None:
 
 
 def save_file(rows: Rows, state: FileState, *, now: str) -> None:
-    """Moves a transcript's cursor; call it in the transaction that writes the turns before it."""
+    """Moves a transcript's cursor; call it in the transaction that writes its turns."""
     rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
 def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> dict[str, tuple[int, int]]:
-    """Transcripts by path: how far each has been read, and when it had been written last (ns), the latest first.
+    """(bytes read, time of the last write in ns) of transcripts by path, the latest first.
 
-    Only those that had been written `since` a time (ns) when they were read, at most `most`; none whose name was purged.
+    Only those written `since` a time (ns) when they were read, at most `most`, without purged names.
     """
     sql = (
         "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
@@ -94,25 +95,26 @@ def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> d
 
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:
-    """How far a stage has come with a subject; 0 at first."""
+    """A stage's position in a subject; 0 at first."""
     return rows.number(
         "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
     )
 
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
-    """Sets a stage's cursor; call it in the transaction that writes the rows before it."""
+    """Sets a stage's position; call it in the transaction that writes its rows."""
     rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 
 def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pace()) -> list[Behind]:
-    """The conversations of people (no sub-agents) with turns that `stage` has not seen and are due, oldest first.
+    """People's conversations with turns that `stage` has not processed and that are due, oldest first.
 
-    With `after` up to where that stage has come: `turns` is how far it is.
+    With `after` up to that stage's position, which is then `turns`.
     """
     due = pace.due("coalesce(d.position, s.turns)")
     sql = (
-        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, s.started_at, "  # noqa: S608
+        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, "  # noqa: S608
+        "s.started_at, "
         "s.path from sessions s left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
         "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) where s.parent = '' "
         "and s.host <> 'probe' and (:after = '' or d.position is not null) "
@@ -123,7 +125,7 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
-    """The place of the latest prompt at or before the place `at` in a conversation; 0 where there is none."""
+    """The ordinal of the latest prompt at or before the ordinal `at` in a conversation; 0 for none."""
     sql = (
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"

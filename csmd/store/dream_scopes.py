@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from csmd.knowledge import Evidence, Memory
 from csmd.store import memories
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Evidence, Memory
 
 #: Memories of a project that are looked at, those confirmed last.
 MOST = 5000
@@ -30,8 +30,8 @@ def dream_places(rows: Rows) -> list[Place]:
     )
 
 
-def held_memories(rows: Rows, place: Place) -> list[int]:
-    """Returns the row keys of a scope's memories that are not archived, and of the living general memories that apply there."""
+def scope_memories(rows: Rows, place: Place) -> list[int]:
+    """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
     held = (
         f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
         "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
@@ -41,7 +41,7 @@ def held_memories(rows: Rows, place: Place) -> list[int]:
     return own + around
 
 
-def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
+def filter_unarchived(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
     """Returns those of some memories that are neither archived nor another's twin by now."""
     return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
@@ -55,15 +55,18 @@ _STATED = (
 )
 
 
-def stated_around(rows: Rows, place: Place) -> list[int]:
-    """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere); [] for a project."""
+def stated_habits(rows: Rows, place: Place) -> list[int]:
+    """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere).
+
+    [] for a project.
+    """
     if place.everywhere != place.seq:
         return []
     latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
     return rows.column(latest, place=place.seq, most=MOST)
 
 
-def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
+def filter_stated_habits(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
     """Returns memory -> project for those of some memories that are still habits stated in a project of a workspace."""
     projects = {
         ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
@@ -92,7 +95,7 @@ def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, s
     return frozenset(injected)
 
 
-def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+def assistants_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns the uuids of assistants' turns among the sources of some memories."""
     return rows.distinct(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
@@ -101,7 +104,7 @@ def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
 
 
 def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
-    """Returns the number of vectors of a scope's memories, and the row key of the last: they differ if one came or went."""
+    """Returns the number of vectors of a scope's memories, and the row key of the last: a fingerprint of the set."""
     sql = (
         "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
         "where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"
@@ -110,12 +113,12 @@ def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
     return number, last
 
 
-def dreamt_digest(rows: Rows, place: Place) -> str:
+def compared_digest(rows: Rows, place: Place) -> str:
     """Returns the digest of a scope's contents when comparing its memories last found nothing; "" for none."""
     return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
 
 
-def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
+def record_compared_digest(rows: Rows, place: Place, digest: str) -> None:
     """Records the digest of a scope's contents after comparing its memories found nothing."""
     rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
 

@@ -99,7 +99,8 @@ def waiting_since(rows: Rows, *, after: str, now: str) -> str:
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
     """Deletes at most `most` actions of some dreams, or the dreams if they have none left; returns how many.
 
-    Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its actions.
+    Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its
+    actions.
     """
     gone = rows.run(
         "delete from change_sets where seq in (select k.seq from change_sets k join dreams d on d.seq = k.dream_seq "  # noqa: S608
@@ -154,7 +155,7 @@ def last_turn(rows: Rows) -> str:
 
 
 def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
-    """Returns (project name, tier, number of memories) of each tier of a project with more than `most`, the fullest first."""
+    """Returns (project, tier, memories) of each tier of a project with more than `most`, the fullest first."""
     sql = (
         "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
         "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "

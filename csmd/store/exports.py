@@ -1,7 +1,7 @@
-"""Memories as they go from one home to another.
+"""Memories as records that go from one home to another.
 
-Ages count active days, which the other home counts for itself: what is left of each is what travels. A memory's twin
-(put aside by a merge because it says the same) stays where it is; vectors and indexes are made anew.
+Ages count active days, which the other home counts itself, so a record has what is left of each. A twin (hidden by a
+merge because another memory says the same) is not exported; vectors and indexes are made again.
 """
 
 from __future__ import annotations
@@ -9,25 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from csmd.store import belief_changes, files, memories, projects, row_images, topics, workspaces
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
+from csmd.store import (
+    belief_changes,
+    files,
+    memories,
+    memory_links,
+    memory_scenes,
+    projects,
+    row_images,
+    topics,
+    workspaces,
+)
 from csmd.store.sqlite import Rows, as_value, in_keys
-from csmd.values import Link, Project, Provenance
 from csmd.vocabulary import NEVER
 
-#: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.
+#: The columns of a memory itself; references to other rows and counts of days are separate.
 COLUMNS = (
     "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "session_id",
     "created_at", "confirmed_at", "used_at", "pinned",
 )  # fmt: skip
 DAYS = ("hot_until", "warm_until", "archive_at")
-#: In the audit of a memory: it came from another home, so that turns of its sources that are not here are no fault.
+#: In the audit of an imported memory, whose source turns may be missing here.
 IMPORTED = "brought"
-#: Of one whose links, audit and successor are yet to come: the import that is under way, or the next one, brings them.
+#: In the audit of a memory whose links, audit and successor the present import, or the next, still has to bring.
 INCOMPLETE = "in part"
 
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
-    """The row keys of the memories of some places (None: all), the oldest first; what colleagues said is theirs to export."""
+    """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
     return rows.column(
         f"select m.seq from memories m where m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "  # noqa: S608
         "order by m.created_at, m.id"
@@ -35,7 +46,7 @@ def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
 
 
 def record(rows: Rows, seq: int) -> dict[str, Any]:
-    """All that is kept of one memory, as JSON knows it."""
+    """Everything stored of one memory, as JSON."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
     image = row_images.memory_values(rows, ident)
     assert image is not None
@@ -63,7 +74,7 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
 
 
 def edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
-    """(from, to, relationship, weight, time) of the links that begin or end at a memory, by ids."""
+    """(from, to, relationship, weight, time) of a memory's links, by ids."""
     return rows.all(
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
         "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
@@ -84,18 +95,18 @@ def _place(rows: Rows, seq: int) -> dict[str, str]:
 
 
 def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
-    """The row of the project that a record names: by its key, else by its remote, else a new one under its old path.
+    """The row of the project that a record names: by key, else by remote, else a new one with its old path.
 
-    By its remote where its path is not here: the directory in which the import is asked for (`here`), else the only
-    project with this remote, of several the only one whose directory is there. What stood behind a wall comes to none
-    that does not stand behind the same: it is seen by no more than before, and has a row of its own behind it. By its
-    key it is the same directory, and what its user says of it here holds.
+    By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
+    the only one of several whose directory exists. A record from a workspace goes only to a project in the same
+    workspace, else to a row of its own there. The same key is the same directory, whatever workspace its user put it in
+    here.
     """
     if not named:
         return 0
     if named["kind"] == workspaces.KIND:
         return workspaces.ensure(rows, named["name"], now=now)
-    kind: Any = named["kind"]  # checked by who reads it
+    kind: Any = named["kind"]  # the reader of the file has checked it
     project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
     seq = projects.seq_of(rows, project)
     if seq is None and named["remote"] and files.is_missing(named["root"]):
@@ -122,13 +133,13 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace behind whose wall a project is, or would be once it is stored; 0 for none."""
+    """The workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
     return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
 
 
 def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
-    """Stores a memory as a record has it, under an id, with its sources; its row key."""
+    """Stores a record's memory under an id, with its sources; returns its row key."""
     today = projects.active_day(rows, project)
     values = {name: item[name] for name in ("text", *COLUMNS)}
     values |= {name: NEVER if left is None else today + left for name, left in item["days_left"].items()}
@@ -138,13 +149,13 @@ def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: i
 
 
 def add_sources(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
-    """Notes the turns that a record names; those that are known stay as they are."""
+    """Adds the source turns in a record; known ones stay unchanged."""
     for source in item["sources"]:
         memories.add_provenance(rows, seq, as_value(Provenance, source))
 
 
 def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *, renamed: Mapping[str, str]) -> None:
-    """Gives a memory that was just put what others said of it, its audit, its links and what superseded it.
+    """Adds a new memory's symptoms, refutations, audit, links and successor.
 
     `renamed` maps the ids of the records to those that they have here.
     """
@@ -160,25 +171,25 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
             belief_changes.set_undone(rows, made, at=change["undone_at"])
     for other, relationship, weight, at in item["links"]:
         link = Link(from_id=ident, to_id=renamed.get(other, other), relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=at)
+        memory_links.add_link(rows, link, now=at)
     heir = renamed.get(item["superseded_by"], item["superseded_by"])
     if heir and rows.value("select 1 from memories where id = :id", id=heir):
         rows.update("memories", seq, superseded_by=heir)
 
 
 def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
-    """Notes where a memory was said, as a record has it."""
+    """Stores the scene of a record."""
     for uuid, text in item["scene"]:
-        memories.note_scene(rows, seq, uuid=uuid, text=text)
+        memory_scenes.note_scene(rows, seq, uuid=uuid, text=text)
 
 
 def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
-    """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
+    """Records in a memory's audit that it was imported; with the `state` IN_PART its references are still missing."""
     belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
 
 
 def imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
-    """(id, how it came, when) of those of some memories (row keys) that came from elsewhere, in order."""
+    """(id, how it was imported, when) of those of some memories (row keys) that were, in order."""
     return rows.all(
         "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608
         f"where c.change = :brought and {in_keys('t.seq', seqs)} group by t.id order by t.seq",
@@ -187,13 +198,13 @@ def imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
 
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:
-    """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
+    """Whether a memory's import was interrupted before its references were stored."""
     return any(
         change.change == IMPORTED and change.after == INCOMPLETE for change in belief_changes.changes_of(rows, ident)
     )
 
 
 def mark_import_complete(rows: Rows, ident: str) -> None:
-    """Notes that all of a memory that came from elsewhere is here."""
+    """Records that all of an imported memory is here."""
     sql = "update belief_changes set after = '' where memory_id = :id and change = :brought and after = :part"
     rows.run(sql, id=ident, brought=IMPORTED, part=INCOMPLETE)

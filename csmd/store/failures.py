@@ -1,4 +1,4 @@
-"""Errors, fixes, symptoms and refutations."""
+"""Errors with their fixes, and the symptoms and refutations of memories that explain them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.store.sqlite import Row, Rows, in_keys
-from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 
 class Open(NamedTuple):
-    """A failure of a session that nothing is known to have mended; `ordinal` is its turn's, `turn_seq` its row."""
+    """An unfixed failure of a session; `ordinal` and `turn_seq` are its turn's."""
 
     error_seq: int
     turn_seq: int
@@ -21,7 +21,7 @@ class Open(NamedTuple):
 
 
 class PresentContext(NamedTuple):
-    """A session's present context: what it shows since it began (`since`, "" when unknown: all of it) needs no telling."""
+    """A session's present context; turns since `since` ("": all) are in it and need not be shown."""
 
     session: str
     since: str = ""
@@ -32,7 +32,7 @@ NOWHERE = PresentContext("")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRecord:
-    """What is known of an error in some projects; `fixed_by` is what mended it last, `memory_id` what tells why."""
+    """An error in some projects; `fixed_by` is its last fix, `memory_id` the memory that explains it."""
 
     error_seq: int
     fingerprint: str
@@ -51,17 +51,17 @@ class ErrorRecord:
 
     @property
     def id(self) -> str:
-        """The id of an error, as it is shown and as a user names it."""
+        """The id of an error as users see it."""
         return error_id(self.fingerprint)
 
 
 def error_id(fingerprint: str) -> str:
-    """The id of an error by its fingerprint: an x and ten hex digits."""
+    """The id of an error: x and ten hex digits of its fingerprint."""
     return f"x{fingerprint[:10]}"
 
 
 def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
-    """What is known of the error that is called so, None for none."""
+    """The error with an id, or None."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
     seq = rows.value(
@@ -75,7 +75,7 @@ def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord
 def add_error(
     rows: Rows, *, fingerprint: str, command: str, exit_code: int, message: str, turn: int, session: int, at: str
 ) -> None:
-    """Notes that a turn shows an error."""
+    """Records that a turn shows an error."""
     error = {"fingerprint": fingerprint, "command": command, "exit_code": exit_code, "message": message}
     rows.insert("errors", "on conflict do nothing", **error)
     seq = rows.value("select seq from errors where fingerprint = :fingerprint", fingerprint=fingerprint)
@@ -83,7 +83,7 @@ def add_error(
 
 
 def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
-    """The failures of a session up to an ordinal, in the order in which they happened."""
+    """The failures of a session up to an ordinal, in order."""
     sql = (
         "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x "
         "join errors e on e.seq = x.error_seq "
@@ -94,7 +94,7 @@ def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Op
 
 
 def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
-    """The ordinal of the turn in which an error was last seen mended in a session; 0 for never."""
+    """The ordinal of the turn in which a session last fixed an error; 0 for never."""
     sql = (
         "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
         "and st.turn_seq = f.turn_seq where f.error_seq = :error and f.session_seq = :session"
@@ -105,22 +105,22 @@ def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
 def add_fix(
     rows: Rows, *, error: int, turn: int, session: int, uuid: str, at: str, files: Sequence[str], text: str
 ) -> None:
-    """Notes what mended an error: the turn of the success, the files edited before it, the sentence of turn `uuid`."""
+    """Records a fix: the turn of the success, the files edited before it, the sentence of turn `uuid`."""
     shown = {"error_seq": error, "turn_seq": turn, "session_seq": session, "uuid": uuid, "at": at}
     rows.insert("error_fixes", "on conflict do nothing", **shown, files="\n".join(files), text=text)
 
 
 def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
-    """The errors of some projects (None: all), those of the most sessions first; those of no command were only pasted."""
+    """The errors of some projects (None: all), by sessions; errors without a command were only pasted."""
     return _counted(rows, "true", projects, NOWHERE, limit=limit)
 
 
 def find_error(
     rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: PresentContext = NOWHERE
 ) -> ErrorRecord | None:
-    """What is known of one error in some projects (None: all), None for one that was never seen there.
+    """An error in some projects (None: all); None if it was never seen there.
 
-    What the context `but_in` shows itself is left out.
+    What the context `but_in` already has is left out.
     """
     errors = _counted(rows, "e.fingerprint = :fingerprint", projects, but_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
@@ -131,7 +131,8 @@ def _counted(
 ) -> list[ErrorRecord]:
     sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
-        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = x.turn_seq "
+        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = "
+        "x.turn_seq "
         f"where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
         "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
@@ -140,7 +141,7 @@ def _counted(
 
 
 def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, but_in: PresentContext) -> ErrorRecord:
-    """An error with what mended it last and the memory that tells why."""
+    """An error with its last fix and the memory that explains it."""
     at, files, text, uuid = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
         f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_elsewhere('f')} "
@@ -162,7 +163,7 @@ def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, bu
 
 
 def _elsewhere(alias: str) -> str:
-    """That something was in another session than `:session` ("" for none) and its agents' ones, or there before `:since`."""
+    """Outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
@@ -170,10 +171,10 @@ def _elsewhere(alias: str) -> str:
 def others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
-    """The fingerprints of the other failures of commands there with the same message, the latest known first."""
+    """The fingerprints of other failed commands there with the same message, the latest first."""
     sql = (
         "select e.fingerprint from errors e where e.message = :message and e.command <> '' and e.fingerprint <> :own "  # noqa: S608
-        # What others failed with says nothing here, and must not crowd it out.
+        # Only failures of these projects, so that others do not fill the limit.
         "and exists (select 1 from error_seen x join turns t on t.seq = x.turn_seq where x.error_seq = e.seq "
         f"and {in_keys('t.project_seq', projects)}) order by e.seq {order} limit :limit"
     )
@@ -181,7 +182,7 @@ def others_with_message(
 
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of the command's failure in these projects (None: any) whose message a person pasted; "" for none."""
+    """The fingerprint of the failed command in these projects (None: any) with a pasted message; "" for none."""
     return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
@@ -203,9 +204,9 @@ def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
 
 
 GOTCHA_STAGE = "gotchas"
-#: By session: the last memory that there was when its memories were related.
+#: By session: the newest memory when its memories were related.
 RELATED = "gotchas related"
-#: A tool's answer stands at most so many turns behind its call.
+#: A tool's result is at most so many turns after its call.
 CALL_BEFORE = 200
 
 
@@ -213,7 +214,7 @@ CALL_BEFORE = 200
 
 
 def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
-    """A session's turns past an ordinal up to another one, those that its transcript holds; `spoken`: no tool traffic."""
+    """A session's turns in its transcript past an ordinal up to another; `spoken` leaves out tool traffic."""
     sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
@@ -224,7 +225,7 @@ def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: b
 
 
 def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[StatedMemory]:
-    """The memories that turns of a session state or confirm, in the order of the turns."""
+    """The memories that a session's turns state or confirm, in the order of the turns."""
     sql = (
         "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
         "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
@@ -235,7 +236,7 @@ def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[State
 
 
 def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
-    """(memory, turn's uuid) where a turn of a session is a memory's question or answer only and does not state it."""
+    """(memory, uuid) of a session's turns that are only a memory's question or answer."""
     citations = rows.all(
         "select p.memory_seq, p.uuid from provenance p join sessions s on s.id = p.session_id "
         "where s.seq = :session and p.role = 'beside'",
@@ -245,7 +246,7 @@ def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]
 
 
 def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
-    """(memory, session id) past a memory's row key: which sessions have to be looked at again."""
+    """(memory, session id) past a memory's row key: the sessions to read again."""
     sql = (
         "select distinct memory_seq, session_id from provenance where memory_seq in "
         "(select seq from memories where seq > :seq order by seq limit :limit) order by 1, 2"
@@ -254,12 +255,12 @@ def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]
 
 
 def last_memory(rows: Rows) -> int:
-    """The row key of the newest memory, 0 for none."""
+    """The row key of the newest memory; 0 for none."""
     return rows.number("select max(seq) from memories")
 
 
 def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
-    """(row key, how far the stage has come with it, the last memory it was related with) of a session."""
+    """(row key, the stage's cursor, the last memory it was related with) of a session."""
     sql = (
         "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
         "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
@@ -269,12 +270,12 @@ def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
 
 
 def path_of(rows: Rows, session_seq: int) -> str:
-    """The transcript that a session was read from, "" for none."""
+    """The transcript of a session; "" for none."""
     return rows.text("select path from sessions where seq = :seq", seq=session_seq)
 
 
 def path_of_turn(rows: Rows, turn_seq: int) -> str:
-    """The transcript that a turn was read from, "" for none."""
+    """The transcript of a turn; "" for none."""
     return path_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
 
 
@@ -282,7 +283,7 @@ def path_of_turn(rows: Rows, turn_seq: int) -> str:
 
 
 def projects_of(rows: Rows, session_seq: int) -> list[int]:
-    """The projects that a session's memories may stand in: its own."""
+    """The projects of a session's memories: its own."""
     return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
 
 
@@ -296,25 +297,25 @@ def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
 
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
-    """Whether a turn is one of a session's."""
+    """Whether a session lists a turn."""
     listed = "select 1 from session_turn where session_seq = :session and turn_seq = :turn"
     return rows.exists(listed, session=session_seq, turn=turn_seq)
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:
-    """By how much refutations have lowered a memory's confidence (0-1)."""
+    """How much refutations have lowered a memory's confidence (0-1)."""
     most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
     return float(most or 0.0)
 
 
 def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, fingerprint: str) -> bool:
-    """Records the words in which a person reported what a memory explains; False when they are recorded already."""
+    """Records the words in which a person reported what a memory explains; False if they are known."""
     reported = {"uuid": uuid, "at": at, "text": text, "fingerprint": fingerprint}
     return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 
 
 def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
-    """(turn's uuid, time, words) of what was reported, by memory."""
+    """(uuid, time, words) of the symptoms, by memory."""
     return rows.grouped(
         f"select memory_seq, uuid, at, text from symptoms where {in_keys('memory_seq', memory_seqs)} "  # noqa: S608
         "order by memory_seq, at, uuid"
@@ -322,20 +323,20 @@ def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:
-    """Notes what speaks against a memory; False when that is known."""
+    """Records what speaks against a memory; False if it is known."""
     against = {"uuid": uuid, "at": at, "reason": reason, "lowered": lowered}
     return rows.insert("refutations", "on conflict do nothing", memory_seq=memory, **against)
 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
-    """(turn's uuid, time, reason) of what speaks against a memory."""
+    """(uuid, time, reason) of what speaks against a memory."""
     return rows.all(
         "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid", memory=memory_seq
     )
 
 
 def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
-    """Takes out what was made of a turn, and the errors that were seen nowhere else."""
+    """Deletes a turn's errors, and those that were seen nowhere else."""
     shown = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
     rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
     for error in shown:
@@ -349,14 +350,14 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
 
 
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
-    """Deletes everything that was derived from a turn."""
+    """Deletes everything derived from a turn."""
     forget_errors(rows, seq, uuid)
     for table in ("symptoms", "refutations", "scenes", "judgements", "stands"):
         rows.run(f"delete from {table} where uuid = :uuid", uuid=uuid)  # noqa: S608
 
 
 def forget_session(rows: Rows, session_seq: int) -> None:
-    """Deletes everything that was derived from a session's turns."""
+    """Deletes everything derived from a session's turns."""
     for seq, uuid in rows.all(
         "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
         session=session_seq,

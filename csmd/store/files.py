@@ -1,4 +1,4 @@
-"""csmd's own files: private directories, atomic writes, spool, quarantine; questions about the disk that never raise."""
+"""csmd's own files: private directories, atomic writes, spool, quarantine, and checks that never raise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SPOOL_VERSION = 1
 
 
 class Spooled(NamedTuple):
-    """One event that a hook left because no daemon answered; `at_ns` is the hook's clock."""
+    """An event that a hook left because no daemon answered; `at_ns` is the hook's clock."""
 
     path: Path
     id: str
@@ -41,7 +41,7 @@ class Spooled(NamedTuple):
 
 
 def make_private(path: Path) -> Path:
-    """Makes a directory that only its owner can enter; ConfigError when it is another user's or a link."""
+    """Creates a directory that only its owner can enter; raises ConfigError if it is another user's or a link."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700, parents=True)
     info = path.lstat()
@@ -53,8 +53,8 @@ def make_private(path: Path) -> Path:
 
 
 def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = True) -> None:
-    """Writes a file whole: temp in the same directory, fsync (unless it may be lost in a power cut), rename."""
-    # One for each call: two threads may write the same file at once.
+    """Writes a file atomically: temporary file, fsync (unless a power cut may lose it), rename."""
+    # A name for each call: two threads may write the same file at once.
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}.tmp")
     descriptor = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
@@ -72,7 +72,7 @@ def write_atomic(path: Path, data: bytes, *, mode: int = 0o600, durable: bool = 
 
 
 def read_json(path: Path) -> dict[str, object] | None:
-    """The JSON object in a file of csmd's own, or None when there is no such file."""
+    """The JSON object in one of csmd's own files, or None if the file is missing."""
     try:
         value = wire.loads(path.read_bytes())
     except FileNotFoundError:
@@ -85,14 +85,14 @@ def read_json(path: Path) -> dict[str, object] | None:
 
 
 def spooled_paths(home: Path) -> list[Path]:
-    """Every spooled event, oldest first (their names begin with the time)."""
+    """The spooled events, oldest first: their names begin with the time."""
     return sorted((path for path in _in_spool(home) if path.suffix == SPOOL_SUFFIX), key=lambda path: path.name)
 
 
 def clear_unfinished(home: Path, *, before_s: float) -> int:
-    """Removes what a hook that was killed while spooling left before a time (seconds since 1970); how many files.
+    """Removes what hooks killed while spooling left before a time (seconds since 1970); returns how many.
 
-    Half an event is no event, but it is raw text: the transcript has the whole one.
+    Half an event is useless but raw text; the transcript has the whole event.
     """
     removed = 0
     for path in _in_spool(home):
@@ -118,9 +118,9 @@ def _is_private(directory: Path) -> bool:
 
 
 def read_spooled(path: Path) -> Spooled:
-    """One spooled event; BadInput when it is not one of ours, StoreError when it is a newer csmd's."""
+    """Reads a spooled event; raises BadInput for a foreign file, StoreError for a newer csmd's."""
     try:
-        # Opened once and asked through the descriptor: a name can change hands between two looks.
+        # Opened once and checked through the descriptor: a name can change owners between two checks.
         with open_regular(path, follow_links=False) as file:
             info = os.fstat(file.fileno())
             is_whole = info.st_size <= SPOOL_LIMIT_BYTES
@@ -137,14 +137,14 @@ def read_spooled(path: Path) -> Spooled:
     if not newline or not head.startswith(SPOOL_MAGIC) or len(head) > 1000 or not parts[1].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
     if int(parts[1]) > SPOOL_VERSION:
-        raise StoreError("spooled by a newer csmd", hint="csmd restart")  # and may take it in
+        raise StoreError("spooled by a newer csmd", hint="csmd restart")  # a newer csmd may take it in
     if len(parts) != 6 or not parts[5].isdecimal():
         raise BadInput(f"{path}: not a spooled event")
     return Spooled(path=path, id=parts[2], host=parts[3], name=parts[4], at_ns=int(parts[5]), body=body)
 
 
 def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset: int = 0, now: str) -> None:
-    """Records input that could not be read: its place, length, hash and the reason, never its bytes.
+    """Records input that could not be read: its path, length, hash and the reason, never its bytes.
 
     A record is not flushed to the disk: nothing depends on it.
     """
@@ -159,7 +159,7 @@ def _note(directory: Path, digest: str, note: dict[str, object]) -> None:
 
 
 def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
-    """Opens a file for reading without ever waiting for its other end; OSError for a pipe, a device or a directory."""
+    """Opens a regular file for reading; raises OSError for a pipe, which could block, a device or a directory."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | (0 if follow_links else os.O_NOFOLLOW))
     try:
         mode = os.fstat(descriptor).st_mode
@@ -174,7 +174,7 @@ def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
 
 
 def read_plain(path: Path, limit: int = -1) -> bytes | None:
-    """At most `limit` bytes of a file (all by default), None where there is none; b"\\0" for a link and what cannot be read."""
+    """At most `limit` bytes of a file, None if it is missing; b"\0" for a link and an unreadable file."""
     try:
         if path.is_symlink():
             return b"\0"
@@ -187,7 +187,7 @@ def read_plain(path: Path, limit: int = -1) -> bytes | None:
 
 
 def read_small(path: str, limit: int = 65_536) -> str | None:
-    """The text of a small file, "" for a directory, None when there is nothing to read: a pipe or device is not."""
+    """The text of a small file, "" for a directory, None for a missing or special file."""
     try:
         with open_regular(Path(path)) as file:
             return file.read(limit).decode("utf-8", "replace")
@@ -201,7 +201,7 @@ def read_small(path: str, limit: int = 65_536) -> str | None:
 
 
 def resolve(path: str) -> tuple[str, bool]:
-    """The path with every link resolved, and whether it is there."""
+    """Returns (the path with every link resolved, whether it exists)."""
     for strict in (True, False):
         with contextlib.suppress(OSError, ValueError):
             return os.path.realpath(path, strict=strict), strict
@@ -216,21 +216,21 @@ def is_link(path: str) -> bool:
 
 
 def is_same_file(path: str, other: str) -> bool:
-    """Whether both name one existing file or directory (device and inode)."""
+    """Whether both paths name one existing file or directory (device and inode)."""
     with contextlib.suppress(OSError, ValueError):
         return Path(path).samefile(other)
     return False
 
 
 def entries(folder: str) -> list[str]:
-    """What a directory holds; [] for none."""
+    """The names in a directory; [] if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return os.listdir(folder)  # noqa: PTH208
     return []
 
 
 def file_stamp(path: str) -> str:
-    """What a file keeps when its directory is moved and a copy has not: inode and time of change; "" for nothing."""
+    """What identifies a file after its directory moved, but not a copy: inode and change time; "" if it is missing."""
     with contextlib.suppress(OSError, ValueError):
         info = Path(path).stat()
         return f"{info.st_ino}:{info.st_ctime_ns}"
@@ -238,10 +238,10 @@ def file_stamp(path: str) -> str:
 
 
 def has_off_mark(folder: str) -> bool:
-    """Whether a file `.csmd-off` lies in a directory or in one above it."""
+    """Whether a directory or one above it contains the file `.csmd-off`."""
     parts = folder.rstrip("/").split("/")
     if parts[0]:
-        return False  # a relative path is below nothing that is known
+        return False  # a relative path is below no known directory
     try:
         return any(os.path.lexists(f"{'/'.join(parts[:depth])}/{OFF_MARK}") for depth in range(len(parts), 0, -1))
     except ValueError:
@@ -249,7 +249,7 @@ def has_off_mark(folder: str) -> bool:
 
 
 def is_missing(path: str) -> bool:
-    """Whether nothing is there any more; a directory that may not be looked at is not missing."""
+    """Whether nothing exists at a path; a directory that may not be read is not missing."""
     try:
         Path(path).stat()
     except (OSError, ValueError) as error:
@@ -258,7 +258,7 @@ def is_missing(path: str) -> bool:
 
 
 def clear_stale_socket(path: Path) -> None:
-    """Removes a socket that a dead daemon left; the caller holds the instance lock. Anything else stays."""
+    """Removes a dead daemon's socket, and nothing else; the caller holds the instance lock."""
     try:
         info = path.lstat()
     except FileNotFoundError:
@@ -268,12 +268,12 @@ def clear_stale_socket(path: Path) -> None:
     path.unlink()
 
 
-#: Nobody writes so much on a day: a longer file is left alone.
+#: Longer files are left alone: nobody writes so much in a day.
 MEMORY_FILE_BYTES = 4 * 1024 * 1024
 
 
 def read_memory_file(path: Path) -> str | None:
-    """A file's text, "" for none; None for what is not to be written to (a link, a device, a very long file)."""
+    """A file's text, "" if it is missing; None if it must not be written to (a link, a device, a very long file)."""
     try:
         if path.is_symlink():
             return None
@@ -289,7 +289,7 @@ def read_memory_file(path: Path) -> str | None:
 
 
 def write_memory_file(root: Path, path: Path, text: str) -> None:
-    """Writes a file below `root` whole; every directory on the way is private."""
+    """Writes a file below `root` atomically; every directory on the way is private."""
     folders = [path.parent, *(folder for folder in path.parent.parents if folder.is_relative_to(root))]
     for folder in reversed(folders):
         make_private(folder)
@@ -297,14 +297,14 @@ def write_memory_file(root: Path, path: Path, text: str) -> None:
 
 
 def names_in(folder: Path, suffix: str = "") -> list[str]:
-    """The names of the files in a folder, in order; none where there is no folder."""
+    """The names of the files in a folder, in order; [] if there is no folder."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix) and path.is_file())
     return []
 
 
 def from_yaml(text: str) -> Any:
-    """What YAML says; None for nothing, and for what is none."""
+    """Parses YAML; None for nothing and for invalid YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
@@ -312,18 +312,18 @@ def from_yaml(text: str) -> Any:
 
 
 def as_yaml(value: Any) -> str:
-    """A value as YAML that a person can read, in its own order."""
+    """A value as readable YAML, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
 
 
-#: Lines of one file and read that get a note each; the rest of them share one.
+#: Lines of one file and read that get a note each; the others share one.
 NOTES_LIMIT = 20
 
 
 class Notes:
-    """The notes on one read of one transcript: the first malformed lines get one each, `close` writes one on the rest.
+    """The notes on one read of one transcript: one for each of the first malformed lines, one for the rest.
 
-    `source` (its path, redacted) and a reason only: neither a line's bytes nor what was in it.
+    A note has `source` (the path, redacted) and a reason, never a line's content.
     """
 
     def __init__(self, directory: Path, *, source: str) -> None:
@@ -334,7 +334,7 @@ class Notes:
         self._now = ""
 
     def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
-        """Notes a line, None for one that was too long to be held."""
+        """Notes a line; None for one that was too long to be read."""
         self._now = now
         if self._own >= NOTES_LIMIT:
             self._rest.append(offset)
@@ -344,7 +344,7 @@ class Notes:
         quarantine(self._directory, source=self._source, reason=reason, data=seen, offset=offset, now=now)
 
     def close(self) -> None:
-        """Writes the note on the lines that got none."""
+        """Writes the note on the remaining lines."""
         if self._rest:
             first, lines = self._rest[0], len(self._rest)
             note: dict[str, object] = {
@@ -356,13 +356,13 @@ class Notes:
 
 
 SESSION_FILE_BYTES = 50 * 1024 * 1024
-#: What a session may be called: it is a file's name.
+#: A session's name is a file name.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 SESSION_SUFFIX = ".jsonl"
 
 
 def check_session_id(ident: str) -> str:
-    """`ident` when a session file may have it as its name, else BadInput."""
+    """Returns `ident` if a session file may have this name; raises BadInput otherwise."""
     if not _ID.fullmatch(ident):
         raise BadInput(
             f"{ident[:60]!r} cannot be a session's name",
@@ -372,15 +372,15 @@ def check_session_id(ident: str) -> str:
 
 
 def session_file(root: Path, ident: str) -> Path | None:
-    """The file of a session, in whichever folder it is; None when there is none."""
+    """The file of a session in any folder, or None."""
     name = check_session_id(ident) + SESSION_SUFFIX
     return next((path for path in sorted(root.glob(f"*/{name}")) if path.is_file() and not path.is_symlink()), None)
 
 
 def append_lines(path: Path, line: bytes) -> None:
-    """Puts a line at the end of a file, made where there is none; on the disk when this returns.
+    """Appends a line to a file, creating it if needed; the line is on the disk when this returns.
 
-    TooLarge when the file would pass MAX_BYTES, StoreError when it cannot be written: it is then as it was.
+    Raises TooLarge if the file would pass MAX_BYTES, StoreError if it cannot be written; the file is then unchanged.
     """
     for folder in (path.parent.parent, path.parent):
         make_private(folder)
@@ -392,13 +392,14 @@ def append_lines(path: Path, line: bytes) -> None:
             f"{path}: {error.strerror}", hint="make it a file of yours, in a directory of yours"
         ) from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # a purge may be at work on it
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # a purge may be rewriting it
         size = os.fstat(descriptor).st_size
         torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         data = b"\n" * torn + line + b"\n"
         if size + len(data) > SESSION_FILE_BYTES:
             raise TooLarge(
-                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was written, what it holds stays",
+                f"{path.stem} holds {size} bytes, and a session file may have {SESSION_FILE_BYTES}: nothing was "
+                "written, what it holds stays",
                 hint="begin another session",
             )
         try:
@@ -417,7 +418,7 @@ def append_lines(path: Path, line: bytes) -> None:
 
 
 def to_disk(path: Path) -> None:
-    """Returns when a file, or a directory's list of its files, is on the disk."""
+    """Flushes a file, or a directory's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -426,7 +427,7 @@ def to_disk(path: Path) -> None:
 
 
 def session_lines(path: Path) -> Iterator[bytes]:
-    """The lines of a session file, a torn last one included; TooLarge for one that csmd cannot have written."""
+    """The lines of a session file, an unfinished last one included; raises TooLarge if csmd cannot have written it."""
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > SESSION_FILE_BYTES:

@@ -1,8 +1,8 @@
-"""What goes with a forgotten memory.
+"""Deletes what belongs to a forgotten memory.
 
-Where a dream changed it, the whole action leaves the journal: half an undo is none. Of pages only its line does. What may
-tell it is looked for in all that was ever told, some rows at a time and on a reader (`find_places`): the write looks at what
-came since, and hooks do not wait behind the rest.
+An action of a dream that changed it leaves the journal whole, since half an undo is useless; pages lose only its line.
+`find_places` searches everything written on a reader, a few rows at a time, so that the write searches only what was
+added since and hooks do not wait.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
-from csmd.store import curations, journal, markdown_pages, memories, tombstones
+from csmd.knowledge import Memory
+from csmd.store import curations, journal, memories, page_lines, stored_days, stored_pages, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
-from csmd.values import Memory
 
 _CASES = (str.lower, str.capitalize, str.upper)
-#: What says only a word or two is told by what says hardly more; of a longer one a heading may be the beginning of a text.
+#: The fewest words by which a heading may be the beginning of a longer text; shorter ones must match almost whole.
 LEAST_BEGUN = 3
 
 
 class Places(NamedTuple):
-    """Where a memory may be told: rows of the journal's actions and files, and of sessions; up to which row of each table was looked."""
+    """Rows of the journal's actions and files and of sessions that may contain a memory, and how far was searched."""
 
     changes: frozenset[int] = frozenset()
     files: frozenset[int] = frozenset()
@@ -31,7 +31,7 @@ class Places(NamedTuple):
     upto: Mapping[str, int] = {}
 
 
-#: A row of the scope itself, or of a project for which it is everywhere.
+#: A row of the scope itself, or of a project for which the scope is everywhere.
 _BELOW = (
     "(project_seq = :scope or (select case p.kind when 'workspace' then -1 else p.workspace_seq end from projects p "
     "where p.seq = project_seq) = :scope)"
@@ -39,7 +39,7 @@ _BELOW = (
 
 
 def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memory]:
-    """The memories with this text of the projects for which a scope is everywhere; none for a project's."""
+    """The memories with this text in the projects for which a scope is everywhere; none for a project's scope."""
     condition = f"m.text_hash = :hash and project_seq <> :scope and {_BELOW} order by m.seq"
     return memories.where(rows, condition, hash=text_hash, scope=scope)
 
@@ -47,8 +47,9 @@ def memories_below_scope(rows: Rows, text_hash: str, *, scope: int) -> list[Memo
 def delete_sentences(
     rows: Rows, memory: Memory, *, text_hash: str, scope: int, is_same: Callable[[str], bool], by_assistants: bool
 ) -> None:
-    """Removes the sentences that a memory came from, and those in its words that a scope sees; those that assistants
-    said only, where `by_assistants`.
+    """Deletes the statements that a memory came from, and equal ones that a scope sees.
+
+    With `by_assistants` only those that assistants said.
     """
     for source in memory.provenance:
         sql = (
@@ -66,9 +67,9 @@ NOWHERE = Places()
 
 
 class _Source(NamedTuple):
-    """Where a table may tell a memory: rows of it that are looked at in a step, and which Places it gives.
+    """A table in which a memory may appear: how many of its rows a step reads, and the Places it finds.
 
-    The statement gives (place) or (session, text) of the rows between two keys that hold `:word`: the memory's id
+    The statement returns (place) or (session, text) of the rows between two keys that contain `:word`: the memory's id
     (`by_id`), or one of its words (`by_words`).
     """
 
@@ -100,7 +101,7 @@ _IN_GOTCHAS = (
 _SOURCES: Mapping[str, _Source] = {
     "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
     "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),
-    # An editor may have lost the comment that names the memory: then its line has one of its words.
+    # An editor may have lost the comment with the memory's id; the line still has one of its words.
     "changed_files": _Source(20, "files", True, True, _IN_FILES),
     "digest_items": _Source(1000, "sessions", False, True, _IN_DIGESTS),
     "statements": _Source(1000, "sessions", False, True, _IN_GOTCHAS),
@@ -108,7 +109,7 @@ _SOURCES: Mapping[str, _Source] = {
 
 
 def find_places(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
-    """Where a memory may be told, in steps of some milliseconds; nothing is changed."""
+    """Searches where a memory may appear, in steps of some milliseconds; changes nothing."""
     places = NOWHERE
     for table, source in _SOURCES.items():
         last, at = _last(rows, table), 0
@@ -131,9 +132,9 @@ def _look(rows: Rows, memory: Memory, table: str, places: Places, after: int, up
 
 
 def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
-    """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go.
+    """Deletes a memory from the journal of dreams and marks the days that may contain it.
 
-    Looked for is what came since it was looked for; where it may be told altogether.
+    Runs before its statements are deleted. Searches only what was added since `find_places`, or everything without it.
     """
     everything = places
     curations.drop_answers(rows)
@@ -143,21 +144,21 @@ def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
             everything = _look(rows, memory, table, everything, after, last)
     for change in sorted(everything.changes):
         journal.erase(rows, change)
-    markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
+    stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
     return everything
 
 
 def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) -> None:
-    """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
-    place_of = cache(lambda path: markdown_pages.place_of(rows, path))
-    is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))
+    """Removes the lines of a memory from the files that dreams keep, after it is forgotten."""
+    place_of = cache(lambda path: stored_pages.page_project(rows, path))
+    is_unsaid = cache(lambda place, words: stored_pages.is_forgotten(rows, words, project=place, key=key))
     for seq in sorted(places.files):
         row = rows.one("select path, before, after from changed_files where seq = :seq", seq=seq)
-        if row is None:  # its action went with the memory
+        if row is None:  # its action was deleted with the memory
             continue
         path, *images = row
         (before, cut_before), (after, cut_after) = (
-            markdown_pages.without_lines(
+            page_lines.without_lines(
                 str(image), lambda ids: [ident for ident in ids if ident == memory.id],
                 partial(is_unsaid, place_of(str(path))),
             )
@@ -172,7 +173,7 @@ def _last(rows: Rows, table: str) -> int:
 
 
 def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
-    """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
+    """Those of the sessions that say nearly what a memory says, or more: a day may contain the beginning of that."""
     stems = similarity.gist(memory.text).stems
 
     @cache
@@ -185,9 +186,9 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
 
 
 def _likely(text: str) -> list[str]:
-    """How the longest stems of a text begin words: whatever says the same has one of them; [""] for a text without any.
+    """The longest stems of a text as beginnings of words, one of which every equal text has; [""] without words.
 
-    Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
+    The store ignores case only in ASCII, so other stems are given in each spelling.
     """
     stems, as_said = similarity.gist(text).stems, text.lower()
     left_out = sum(

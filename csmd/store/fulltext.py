@@ -1,8 +1,8 @@
 """Full-text hits and document frequencies (FTS5).
 
-A search costs as much as the rows that hold its words, and a common word of a large store is in most of them while it
-tells them apart the least. So the words of a question are taken from the rarest on until the rows that hold them are
-MOST_ROWS; a store smaller than that is looked through for every word.
+A search costs as much as the rows that contain its words, and a common word of a large store is in most rows but
+distinguishes them least. So a question's words are taken from the rarest on, until their rows are MOST_ROWS; a smaller
+store is searched for every word.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
 
 
 class Index(NamedTuple):
-    """A full-text index: its table, the table with its keys, how the row `b` with a project is joined, and the key of a hit.
+    """A full-text index: its table, the table with its keys, the join to the row `b` with a project, a hit's key.
 
-    `alone` is that key where no project is asked for and nothing else has to be looked at.
+    `alone` is that key when no project is selected and nothing else has to be joined.
     """
 
     table: str
@@ -27,13 +27,13 @@ class Index(NamedTuple):
 
 
 def _of_projects(table: str) -> Index:
-    """The index of a table that tells by an index without its text whose a row is."""
+    """The index of a table whose projects are in an index without its text."""
     joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
     return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
 
 
 FULL_TEXT: dict[str, Index] = {
-    # A word of a large store is in thousands of rows, each on another page.
+    # A common word of a large store is in thousands of rows, each on another page.
     "passage": _of_projects("passages"),
     "memory": _of_projects("memories"),
     # Its hit is the memory that explains it.
@@ -49,35 +49,37 @@ FULL_TEXT: dict[str, Index] = {
 }
 #: The words of the passage `p` of the turn `t`.
 WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
+#: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MOST_ROWS = 20_000
-#: Words in no more rows than these are counted first: with them there is often no room left for one to be counted further.
+#: Words with at most so many rows are counted first: they often leave no room for counting another.
 FEW_ROWS = 2_000
 
 
-#: Pages that one write merges, and how many parts of one size are merged: as few as can be.
-MERGED_PAGES, MERGED_PARTS = 32, 2
+#: Pages that one write merges.
+MERGED_PAGES = 32
+#: How many parts of one size are merged: the fewest that SQLite takes.
+MERGED_PARTS = 2
 
 
 def merge(rows: Rows) -> bool:
-    """Merges some of the parts that writes leave in the full-text indexes; whether there may be more to merge.
+    """Merges some of the parts that writes leave in the full-text indexes; returns whether there may be more.
 
-    Each part is looked into for every word, and writes themselves leave up to four of each size.
+    Each search reads every part, and SQLite itself leaves up to four parts of each size.
     """
     for table in full_text_tables(rows):
         if rows.number(f"select v from {table}_config where k = 'usermerge'") != MERGED_PARTS:  # noqa: S608
             rows.run(f"insert into {table} ({table}, rank) values ('usermerge', :parts)", parts=MERGED_PARTS)  # noqa: S608
         before = rows.connection.total_changes()
         rows.run(f"insert into {table} ({table}, rank) values ('merge', :pages)", pages=MERGED_PAGES)  # noqa: S608
-        if rows.connection.total_changes() - before > 1:  # as SQLite says that one knows
+        if rows.connection.total_changes() - before > 1:  # SQLite's sign that something was merged
             return True
     return False
 
 
 def match_expression(terms: Sequence[str]) -> str:
-    """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax; `word*` is a beginning."""
-    # FTS5 reads an expression up to its first NUL: a phrase would never end.
+    """An FTS5 query that any of `terms` satisfies, each a quoted phrase, so no input is syntax; `word*` is a prefix."""
+    # FTS5 ends an expression at its first NUL, which would leave a phrase open.
     plain = (term.replace("\0", " ") for term in terms)
     return " OR ".join(_phrase(term) for term in plain if term.strip())
 
@@ -96,10 +98,10 @@ def text_hits(
     limit: int,
     any_of: Sequence[str] = (),
 ) -> list[Row]:
-    """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all.
+    """(row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
 
-    With `any_of`, only rows that hold at least one of these terms as well.
-    Where even the rarest term is in more than MOST_ROWS, of the newest of them.
+    `any_of` also requires one of these terms. If even the rarest term is in more than MOST_ROWS rows, only the newest
+    are searched.
     """
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
@@ -109,7 +111,8 @@ def text_hits(
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score desc, {key} limit :limit",
+        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score "
+        f"desc, {key} limit :limit",
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
@@ -118,9 +121,9 @@ def text_hits(
 def literal_hits(
     rows: Rows, text: str, *, projects: Sequence[int] | None, limit: int
 ) -> tuple[list[int], list[int], bool]:
-    """The passages and the memories that hold a text which no index holds, the newest first, and whether all were looked at.
+    """Returns (passages, memories) with a text that no index contains, the newest first, and whether all were read.
 
-    Of turns the newest MOST_ROWS are: each is read. `text` has no letter that means something to LIKE.
+    Reads the newest MOST_ROWS turns. `text` must hold no wildcard of LIKE.
     """
     least, among = (
         rows.number("select coalesce(max(seq), 0) from turns") - MOST_ROWS,
@@ -140,12 +143,12 @@ def literal_hits(
 
 
 def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
-    """The key of a hit, and the joins that give the project of a hit."""
+    """The key of a hit, and the joins to its project."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 
 def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
-    """The terms that are looked for, and the least row key where even the rarest is in too many rows (0 for none)."""
+    """The terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
     index = FULL_TEXT[kind]
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
     if last is None or last <= MOST_ROWS:
@@ -159,13 +162,16 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
         left -= count
     if left >= 0 or not chosen:
         return chosen, 0
-    sql = f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"  # noqa: S608
+    sql = (
+        f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset "  # noqa: S608
+        ":most"
+    )
     least = rows.value(sql, expression=match_expression(chosen), most=MOST_ROWS)
     return chosen, int(least or 0)
 
 
 def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """(rows that hold it, term), the rarest first; of those in many rows no more are counted than there is room for."""
+    """(rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
 
     def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
         return sorted((rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
@@ -179,7 +185,7 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
 
 
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
-    """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
+    """How many rows contain a term (stemmed), counted up to `most` (0: one more than a search reads)."""
     most = most or MOST_ROWS + 1
     cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:

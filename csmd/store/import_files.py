@@ -1,6 +1,6 @@
-"""Files of other programs, opened to be read and never written: text, folders of Markdown, SQLite databases.
+"""Files of other programs, opened only for reading: text, folders of Markdown, SQLite databases.
 
-What a reader gets is a ForeignFile. It names what is there by content, so that a renamed file is known all the same.
+A reader gets a ForeignFile, which identifies its content, so that a renamed file is recognized.
 """
 
 from __future__ import annotations
@@ -20,19 +20,29 @@ from csmd.store.files import open_regular
 from csmd.store.sqlite import Rows, close_quietly, connect
 from csmd.text.display import amount
 
-#: Most bytes of a file or of all notes of a folder, of one note, and of one line; most notes of a folder.
-MOST_BYTES, NOTE_BYTES, LINE_BYTES, MOST_NOTES = 200_000_000, 1_000_000, 4_000_000, 10_000
-#: Bytes by which a file is recognised, and rows of a database that are read at once.
-BEGINNING_BYTES, ROWS_AT_ONCE = 65_536, 200
+#: Most bytes of a file, and of all notes of a folder.
+MOST_BYTES = 200_000_000
+#: Most bytes of a note.
+NOTE_BYTES = 1_000_000
+#: Most bytes of a line.
+LINE_BYTES = 4_000_000
+#: Most notes of a folder.
+MOST_NOTES = 10_000
+#: Bytes by which a file is recognized.
+BEGINNING_BYTES = 65_536
+#: Rows of a database that are read at once.
+ROWS_AT_ONCE = 200
 SQLITE = b"SQLite format 3\0"
-#: Bytes of a SQLite database's head; (place, bytes) of its page size, change counter, pages, and change when those were counted.
-_HEAD_BYTES, _HEAD_FIELDS = 100, ((16, 2), (24, 4), (28, 4), (92, 4))
+#: Bytes of a SQLite database's header.
+_HEAD_BYTES = 100
+#: (offset, bytes) of its page size, change counter, page count, and the change counter at that count.
+_HEAD_FIELDS = ((16, 2), (24, 4), (28, 4), (92, 4))
 SMALLER = "export less from the program that wrote it, or split it"
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A Markdown file: its path below the folder, its bytes (at most NOTE_BYTES), whether it is longer, and its time."""
+    """A Markdown file: its path below the folder, its first NOTE_BYTES, whether it is longer, and its time."""
 
     name: str
     data: bytes
@@ -42,7 +52,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignFile:
-    """What lies at a path: the beginning of a file, the Markdown files of a folder, or the tables of a database."""
+    """The content at a path: the beginning of a file, the Markdown files of a folder, or a database's tables."""
 
     path: Path
     beginning: bytes = b""
@@ -51,7 +61,7 @@ class ForeignFile:
     rows: Rows | None = None
 
     def read_lines(self) -> Iterator[tuple[int, bytes]]:
-        """The lines that are not empty, with their numbers; TooLarge for one that is too long, or a file that is."""
+        """The lines that are not empty, with their numbers; raises TooLarge for a long line or file."""
         check_size(self.path)
         with open_regular(self.path) as file:
             for number, line in enumerate(iter(partial(file.readline, LINE_BYTES + 1), b""), start=1):
@@ -63,7 +73,7 @@ class ForeignFile:
                     yield number, line
 
     def read_whole(self, most: int) -> bytes:
-        """The bytes of a file; TooLarge beyond `most`."""
+        """The bytes of a file; raises TooLarge beyond `most`."""
         with open_regular(self.path) as file:
             data = file.read(most + 1)
         if len(data) > most:
@@ -79,7 +89,7 @@ class ForeignFile:
             yield Note(name, data[:NOTE_BYTES], len(data) > NOTE_BYTES, info.st_mtime)
 
     def read_table(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """The rows of a table in the order of their `id`; a column that this version of the file has not is None."""
+        """The rows of a table by `id`; a column that this version of the file lacks is None."""
         assert self.rows is not None
         present = [name for name in columns if name in self.tables[table]]
         sql = f"select {', '.join(('id', *present))} from {table} where id > :after order by id limit {ROWS_AT_ONCE}"  # noqa: S608
@@ -101,7 +111,7 @@ _MEND = "import a backup of it, or mend it first: sqlite3 FILE .recover"
 
 @contextlib.contextmanager
 def open_import(path: Path) -> Iterator[ForeignFile]:
-    """Opens what lies at a path; BadInput or TooLarge where it cannot be read as a whole."""
+    """Opens the file or folder at a path; raises BadInput or TooLarge if it cannot be read whole."""
     if path.is_dir():
         yield ForeignFile(path=path, note_paths=_notes_of(path))
         return
@@ -117,10 +127,11 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
     check_size(path)
     if (whole := _database_size(beginning)) > (size := path.stat().st_size):
         raise BadInput(
-            f"{path} is a SQLite database that was cut: it has {size:,} of {'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
+            f"{path} is a SQLite database that was cut: it has {size:,} of "
+            f"{'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
             hint="import a whole copy or a backup of it",
         )
-    # What is in the log and not in the file would be missed, and the file may change while it is read.
+    # Changes in the log would be missed, and the file may change while it is read.
     log = Path(f"{path}-wal")
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size:
@@ -140,16 +151,16 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
 
 
 def _database_size(head: bytes) -> int:
-    """How many bytes a SQLite database has by its own head; 0 where the head does not say."""
+    """A SQLite database's size in bytes by its header; 0 if the header does not tell."""
     if len(head) < _HEAD_BYTES:
         return _HEAD_BYTES
     page, changes, pages, counted_at = (int.from_bytes(head[at : at + size]) for at, size in _HEAD_FIELDS)
-    # The number of pages counts only if it was written with the last change (https://sqlite.org/fileformat.html, 1.3.7).
+    # The page count is valid only if written with the last change (https://sqlite.org/fileformat.html, 1.3.7).
     return (65_536 if page == 1 else page) * pages if changes == counted_at else 0
 
 
 def check_size(path: Path) -> None:
-    """TooLarge where a file has more than MOST_BYTES."""
+    """Raises TooLarge for a file of more than MOST_BYTES."""
     if (size := path.stat().st_size) > MOST_BYTES:
         raise TooLarge(
             f"{path} has {size // 1_000_000} MB; csmd imports files of at most {MOST_BYTES // 1_000_000} MB",
@@ -158,7 +169,7 @@ def check_size(path: Path) -> None:
 
 
 def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
-    """Ordinary tables and their columns: a view or a virtual table of a foreign file runs what its author put there."""
+    """Ordinary tables and their columns: a foreign view or virtual table would run its author's code."""
     try:
         names = rows.column(
             "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
@@ -171,7 +182,7 @@ def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
 
 
 def _notes_of(folder: Path) -> tuple[Path, ...]:
-    """The Markdown files in a folder and below, hidden ones left out; none where transcripts lie beside them."""
+    """The Markdown files in a folder and below, without hidden ones; none if transcripts are next to them."""
     if any(folder.glob("*.jsonl")):
         return ()
     notes = [

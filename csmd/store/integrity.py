@@ -1,7 +1,7 @@
 """Invariants of beliefs as queries, and the soundness of the file.
 
-A row of INVARIANTS is a rule in words, the query for what breaks it (one column: an id to look at), and the remedy.
-What was forgotten is known by keyed hashes alone, which no query can make: that one rule is walked, `_forgotten`.
+A row of INVARIANTS is a rule, the query for what breaks it (one column of ids), and the remedy. Forgotten statements
+are known only by keyed hashes, so `_forgotten` checks that rule in Python.
 """
 
 from __future__ import annotations
@@ -15,16 +15,20 @@ from csmd.store.sqlite import Rows, full_text_tables, open_rows
 from csmd.text.display import amount
 from csmd.vocabulary import CATEGORIES
 
-#: Of what breaks a rule, as many are named.
+#: How many violations of a rule are named.
 SHOWN = 20
-#: The least that a correction begins with, whatever its category (memory/confidence.py).
+#: The least confidence of a new correction in any category (memory/confidence.py).
 CORRECTION = 0.6
-#: What an inferred memory's candidate must have had (seed 000): sureness, how often it was seen, turns that speak for it.
-CONFIDENCE, SEEN, EVIDENCE = 0.7, 3, 2
+#: The least confidence that the candidate of an inferred memory reached.
+CONFIDENCE = 0.7
+#: How often it was seen at least.
+SEEN = 3
+#: How many turns support it at least.
+EVIDENCE = 2
 
 
 class Invariant(NamedTuple):
-    """A rule that has no exception, how its breaches are found, and what to do about one."""
+    """A rule without exceptions, the query for its violations, and the remedy."""
 
     name: str
     rule: str
@@ -42,7 +46,7 @@ _REPAIR = "`csmd repair --dry-run` says what is wrong with the database"
 _REVIEW = "`csmd review` shows it"
 _OUTSIDE = (
     "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608 - of a table of ours
-    # Above the range only what was told again or pinned, below only what was contradicted since.
+    # Above the range only if said again or pinned, below only if contradicted since.
     f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
     "and (select count(*) from provenance p where p.memory_seq = m.seq and p.role <> 'beside') < 2) "
     f"or (m.confidence < {_case('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
@@ -70,7 +74,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "inferred", "every inferred memory has the candidate it came from",
         "select m.id from memories m where m.origin = 'inferred' and not exists (select 1 from candidates c "
-        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit :shown",
+        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit "
+        ":shown",
         _FORGET,
     ),
     Invariant(
@@ -85,7 +90,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "model-saved", "what an assistant saved by itself does not count as the user's",
-        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit :shown",
+        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit "
+        ":shown",
         _FORGET,
     ),
     Invariant(
@@ -122,7 +128,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "statements", "every statement was said in a turn of a session",
         "select cast(x.seq as text) from statements x where not exists (select 1 from sessions s "
-        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit :shown",
+        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit "
+        ":shown",
         _REPAIR,
     ),
     Invariant(
@@ -139,7 +146,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scope", "only a project's own memories stand in it, and only what holds everywhere elsewhere",
-        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> 0 "
+        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> "
+        "0 "
         "and p.kind <> 'workspace' order by m.id limit :shown",
         _FORGET,
     ),
@@ -148,28 +156,29 @@ INVARIANTS: tuple[Invariant, ...] = (
         "select c.id from candidates c where c.status in ('open', 'needs_review') and exists (select 1 from "
         "candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 from candidate_evidence e "
         "where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists (select 1 from turns t "
-        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit :shown",
+        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit "
+        ":shown",
         f"{_REVIEW}: drop it",
     ),
 )  # fmt: skip
 
 
 def violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
-    """Rule -> the ids of what breaks it, SHOWN at most; rules that hold are left out."""
+    """Rule -> up to SHOWN ids that break it; rules that hold are left out."""
     values = {"shown": SHOWN, "confidence": CONFIDENCE, "seen": SEEN, "evidence": EVIDENCE, "correction": CORRECTION}
-    found = {}
-    for one in INVARIANTS:
-        wanted = {name: value for name, value in values.items() if f":{name}" in one.sql}
-        ids = rows.column(one.sql, **wanted) if one.sql else _forgotten(rows, key)
+    broken = {}
+    for invariant in INVARIANTS:
+        wanted = {name: value for name, value in values.items() if f":{name}" in invariant.sql}
+        ids = rows.column(invariant.sql, **wanted) if invariant.sql else _forgotten(rows, key)
         if ids:
-            found[one.name] = ids
-    return found
+            broken[invariant.name] = ids
+    return broken
 
 
 def _forgotten(rows: Rows, key: bytes) -> list[str]:
-    """The memories that the user made csmd forget, or an assistant those of assistants."""
+    """The memories that the user had forgotten, or that an assistant had and an assistant said."""
     gone = tombstones.forgotten_hashes(rows)
-    found = []
+    idents = []
     if gone:
         for ident, text, gate, authority, project, at in rows.all(
             "select id, text, gate, authority, project_seq, created_at from memories order by id"
@@ -177,12 +186,12 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
             if tombstones.statement_hash(str(text), key) in gone and tombstones.is_statement_forgotten(
                 rows, str(text), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
-                found.append(str(ident))
-    return found[:SHOWN]
+                idents.append(str(ident))
+    return idents[:SHOWN]
 
 
 def _differing(counted: str, kept: str) -> str:
-    """The number of rows that are counted and not kept, or the other way round; a kept row of nothing but zeros is none."""
+    """The number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
     return (
@@ -191,7 +200,7 @@ def _differing(counted: str, kept: str) -> str:
     )
 
 
-#: What is wrong -> how many rows it is wrong of.
+#: Problem -> the query that counts its rows.
 _COUNTED = {
     "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
@@ -213,20 +222,20 @@ _COUNTED = {
 
 
 def integrity(rows: Rows) -> list[str]:
-    """What is wrong with the database's structure, its rows, full-text indexes and vectors; empty when sound."""
+    """What is wrong with the database's structure, rows, full-text indexes and vectors; empty if sound."""
     problems = structure(rows)
-    # Rows that cannot be read cannot be counted.
+    # Unreadable rows cannot be counted.
     return problems + ([] if problems else content(rows)) + indexes(rows)
 
 
 def structure(rows: Rows) -> list[str]:
-    """What is wrong with the file's pages and references, its full-text indexes left out."""
+    """What is wrong with the file's pages and references, without the full-text indexes."""
     problems: list[str] = []
     try:
-        # Table by table: what is virtual is asked below, each by itself.
+        # Table by table, because virtual tables are checked below.
         for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0"):
-            found = [str(text) for (text,) in rows.all(f"pragma quick_check('{table}')") if text != "ok"]
-            problems += [f"{table}: {found[0].splitlines()[-1]}"] if found else []
+            wrong = [str(text) for (text,) in rows.all(f"pragma quick_check('{table}')") if text != "ok"]
+            problems += [f"{table}: {wrong[0].splitlines()[-1]}"] if wrong else []
         problems += [f"{table}: row {row} refers to nothing" for table, row, *_ in rows.all("pragma foreign_key_check")]
     except StoreError as error:
         problems.append(error.what)
@@ -234,15 +243,15 @@ def structure(rows: Rows) -> list[str]:
 
 
 def content(rows: Rows) -> list[str]:
-    """What is wrong between rows that can all be read."""
-    found = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
-    return [text.format(count) for text, count in found if count]
+    """What is wrong between readable rows."""
+    counted = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
+    return [text.format(count) for text, count in counted if count]
 
 
 def altered(rows: Rows) -> list[str]:
-    """Which texts are no longer those that were stored: their keyed hashes tell; reads all of them."""
+    """Which texts differ from what was stored, by their keyed hashes; reads all of them."""
     key = recovery.key_of(rows)
-    found = []
+    problems = []
     for table in recovery.tables(rows):
         sound = recovery.checked_by(table, key)
         try:
@@ -250,15 +259,15 @@ def altered(rows: Rows) -> list[str]:
                 not sound(row[1:]) for row in recovery.span(rows, table, recovery.MIN_ROWID, recovery.MAX_ROWID)
             )
         except UnicodeDecodeError:
-            found.append(f"{table.name}: a row holds what is no text")
+            problems.append(f"{table.name}: a row holds what is no text")
             continue
         if wrong:
-            found.append(f"{table.name}: {amount(wrong, 'row')} altered since stored")
-    return found
+            problems.append(f"{table.name}: {amount(wrong, 'row')} altered since stored")
+    return problems
 
 
 def indexes(rows: Rows) -> list[str]:
-    """What is wrong with what derives from rows: full text and vectors."""
+    """What is wrong with full text and vectors."""
     problems: list[str] = []
     for table in full_text_tables(rows):
         try:
@@ -273,13 +282,13 @@ def indexes(rows: Rows) -> list[str]:
         return [*problems, f"vectors: {error.what}"]
 
 
-#: What SQLite says of the file and of how it is used.
+#: SQLite's settings of the file and of the connection.
 _PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "page_size", "page_count", "freelist_count",
             "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
 
 
 def shape(rows: Rows) -> dict[str, dict[str, Any]]:
-    """The database without a word of what is in it: columns and rows of each table, migrations, SQLite's own settings."""
+    """The database without content: columns and row counts of each table, migrations, SQLite's settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
         columns = rows.column("select name from pragma_table_info(:table)", table=table)
@@ -293,14 +302,14 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 class Inspection(NamedTuple):
-    """What is wrong with a file; `only_indexes` when the rows are whole and what derives from them is not."""
+    """What is wrong with a file; `only_indexes` if its rows are sound and only derived data is not."""
 
     problems: list[str]
     only_indexes: bool = False
 
 
 def inspect(path: Path) -> Inspection:
-    """What is wrong with the database in a file, a scratch copy; SchemaTooNew or SchemaTooOld for one of another version."""
+    """Checks the database in a file, a scratch copy; raises SchemaTooNew or SchemaTooOld for another version's."""
     if path.is_dir():
         return Inspection(["a directory is where the database belongs"])
     if not path.exists() or not path.stat().st_size:
@@ -313,7 +322,7 @@ def inspect(path: Path) -> Inspection:
             wrong = structure(rows)
             if not wrong and not rows.value("select count(*) from meta where key = 'hash_key'"):
                 wrong = ["the key of the hashes is missing"]
-            # Of a schema that is behind only the pages can be judged: the rest is the present one's.
+            # An older schema is checked only by its pages: the other checks are for the present one.
             derived = [] if behind else indexes(rows)
             between = [] if behind or wrong else content(rows) + altered(rows)
             return Inspection([*wrong, *between, *derived], only_indexes=not wrong and not between)
@@ -324,7 +333,7 @@ def inspect(path: Path) -> Inspection:
 
 
 def mend_indexes(path: Path) -> bool:
-    """Makes full text and vectors anew from the rows of a file, a scratch copy; whether that was enough."""
+    """Rebuilds full text and vectors from the rows of a file, a scratch copy; returns whether that was enough."""
     try:
         with open_rows(path, readonly=False) as rows:
             with rows.transaction(write=True):

@@ -1,7 +1,7 @@
 """The journal: what a person's answer or a dream's action changed, as change sets that can be undone.
 
-A change set holds an image of each memory and candidate before and after the act, and the text of each file that it wrote.
-`csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
+A change set holds an image of each memory and candidate before and after the act, and the text of each file that it
+wrote. `csmd.memory.undo` restores the rows of one, `csmd.dream.dream_undo` the files.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ FORGET = "forget"
 class ChangeSet(NamedTuple):
     """One act of a person, an assistant, a rule or a dream; `id` and `item` are "" for a dream's.
 
-    `kind` is the answer or the action, `item` the memory, candidate or matter that was answered about, `made` the memory
-    that came of it. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and files.
+    `kind` is the answer or the action, `item` the memory, candidate or matter that was answered about, `made` the
+    memory that came of it. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and
+    files.
     """
 
     seq: int
@@ -52,7 +53,10 @@ class ChangeSet(NamedTuple):
 
 
 class ChangedRow(NamedTuple):
-    """A memory or candidate before and after an act; `kept`: why it was not restored, "" if it was or the set stands."""
+    """A memory or candidate before and after an act.
+
+    `kept`: why it was not restored, or "".
+    """
 
     seq: int
     was: Image
@@ -107,7 +111,8 @@ def record_action(
 ) -> bool:
     """Carries out an action of a dream and records all that it changed; returns False if that is nothing.
 
-    `items` are the memories whose annotations it may change: changed rows of memories and candidates are noticed anyway.
+    `items` are the memories whose annotations it may change: changed rows of memories and candidates are noticed
+    anyway.
     """
     _, changed = _carry_out(rows, act, items)
     if changed:
@@ -168,7 +173,7 @@ def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
 
 
 def _idents(rows: Rows, touched: Mapping[str, set[int]]) -> set[str]:
-    """The ids of the memories and candidates that exist now of touched rows, and of the memories whose audit was touched."""
+    """Returns the ids of existing memories and candidates whose rows, or whose audit, were touched."""
     tables = {"memories": "id", "candidates": "id", "belief_changes": "memory_id"}
     return {
         ident
@@ -204,7 +209,7 @@ def change_set(rows: Rows, seq: int) -> ChangeSet:
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
-    """The latest answer of a person in these projects (None: in all) that stands; None for none.
+    """The latest answer of a person in these projects (None: in all) that is not undone; None for none.
 
     With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
@@ -218,7 +223,7 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
 
 
 def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
-    """The answers about an answer's item that were given at its time and stand, the latest first."""
+    """The answers about an answer's item that were given at its time and not undone, the latest first."""
     condition = "c.item = :item and c.at = :at and c.undone_at = '' order by c.seq desc"
     return _where(rows, condition, item=answer.item, at=answer.at)
 
@@ -357,7 +362,7 @@ def erase_project(rows: Rows, project: int) -> None:
 
 
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: deletes the images of every answer from before the latest purge, which then cannot be undone."""
+    """A pass of a purge: deletes the images of every answer from before the latest purge: none can be undone."""
     del key, after
     gone = rows.run(
         "delete from changed_rows where set_seq in (select seq from change_sets where dream_seq is null and at <= "

@@ -1,8 +1,8 @@
-"""The key of an encrypted home: where it is kept, how it is written down, how it is known again.
+"""The key of an encrypted home: where it is kept, how it is written down, how it is recognized.
 
-A key is 32 random bytes. In the keyring, in a key file and on paper it is a text: letters and digits in groups, a
-checksum at their end. `encryption.json` in the home says where the key is and holds a digest by which it is known
-again, never the key; so a home can be moved. The key is in no argument, environment, log or report.
+A key is 32 random bytes. In the keyring, in a key file and on paper it is text: letters and digits in groups with a
+checksum. `encryption.json` in the home holds the key's place and digest, never the key, so a home can be moved. The key
+is in no argument, environment variable, log or report.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ from csmd.errors import BadInput, KeyMissing
 from csmd.store import files, sqlite
 
 RECORD = "encryption.json"
-#: The place of a key that is in no file.
+#: The place of a key that is not in a file.
 KEYRING = "keyring"
-KEY_BYTES, CHECKSUM_BYTES, GROUP = 32, 3, 4
-#: A key file is no larger.
+KEY_BYTES = 32
+CHECKSUM_BYTES = 3
+#: Characters of a printed key between two hyphens.
+GROUP = 4
+#: Most bytes of a key file.
 MOST_BYTES = 4096
 RECOVER = "`csmd encrypt recover` puts the key back from the recovery key"
 
 
 class Record(NamedTuple):
-    """How a home is encrypted: the key's place (KEYRING or a file), its digest, and whether new files are encrypted."""
+    """How a home is encrypted: the key's place (KEYRING or a file), its digest, whether new files are encrypted."""
 
     place: str
     digest: str
@@ -44,7 +47,7 @@ def to_text(key: bytes) -> str:
 
 
 def from_text(text: str) -> bytes | None:
-    """The key that a text holds, in any case and grouping; None for a mistyped one."""
+    """The key in a text, in any case and grouping; None if it is mistyped."""
     letters = re.sub(r"[\s-]", "", text).upper().translate(str.maketrans("018", "OIB"))
     with suppress(ValueError):
         key = base64.b32decode(letters)[:KEY_BYTES]
@@ -54,7 +57,7 @@ def from_text(text: str) -> bytes | None:
 
 
 def digest_of(key: bytes) -> str:
-    """By what a key is known again."""
+    """A digest by which a key is recognized."""
     return hashlib.blake2b(b"csmd", key=key, digest_size=8).hexdigest()
 
 
@@ -65,7 +68,7 @@ def read_record(home: Path) -> Record | None:
 
 
 def write_record(home: Path, record: Record | None) -> None:
-    """Notes how a home is encrypted, on the disk before it returns; None: not any more."""
+    """Records durably how a home is encrypted; None: no longer."""
     if record is None:
         (home / RECORD).unlink(missing_ok=True)
     else:
@@ -74,9 +77,9 @@ def write_record(home: Path, record: Record | None) -> None:
 
 
 def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
-    """Gives SQLite the key of a home, or none for a plain one; KeyMissing, ConfigError without a cipher.
+    """Gives SQLite the key of a home, or none for a plain one; raises KeyMissing, or ConfigError without a cipher.
 
-    Before any connection is open: it looks into the database's file.
+    Call it before any connection is open: it reads the database's file.
     """
     record = read_record(home)
     if record is None and not sqlite.is_encrypted_file(home / "csmd.db"):
@@ -89,7 +92,7 @@ def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
 
 
 def fetch_key(record: Record) -> bytes:
-    """The key from its place; KeyMissing where it cannot be had, or another one is there."""
+    """The key from its place; raises KeyMissing if it cannot be had or is another one."""
     where = "the keyring" if record.place == KEYRING else record.place
     if record.place == KEYRING:
         text = _in_keyring("get_password", "csmd", _account(record.digest))
@@ -104,7 +107,7 @@ def fetch_key(record: Record) -> bytes:
 
 
 def keep_key(key: bytes, place: str, home: Path) -> Record:
-    """Puts a key into its place and reads it back; BadInput for a file that holds something else."""
+    """Puts a key into its place and reads it back; raises BadInput for a file that holds something else."""
     record = Record(place, digest_of(key))
     if place == KEYRING:
         _in_keyring("set_password", "csmd", _account(record.digest), to_text(key))
@@ -124,7 +127,7 @@ def keep_key(key: bytes, place: str, home: Path) -> Record:
 
 
 def key_in_file(place: str) -> bytes | None:
-    """The key that a file holds already; BadInput where it holds something else, None where it is not there."""
+    """The key in a file, None if there is no file; raises BadInput if it holds something else."""
     text = _read_file(Path(place))
     key = from_text(text) if text else None
     if text and key is None:

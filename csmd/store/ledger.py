@@ -1,4 +1,4 @@
-"""Providers of language models, and the ledger of every call: what it was for and what it cost."""
+"""Providers of language models, and the ledger of every call: its purpose and its cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows, column_values, columns
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRow:
-    """A provider that a person has added, and how it fared last; times are "" for never.
+    """A provider that a person added, with its latest state; times are "" for never.
 
     `place` is its base URL, or the path of the assistant's program. `key_from` names an environment variable, or is
     `keyring`, or "" for no key. While calls fail `failing_since` is when the first of them did, and `failure` the
@@ -32,33 +32,33 @@ _COLUMNS = columns(ProviderRow, "p")
 
 
 def add_provider(rows: Rows, provider: ProviderRow) -> None:
-    """Adds a provider; one of the same name is replaced."""
+    """Adds a provider, or replaces the one with the same name."""
     remove_provider(rows, provider.name)
     rows.insert("providers", **column_values(provider))
 
 
 def remove_provider(rows: Rows, name: str) -> bool:
-    """Removes a provider; False where there was none. Its calls stay in the ledger."""
+    """Removes a provider; False if there is none. Its calls stay in the ledger."""
     return bool(rows.delete("providers", name=name))
 
 
 def providers(rows: Rows) -> list[ProviderRow]:
-    """The providers, the one that was added last first."""
+    """The providers, the last added first."""
     return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
 def asked_provider(rows: Rows) -> ProviderRow | None:
-    """The provider that is asked: of those with a model the one that was added last; None where there is none."""
+    """The provider to ask: the last added one with a model, or None."""
     return next((provider for provider in providers(rows) if provider.model), None)
 
 
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
-    """The provider of this name."""
+    """The provider with this name."""
     return next((provider for provider in providers(rows) if provider.name == name), None)
 
 
 def note_answer(rows: Rows, name: str, *, at: str) -> None:
-    """Notes that a provider answered: what failed before is over."""
+    """Records that a provider answered."""
     rows.run(
         "update providers set answered_at = :at, failed_at = '', failing_since = '', failure = '' where name = :name",
         name=name,
@@ -67,7 +67,7 @@ def note_answer(rows: Rows, name: str, *, at: str) -> None:
 
 
 def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
-    """Notes that a provider failed, and since when it does."""
+    """Records that a provider failed, and since when."""
     rows.run(
         "update providers set failed_at = :at, failure = :failure, "
         "failing_since = case when failing_since = '' then :at else failing_since end where name = :name",
@@ -79,7 +79,7 @@ def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call that is about to be made: what its question was estimated at, and the tokens that are reserved for it."""
+    """A call about to be made: the estimate for its question, and the tokens reserved for it."""
 
     at: str
     project_seq: int
@@ -92,7 +92,7 @@ class Call:
 
 
 def spent_on(rows: Rows, day: str) -> int:
-    """The tokens of a day that count towards its cap: all but those of texts for vectors."""
+    """The tokens of a day that count towards its cap: all except those of texts for vectors."""
     return rows.number(
         "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'",
         day=day,
@@ -100,12 +100,12 @@ def spent_on(rows: Rows, day: str) -> int:
 
 
 def reserve(rows: Rows, call: Call) -> int:
-    """Writes a call into the ledger before it is made; its row. What is reserved counts until `book` says what it took."""
+    """Records a call before it is made and returns its row; what is reserved counts until `book`."""
     return rows.insert_keyed("calls", day=call.at[:10], **column_values(call))
 
 
 def underestimate(rows: Rows, provider: str, model: str) -> float:
-    """How many times the tokens that were estimated for a question a model's server counted at worst lately; 1 at least."""
+    """The greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
     counted = rows.all(
         "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
         "and is_estimated = 0 order by seq desc limit 20",
@@ -116,14 +116,14 @@ def underestimate(rows: Rows, provider: str, model: str) -> float:
 
 
 def book(rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False) -> None:
-    """Notes how a call ended, and the tokens in and out that the server counted; None leaves the estimate."""
+    """Records how a call ended and the tokens that the server counted; None keeps the estimate."""
     rows.update("calls", seq, state=state)
     if tokens is not None:
         rows.update("calls", seq, tokens_in=tokens[0], tokens_out=tokens[1], is_estimated=int(is_estimated))
 
 
 class Spent(NamedTuple):
-    """What the calls of one day for one project, purpose and model came to."""
+    """What the calls of one day for one project, purpose and model took."""
 
     day: str
     project_seq: int
@@ -142,7 +142,8 @@ def sums(rows: Rows, *, since: str) -> list[Spent]:
     return [
         Spent(*row)
         for row in rows.all(
-            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 else 1 end), "
+            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 "
+            "else 1 end), "
             "sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since "
             "group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc",
             since=since,

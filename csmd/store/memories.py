@@ -1,23 +1,20 @@
-"""Statements, memories, provenance, links and scenes."""
+"""Memories and their sources."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from csmd.errors import StoreError
-from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
+from csmd.knowledge import Memory, Provenance
 from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
-from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
-from csmd.vocabulary import Authority
 
-#: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
+#: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED = "the code that it speaks of was edited later in its session"
 _AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
-#: A memory that was said here, and not by a colleague.
+#: Memories said here, not by a colleague.
 OWN = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,
@@ -26,14 +23,14 @@ _COLUMNS = columns(
     provenance="''",
     is_refuted=f"{_AGAINST} <> '{EDITED}')",
     is_edited=f"{_AGAINST} = '{EDITED}')",
-    # What holds everywhere is told without the project in which it was said.
+    # A memory that applies everywhere is shown without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
     tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
     "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
 )
-#: Where its row key and its sources stand in a row.
+#: The positions of its row key and its sources in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
-#: What is not stored with a memory in its own row, or begins as the table says.
+#: Fields that are not in a memory's own row, or that start with the column's default.
 _NOT_FIRST = (
     "provenance",
     "version",
@@ -53,44 +50,16 @@ _BELIEF = (
 )  # fmt: skip
 
 
-def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
-    """Stores a distilled sentence under its turn; False when it is there already."""
-    of_turn = {"turn_seq": turn.seq, "session_seq": session_seq, "project_seq": turn.project_seq, "at": turn.at}
-    return rows.insert(
-        "statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **column_values(statement)
-    )
-
-
-def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
-    """The statements of a session's turns before an ordinal, with their authority, in order."""
-    sql = (
-        "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
-    )
-    return [(text, authority) for text, authority in rows.all(sql, session=session_seq, ordinal=ordinal)]
-
-
-def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
-    """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
-    sql = (
-        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text_hash, x.text, x.gate, x.category, x.confidence, "
-        "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
-        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
-    )
-    stated = rows.all(sql, seq=seq, limit=limit)
-    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in stated]
-
-
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
-    """The memories `m` that fulfil a condition, in the order that it may end with, each with its provenance."""
-    found = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
+    """The memories `m` that fulfil a condition, which may end with an order, each with its sources."""
+    memory_rows = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources = (
         {}
-        if not found
+        if not memory_rows
         else rows.grouped(
             f"select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED} "  # noqa: S608
             "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid",
-            listed=listed(row[_SEQ] for row in found),
+            listed=listed(row[_SEQ] for row in memory_rows),
         )
     )
     return [
@@ -102,12 +71,12 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
                 *row[_SOURCES + 1 :],
             ),
         )
-        for row in found
+        for row in memory_rows
     ]
 
 
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
-    """Stores a new memory with its provenance; its row key. StoreError when it has none."""
+    """Stores a new memory with its sources and returns its row key; raises StoreError if it has none."""
     if not memory.provenance:
         raise StoreError(f"the memory {memory.id} has no provenance")
     seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
@@ -117,64 +86,46 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 
 def update_belief(rows: Rows, memory: Memory) -> None:
-    """Writes what confirmation, pinning or contradiction change, and counts the version up."""
+    """Writes the columns of _BELIEF and increments the version."""
     values = column_values(memory, "provenance")
     rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF})
 
 
 def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
-    """Adds a turn that states or confirms a memory; False when that turn is known."""
+    """Adds a turn that states or confirms a memory; False if it has that turn."""
     return rows.insert("provenance", "on conflict do nothing", memory_seq=memory_seq, **column_values(source))
 
 
 def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -> list[str]:
-    """Adds sources of another memory that says the same, as confirming this one; the uuids of those that were new."""
+    """Adds the sources of an equal memory as confirming this one; returns the uuids of the new ones."""
     roles = (source if source.role == "beside" else replace(source, role="confirms") for source in sources)
     return [source.uuid for source in roles if add_provenance(rows, memory_seq, source)]
 
 
 def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
-    """Makes the turn of an earlier time the one that states a memory; those it was known by confirm it."""
+    """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
-    sql = "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq"
+    sql = (
+        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else "
+        "'confirms' end where memory_seq = :seq"
+    )
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
-def add_link(rows: Rows, link: Link, *, now: str) -> None:
-    """Draws a weighted edge between two memories; drawing it again sets its weight."""
-    sql = (
-        "insert into links (from_seq, to_seq, relationship, weight, created_at) "
-        "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b "
-        "where a.id = :from_id and b.id = :to_id "
-        "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
-    )
-    rows.run(sql, now=now, **column_values(link))
-
-
-def links_of(rows: Rows, memory_id: str) -> list[Link]:
-    """The edges that begin or end at a memory."""
-    return rows.read(
-        Link,
-        "select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3",
-        id=memory_id,
-    )
-
-
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The memory of a scope with exactly this (normalised) text, no colleague's; one that nothing has superseded before others."""
-    found = where(
+    """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
+    memories = where(
         rows,
         f"m.project_seq = :project and m.text_hash = :hash and {OWN} "
         "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
         project=project,
         hash=text_hash,
     )
-    return found[0] if found else None
+    return memories[0] if memories else None
 
 
 def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
-    """The memories with exactly this (normalised) text, of every scope."""
+    """The memories with exactly this normalised text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
 
@@ -184,7 +135,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these turns states or confirms; a turn without any is left out."""
+    """The memories that each of these turns states or confirms; turns without any are left out."""
     bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
     wanted = sorted({*bare, *bare.values()})
     if not wanted:
@@ -195,19 +146,19 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
         f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
         **values,
     )
-    known = by_seqs(rows, sorted({seq for _, seq in sources}))
+    memories = by_seqs(rows, sorted({seq for _, seq in sources}))
     by_uuid: dict[str, dict[int, Memory]] = defaultdict(dict)
     for uuid, seq in sources:
-        if seq in known:
-            by_uuid[uuid][seq] = known[seq]
+        if seq in memories:
+            by_uuid[uuid][seq] = memories[seq]
     by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
     """One memory, or None."""
-    found = where(rows, "m.id = :id", id=memory_id)
-    return found[0] if found else None
+    memories = where(rows, "m.id = :id", id=memory_id)
+    return memories[0] if memories else None
 
 
 def list_memories(
@@ -215,8 +166,8 @@ def list_memories(
 ) -> list[Memory]:
     """The memories of some projects (None: all), the surest and newest first, at most `limit`.
 
-    With `only_users` those that a person (the user, a colleague) said or pinned, or that were judged worth telling at
-    every start.
+    `only_users` selects those that a person (the user, a colleague) said or pinned, or that were judged worth injecting
+    at every start.
     """
     return where(
         rows,
@@ -229,12 +180,19 @@ def list_memories(
     )
 
 
+def active_memories(rows: Rows) -> list[Memory]:
+    """The memories that are neither superseded nor archived nor covered by a twin, by row key."""
+    return where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
+
+
 def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
-    """The user's memories that turns of a session state, in their order."""
+    """The user's memories that turns of a session state, by row key."""
     return where(
         rows,
-        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = st.turn_seq "
-        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = 0) "
+        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = "
+        "st.turn_seq "
+        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = "
+        "0) "
         "order by m.seq",
         session=session_seq,
     )
@@ -244,17 +202,18 @@ def page(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int, gate: str = "", category: str = "",
     type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> tuple[list[Memory], int]:  # fmt: skip
-    """(a page of the memories of some projects, how many there are in all), the last said first.
+    """Returns (a page of the memories of some projects, how many there are in all), the last said first.
 
-    Of one gate, category and type ("": any), that a session states or confirms, last said at or after `since` and before
-    `until`, and by `state` those that hold or that are replaced ("": both).
+    Filters: one gate, category and type ("": any); the session that states or confirms it; last said at or after
+    `since` and before `until`; `state` active or replaced ("": both).
     """
     condition = (
         f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "  # noqa: S608
         "(:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) and "
         "(:type = '' or m.type = :type) and (:session = '' or exists (select 1 from provenance p where "
         "p.memory_seq = m.seq and p.session_id = :session)) and "
-        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
+        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> "
+        "''))"
     )
     about = {
         "gate": gate,
@@ -265,16 +224,19 @@ def page(
         "since": since,
         "until": until,
     }
-    # By key first: what a memory has in other tables is read for those that are shown.
-    latest = f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"  # noqa: S608
+    # Keys first, so that other tables are read only for the memories on the page.
+    latest = (
+        f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset "  # noqa: S608
+        ":offset"
+    )
     seqs = rows.column(latest, **about, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
-    found = by_seqs(rows, seqs)
-    return [found[seq] for seq in seqs], total
+    memories = by_seqs(rows, seqs)
+    return [memories[seq] for seq in seqs], total
 
 
 def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these replaces; one that replaces none is left out."""
+    """The memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
     values = {f"ident{place}": ident for place, ident in enumerate(idents)}
@@ -286,7 +248,7 @@ def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
 
 
 def directory_of(rows: Rows, memory: Memory) -> str:
-    """The directory in which a memory was first stated; "" where no turn tells it."""
+    """The directory in which a memory was first stated; "" if unknown."""
     sql = (
         "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
         "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
@@ -295,7 +257,7 @@ def directory_of(rows: Rows, memory: Memory) -> str:
 
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
-    """The projects in which the stored turns that a memory came from were said."""
+    """The projects in which a memory's stored source turns were said."""
     return rows.distinct(
         "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
         seq=memory.seq,
@@ -303,7 +265,7 @@ def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:
-    """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
+    """Changes a turn's uuid in all sources; a memory with both uuids keeps the stronger role."""
     sql = (
         "update provenance set role = 'states' where uuid = :new and exists "
         "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
@@ -322,16 +284,16 @@ INFERRED = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:
-    """Whether a memory is still as csmd inferred it: its words are `text`, and no person has adopted or changed it."""
+    """Whether a memory still has the words `text` as csmd inferred it, and no person has adopted or changed it."""
     return memory.origin == INFERRED and not memory.pinned and memory.text == text
 
 
 def update_inferred(
     rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]
 ) -> None:
-    """Gives a memory its words, thresholds and sources of now; `before` are the uuids that it rested on as inferred.
+    """Updates an inferred memory's words, thresholds and sources; `before` are its inferred sources' uuids so far.
 
-    Sources of other origin (a user who said the same) stay.
+    Sources of another origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
     changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
@@ -347,144 +309,3 @@ def update_inferred(
         rows.run(sql, seq=memory.seq, uuid=source.uuid)
     if old != memory.text:
         vectors.reembed(rows, "memory", memory.seq)
-
-
-def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
-    """Notes that the turn `context` is the other half of a statement that was stored before, and of its memory."""
-    sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
-    rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
-    source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
-    sql = "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash"
-    for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
-        add_provenance(rows, seq, source)
-
-
-class FileChange(NamedTuple):
-    """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
-
-    uuid: str
-    at: str
-    ordinal: int
-    anew: bool
-    given: str
-
-
-def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
-    """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
-    sql = (
-        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
-        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
-        "join turns t on t.uuid = p.uuid "
-        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = 'project' "
-        "and st.ordinal <= :upto order by st.ordinal desc, m.seq"
-    )
-    found = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
-    return list({stated.memory_seq: stated for stated in found}.values())
-
-
-_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
-
-
-def file_changes_of(
-    rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
-) -> list[FileChange]:
-    """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
-    sql = (
-        "select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters) from session_turn st "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        f"and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ({_WRITERS}) "
-        "and t.source = 'transcript' order by st.ordinal desc limit :most"
-    )
-    limits = {"after": after, "upto": upto, "most": most, "characters": characters}
-    found = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
-    return found[::-1]
-
-
-def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
-    """All that an assistant answers to in a session, in order."""
-    sql = (
-        "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
-        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
-    )
-    return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
-
-
-def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
-    """The turns of a session that say something of people."""
-    return rows.distinct(
-        "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
-        session=session_seq,
-    )
-
-
-def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
-    """The project of a session, and the directories whose files are its own."""
-    found = rows.one(
-        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = :session",
-        session=session_seq,
-    )
-    return (found[0], found[1:]) if found else (0, ())
-
-
-def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
-    """Notes the scene of a memory; "" for none."""
-    if text:
-        rows.upsert("scenes", "memory_seq", memory_seq=memory_seq, uuid=uuid, text=text)
-    else:
-        rows.delete("scenes", memory_seq=memory_seq)
-
-
-def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
-    """The scenes of the memories that a session was the first to state, by memory."""
-    return dict(
-        rows.all(
-            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
-            id=session_id,
-        )
-    )
-
-
-def forget_scenes(rows: Rows, uuid: str) -> None:
-    """Takes out what a turn showed."""
-    rows.delete("scenes", uuid=uuid)
-
-
-GOES_ON_AS = "goes_on_as"
-
-
-def rest_of(rows: Rows, memory_id: str) -> int:
-    """The row key of the memory of a memory's rest; 0 for none."""
-    return rows.number(
-        "select l.to_seq from links l join memories m on m.seq = l.from_seq "
-        "where m.id = :id and l.relationship = 'goes_on_as'",
-        id=memory_id,
-    )
-
-
-def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
-    """The memories of which a memory is the rest, or that it is told in the place of."""
-    return where(
-        rows,
-        "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) order by m.seq",
-        rest=memory.seq,
-    )
-
-
-def release_rest(rows: Rows, memory_id: str) -> list[int]:
-    """The row key of a rest that is to go with its whole; one that was said by itself since, or pinned, is unlinked and stays."""
-    rest = rest_of(rows, memory_id)
-    if not rest:
-        return []
-    sql = (
-        "select 1 from memories r, memories w where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists ("
-        "select 1 from provenance p where p.memory_seq = r.seq and p.uuid not in ("
-        "select q.uuid from provenance q where q.memory_seq = w.seq)))"
-    )
-    is_own = rows.value(sql, rest=rest, id=memory_id)
-    if not is_own:
-        return [rest]
-    rows.delete("links", to_seq=rest, relationship="goes_on_as")
-    return []

@@ -11,7 +11,8 @@ from csmd.store.sqlite import REPAIR_HINT, Rows
 
 FOLDER = Path(__file__).parent / "migrations"
 #: Brings a database whose latest migration is LAST_BEFORE_SCHEMA to the state of the first file, which has all tables.
-UPGRADE, LAST_BEFORE_SCHEMA = "upgrade_0022.sql", "0022_graph_counts"
+UPGRADE = "upgrade_0022.sql"
+LAST_BEFORE_SCHEMA = "0022_graph_counts"
 #: Added to the name of a copy that is not complete yet.
 UNFINISHED = ".unfinished"
 

@@ -14,11 +14,12 @@ from csmd.store.sqlite import IS_LISTED, Rows, listed
 LIKE = 0.74
 #: Near vectors that are considered for each memory.
 NEAREST = 5
-#: The largest share of differing signs of two near vectors. Near vectors differ in .235 of their signs on average (standard
-#: deviation .02 for 384 dimensions); of 30 million pairs of real passages none of the 22,871 near ones differed in more
-#: than .297. One pair in a hundred passes.
+#: The largest share of differing signs of two near vectors. Near vectors differ in .235 of their signs on average
+#: (standard deviation .02 for 384 dimensions); of 30 million pairs of real passages none of the 22,871 near ones
+#: differed in more than .297. One pair in a hundred passes.
 FAR_SIGNS = 0.325
-#: The squared length of a stored vector (csmd/embedding/worker.py): the similarity is 1 - squared distance / 2 of unit vectors.
+#: The squared length of a stored vector (csmd/embedding/worker.py): the similarity is 1 - squared distance / 2 of unit
+#: vectors.
 _LENGTH = (127 / 0.25) ** 2
 
 
@@ -54,7 +55,7 @@ def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     return Signs(model, [seq for seq, _ in coded], [int.from_bytes(code, "little") for _, code in coded])
 
 
-def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]:
+def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]:
     """Returns the near pairs of vectors at some indexes of a list with all later ones.
 
     Signs are compared first, at 0.1 us each, and whole vectors only if their signs are similar enough.
@@ -71,7 +72,7 @@ def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]
     return pairs
 
 
-def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
+def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     """Returns pairs of row keys, the smaller first: each memory with its NEAREST."""
     near: dict[int, dict[int, float]] = defaultdict(dict)
     for pair in pairs:
@@ -85,7 +86,10 @@ def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
 
 
 def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
-    """Returns pairs of row keys of a project's memories whose vectors are near, for some of them; empty without vectors."""
+    """Returns pairs of row keys of a project's memories whose vectors are near, for some of them.
+
+    Empty without vectors.
+    """
     model = model_of_memories(rows)
     pairs: set[tuple[int, int]] = set()
     for seq in seqs if model else ():

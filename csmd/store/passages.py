@@ -1,7 +1,7 @@
-"""Passages: slices of turns that are found and told, and their index.
+"""Passages: slices of turns that are found and injected, and their index.
 
-Triggers keep them in step with turns on every path (migration 0005).
-How they are indexed is SQLite's own way; another backend would have a twin of this module.
+Triggers of the schema keep them in step with turns. The index is SQLite's own; another backend would replace this
+module.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from csmd.text import prose, quotations
 from csmd.text.display import ARROW
 from csmd.vocabulary import TurnKind
 
-#: The last quoted line of a question, with its answer right behind it.
+#: The last quoted line of a question, with its answer right after it.
 _ASKED = re.compile(r"^(>.*)\n(?=[^>\s])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
-    """A passage as search shows it; `start` and `end` are its place in its turn's text, in characters.
+    """A passage in a search result; `start` and `end` are its place in its turn's text, in characters.
 
-    Of a tool call's words they are the place in these words, and `kind` is that of who wrote them, the assistant. What a
-    user quotes is relayed; an answer to the assistant's question reads "question -> answer".
-    `session_id` is the parent's for a sub-agent's turn.
+    Of a tool call's words they are the place in these words, and `kind` is `assistant`, who wrote them. A user's quote
+    is `relayed`; an answer to the assistant's question reads "question -> answer". `session_id` is the parent's for a
+    sub-agent's turn.
     """
 
     seq: int
@@ -44,7 +44,7 @@ class Passage:
 
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
-    """Passages by row key; what is gone is left out."""
+    """Passages by row key; missing ones are left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
     stored = rows.all(
         "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
@@ -58,7 +58,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     passages = {}
     for *values, whole in stored:
         made = Passage(**dict(zip(names, values, strict=True)))
-        if whole and "/" in made.uuid:  # an answer in a tool's result: what it quotes is the question
+        if whole and "/" in made.uuid:  # an answer in a tool's result: it quotes the question
             made = replace(made, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", made.text)))
         elif quotations.is_quoted(whole, made.start, made.end):
             made = replace(made, kind="relayed")
@@ -68,7 +68,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 
 def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
-    # The order of their turns: a turn that was changed has younger passages than those after it.
+    # By the order of turns: a changed turn has newer passages than those after it.
     places = rows.all(
         "select p.seq, "  # noqa: S608
         "(select n.seq from passages n where n.session_seq = p.session_seq "
@@ -82,13 +82,13 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     return {seq: (before or 0, after or 0) for seq, before, after in places}
 
 
-#: A memory's sentences may stand in so many passages of a turn before and after one that holds a part of them.
+#: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
 REACH = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """What the turn of each passage says right before and right after it, REACH passages of it, in lines."""
-    # Those of a turn are stored one after the other.
+    """The text of a turn right before and right after each passage, REACH passages of it, in lines."""
+    # The passages of a turn are stored one after the other.
     near = by_seqs(rows, sorted({passage.seq + step for passage in among for step in range(-REACH, REACH + 1)}))
 
     def join_neighbours(own: Passage, *steps: int) -> str:
@@ -110,10 +110,10 @@ def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
 
 
 def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
-    """Stores the words of a tool call as passages of its turn, in place of other words that it had; how many there are.
+    """Stores the words of a tool call as passages of its turn, in place of other words; returns how many there are.
 
-    None where the turn is gone or its text is not what the words were read from (`source`): it was purged since.
-    A fork lists a call again: what is stored already keeps its row keys.
+    None if the turn is gone or its text is not the `source` that the words were read from, because it was purged since.
+    A fork lists a call again: stored passages keep their row keys.
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
@@ -133,20 +133,22 @@ def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     return len(spans)
 
 
-#: How many passages behind a user's are looked at for the reply to it, and what a thread of the reply counts.
-REPLIED, ECHO = 3, 0.9
-#: Whether what a link `h` leads to surely follows no more than so many.
+#: How many passages after a user's are searched for the reply to it.
+REPLIED = 3
+#: The weight of a thread that leads to a reply.
+ECHO = 0.9
+#: Whether the passage that a link `h` leads to surely follows at most `most` others.
 _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """(turn, session) of each passage by row keys; their texts are not read."""
+    """(turn, session) row keys of each passage, without reading texts."""
     places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
     return {seq: (turn, session) for seq, turn, session in places}
 
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
-    """How many sessions these projects have had; None is all."""
+    """How many sessions these projects (None: all) have had."""
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
@@ -160,25 +162,25 @@ def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict
 
 
 def last_passage(rows: Rows) -> int:
-    """The row key of the passage that was stored last, which is about how many there are; 0 for none."""
+    """The row key of the passage stored last, about the number of passages; 0 for none."""
     return rows.number("select max(seq) from passages")
 
 
 def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
-    """The next passages behind a row key, up to another one."""
+    """The next passages after a row key, up to another one."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
-    """The passages to be looked at once more, as they have had another vector of a model since (vectors.add)."""
+    """The passages to link again, because they got another vector of a model (vectors.add)."""
     return rows.column(
         "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
     )
 
 
 def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
-    """Takes note that passages have been looked at once more; how many of these had to be."""
+    """Marks passages as linked again; returns how many were waiting."""
     return rows.run(
         f"delete from embed_again where model_seq = :model and kind = 'thread' and {in_keys('row_seq', seqs)}",  # noqa: S608
         model=model,
@@ -186,12 +188,12 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
 
 
 def count_after(rows: Rows, seq: int, *, until: int) -> int:
-    """How many passages there are behind a row key, up to another one."""
+    """How many passages there are after a row key, up to another one."""
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, in the order of storing; the nearest first, at most `most`."""
+    """The passages right before each of these in its session, the nearest first, at most `most`."""
     sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -203,19 +205,20 @@ def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, l
 def newer_than(
     rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
 ) -> dict[int, list[tuple[int, float]]]:
-    """Passage -> what follows it on the same matter with at least such a weight, the surest first.
+    """Passage -> what follows it on the same matter with at least this weight, the surest first.
 
-    What follows more than `most` others with a weight of `sure` follows none: it is only like whatever is said there.
-    What a user decides in a word or two the reply says in full: the threads of the reply's first passages are its, too, with
-    ECHO of their weight.
+    A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
+    said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
+    are its, too, with ECHO of their weight.
     """
     links: dict[int, dict[int, float]] = {}
     sql = (
         f"with own as (select seq, session_seq, turn_seq from passages where {in_keys('seq', seqs)}) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         f"where h.weight >= :least and {_FEW} union all "
-        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
-        # By key: led by its index of sessions the planner would walk the whole session.
+        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in "
+        "('user', 'relayed') "
+        # By key: led by the index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
         f"where h.weight * :echo >= :least and {_FEW}"
@@ -227,14 +230,17 @@ def newer_than(
 
 
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
-    """Notes that one passage follows another; of an older one's the `most` surest stay. What is gone is linked with nothing."""
+    """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
     sql = (
-        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, passages b "
-        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
+        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, "
+        "passages b "
+        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = "
+        "excluded.weight"
     )
     rows.run(sql, older=older, newer=newer, weight=weight)
     sql = (
-        "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from passage_threads "
+        "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from "
+        "passage_threads "
         "where older_seq = :older order by weight desc, newer_seq limit :most)"
     )
     rows.run(sql, older=older, most=most)
@@ -256,7 +262,7 @@ def _index(rows: Rows, turn_seq: int) -> None:
 
 
 def rebuild_index(rows: Rows) -> None:
-    """Rebuilds the index of all passages, inside the caller's write: for a repair, whose copy is not searched meanwhile."""
+    """Rebuilds the index of all passages inside the caller's write, for a repair."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index(rows, turn)
@@ -267,11 +273,14 @@ def rebuild_index(rows: Rows) -> None:
 
 
 def index_problems(rows: Rows) -> list[str]:
-    """Which passages are not in their full-text index, and which of its rows have no passage; empty when sound.
+    """Which passages are missing in their full-text index, and which of its rows have no passage; empty if sound.
 
-    It keeps no texts, so SQLite cannot compare it with them.
+    The index stores no texts, so SQLite's own check cannot compare it.
     """
-    sql = "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"
+    sql = (
+        "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = "
+        "t.seq)"
+    )
     without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(

@@ -26,7 +26,8 @@ NOT_ASKED = "not asked"
 class PastDecisions:
     """What was decided about memories before, by id; `undone` has (kind of action, memory).
 
-    `let_stand` is when a person undid a dream's supersession, `questioned` the pairs (`older:newer`) of undone questions.
+    `let_stand` is when a person undid a dream's supersession, `questioned` the pairs (`older:newer`) of undone
+    questions.
     """
 
     superseded_at: dict[str, str] = field(default_factory=dict)
@@ -77,7 +78,7 @@ def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
     return frozenset(rows.column(sql, place=place.seq, source=source))
 
 
-def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+def undone_lifts(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     """Returns those of some memories that a dream lifted to the general scope and a person took back."""
     return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608

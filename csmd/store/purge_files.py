@@ -1,8 +1,9 @@
-"""Every file that holds text, and removing purged text from them; secrets in texts; byte search.
+"""Every file that holds text, the removal of purged text from them, secrets in texts, and a byte search.
 
-That search runs as a program of its own (`python -m csmd.store.purge_files`, JSON in on stdin, JSON out on stdout):
-whoever has the database open must not open its file beside SQLite, since closing it would drop SQLite's locks. It looks
-through csmd's own files, and the assistant's, which are named and never changed.
+The search is a program of its own (`python -m csmd.store.purge_files`, JSON on stdin and stdout): a process that has
+the
+database open must not open its file, since closing it would drop SQLite's locks. It reads csmd's own files and the
+assistant's, which are reported but never changed.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, StoreError
 from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, replace_spans
-from csmd.store import markdown_pages
-from csmd.store.markdown_pages import Missing
+from csmd.store import page_lines
+from csmd.store.page_lines import Missing
 from csmd.store.sqlite import Rows, connect
 
 # --- every file that holds text, and what becomes of it
 
-#: What becomes of a file that holds something purged. database: rewritten by the store itself; copy: a database nobody
-#: has open, removed when it holds or may hold it; remove: when it holds it; rewrite: in place, as somebody appends to
-#: it; lines: each line's JSON, in place; page: in place, with the lines of memories that are no more; keep: csmd needs
-#: it to undo its installation.
+#: What happens to a file that holds purged text. database: the store rewrites it; copy: a closed database, removed if
+#: it holds or may hold the text; remove: removed; rewrite: in place, because a program appends to it; lines: in place,
+#: each line as JSON; page: in place, without the lines of missing memories; keep: csmd needs it to undo its
+#: installation.
 FileWay = Literal["database", "copy", "remove", "rewrite", "lines", "page", "keep"]
 #: Files in the home that may hold text, as globs below it.
 TEXT_FILES: dict[str, FileWay] = {
@@ -58,37 +59,39 @@ TEXT_FILES: dict[str, FileWay] = {
     "run/*.stderr": "remove",
     "install.json": "keep",
 }
-#: Files in the home that hold none.
+#: Files in the home that hold no text.
 STRUCTURE_FILES: tuple[str, ...] = (
     "endpoint", "config.yaml", "pauses.json", "encryption.json", "run/waits-for-key", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user",
     "run/hung", "run/told-*", "run/noticed-*", "run/passed-by", "run/*.sock", "models/**/*", "README.txt",
     "log/report.txt",
 )  # fmt: skip
 
-#: A file of more bytes is none of csmd's, but for the database.
+#: No file of csmd's is larger, except the database.
 MOST_BYTES = 1 << 30
-#: Of the others so many bytes are looked through at a time, to the end of their line where that is not farther than this.
-PIECE_BYTES, LINE_BYTES = 1 << 18, 1 << 22
-#: Rows of a copy that are held at a time.
+#: Bytes of other files that are read at a time, to the end of their line.
+PIECE_BYTES = 1 << 18
+#: Most bytes to the end of that line.
+LINE_BYTES = 1 << 22
+#: Rows of a copy that are read at a time.
 PART = 500
-#: What stays in the line of a purged turn: by these others refer to it, and a reader knows it again.
+#: Fields that stay in the line of a purged turn: others refer to it by them, and a reader recognizes it.
 KNOWN_BY = frozenset(
     {"type", "uuid", "parentUuid", "leafUuid", "replaces", "tombstones", "sessionId", "timestamp", "role", "userType",
      "version", "model", "subtype", "stop_reason", "id"}
 )  # fmt: skip
-#: A text without what is to go, and how often that stood in it.
+#: Returns (a text without purged text, how often it occurred).
 Clean = Callable[[str], tuple[str, int]]
-#: (path, text) -> whether a file that holds something is changed.
+#: (path, text) -> whether to change a file with purged text.
 Chosen = Callable[[Path, str], bool]
-#: What is done with a file that the disk does not let be read or changed.
+#: Handles a file that the disk does not let be read or changed.
 Refusing = Callable[[Path, OSError], None]
-#: (kind, names) -> those of the names that were purged as a whole.
+#: (kind, names) -> the names that were purged as a whole.
 Purged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
 
 
 @dataclass(slots=True)
 class ChangedFiles:
-    """The files that a purge removed or rewrote, and those that hold it still because csmd needs them."""
+    """The files that a purge removed or rewrote, and those that csmd needs with the purged text."""
 
     removed: list[str] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
@@ -104,10 +107,11 @@ def purge(
     purged: Purged = lambda *_: set(),
     everything: bool,
 ) -> ChangedFiles:
-    """Takes purged text out of every file that may hold text; with `everything` no copy of the database is left.
+    """Removes purged text from every file that may hold text; with `everything` no copy of the database is left.
 
-    That is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged` tells which
-    are gone as a whole: csmd's own session files are known by these names; of memories, which are no more.
+    `everything` is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged`
+    returns which names were purged as a whole: the turns and sessions of csmd's own session files, and missing
+    memories.
     """
     session_files = [path for path, way in list_files(home, log_dir) if way == "lines"]
     gone = [path for path in session_files if purged("session", [path.stem])]
@@ -134,16 +138,16 @@ def purge(
     return done
 
 
-#: Folders in the home whose files are named by topics, projects and sessions.
+#: Folders in the home whose files are named after topics, projects and sessions.
 NAMED_BY_TEXT = ("memory", "sessions")
-#: What stands in a file's name where something was purged.
+#: Replaces purged text in a file's name.
 PURGED_NAME = "purged"
 
 
 def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> None:
-    """Takes purged text out of the names below a folder; a page that the daemon keeps is removed: it is written anew.
+    """Removes purged text from the file names below a folder; a page of the daemon is removed, since it is rewritten.
 
-    What has gone into the archive, and csmd's own sessions, get another name; where that is taken, with a number.
+    Archived files and csmd's own sessions are renamed, with a number if the name is taken.
     """
     for folder, folders, names in os.walk(home / root, topdown=False):
         place = Path(folder)
@@ -165,7 +169,7 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
 
 
 def _uuid(line: str) -> str:
-    """The uuid of a file's line; "" for one that has none."""
+    """The uuid of a file's line; "" if it has none."""
     try:
         value = wire.loads(line) if line.strip() else None
     except BadInput:
@@ -190,11 +194,10 @@ def change(
     turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
 ) -> ChangedFiles:
-    """Changes or removes each file for which `cleaned` gives hits, in the way of its kind.
+    """Changes or removes each file in which `cleaned` finds something, as its kind requires.
 
-    Only those of some `ways`, where these are given, and of these that are `chosen`; a file that the disk refuses is
-    left to `refusing`, which raises its error. Of a line of `turns` nothing is left but what it is known by, of one of a
-    page whose memory is `missing` nothing.
+    `ways` and `chosen` limit the files. `refusing` handles a file that the disk refuses; it raises by default. A line
+    of one of `turns` keeps only KNOWN_BY; a line of a page about a `missing` memory is removed.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):
@@ -213,13 +216,13 @@ def change(
 
 
 def list_files(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
-    """Every file beside the database that may hold text, and its way."""
+    """Every file except the database that may hold text, and its way."""
     return [(path, way) for pattern, way in TEXT_FILES.items() if way != "database"
             for path in _matching(home, log_dir, pattern)]  # fmt: skip
 
 
 def copies(home: Path, log_dir: Path) -> list[Path]:
-    """The copies of the database: each goes that holds what is purged, or may."""
+    """The copies of the database; each that holds purged text, or may, is removed."""
     return [path for path, way in list_files(home, log_dir) if way == "copy" and path.suffix != ".json"]
 
 
@@ -233,15 +236,15 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
 def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
     with path.open("r+b" if way == "lines" else "rb") as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
-            return  # the search byte by byte, at the end of a purge, names it
+            return  # the byte search at the end of a purge reports it
         if way == "lines":
-            fcntl.flock(file, fcntl.LOCK_EX)  # what is appended meanwhile comes before or after
+            fcntl.flock(file, fcntl.LOCK_EX)  # a line appended meanwhile comes before or after
             text, hits = _lines(file.read().decode("utf-8", "replace"), cleaned, turns)
             if hits:
                 _overwrite(file, text.encode("utf-8", "replace"))
                 done.rewritten.append(str(path))
             return
-        whole = file.read().decode("utf-8", "surrogateescape")  # what is no text in it stays as it is
+        whole = file.read().decode("utf-8", "surrogateescape")  # invalid UTF-8 stays as it is
     text, hits = cleaned(whole)
     if not hits or not chosen(path, whole):
         return
@@ -265,13 +268,13 @@ def _overwrite(file: BinaryIO, data: bytes) -> None:
 
 
 def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
-    text, hits = markdown_pages.without_lines(whole, missing)
+    text, hits = page_lines.without_lines(whole, missing)
     text, more = cleaned(text)
-    return markdown_pages.quote_purged(text) if more else text, hits + more
+    return page_lines.quote_purged(text) if more else text, hits + more
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
-    """A file of JSON lines with every string in them cleaned; a line that is no JSON is cleaned as plain text."""
+    """A file of JSON lines with every string cleaned; a line that is not JSON is cleaned as plain text."""
     total = 0
 
     def mended(value: Any, clean_one: Clean) -> Any:
@@ -303,8 +306,8 @@ def _emptied(text: str) -> tuple[str, int]:
 
 
 def _copy_holds(path: Path, cleaned: Clean) -> bool:
-    """Whether a copy of the database holds it; one that cannot be looked into may."""
-    if path.suffix == ".json":  # what is written beside a copy
+    """Whether a copy of the database holds it; an unreadable one may."""
+    if path.suffix == ".json":  # what is written next to a copy
         return bool(cleaned(path.read_text("utf-8", "replace"))[1])
     with contextlib.suppress(StoreError):
         return any(cleaned(text)[1] for text in texts_in(path))
@@ -312,9 +315,9 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
 
 
 def texts_in(path: Path) -> Iterator[str]:
-    """Every text in the ordinary tables of a database file that no process has open, whatever its schema.
+    """Every text in the ordinary tables of a closed database, whatever its schema.
 
-    StoreError for one that cannot be read.
+    Raises StoreError if it cannot be read.
     """
     with contextlib.closing(connect(path, readonly=True, immutable=True)) as connection:
         rows = Rows(connection)
@@ -327,7 +330,7 @@ def texts_in(path: Path) -> Iterator[str]:
 
 
 def pieces_of(path: Path) -> Iterator[str]:
-    """The text of a file in pieces, of whole lines unless one is huge; StoreError for one too large to be of csmd's."""
+    """The text of a file in pieces of whole lines, unless a line is huge; raises StoreError if it is too large."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
             raise StoreError(f"{path}: larger than {MOST_BYTES} bytes")
@@ -335,15 +338,17 @@ def pieces_of(path: Path) -> Iterator[str]:
             yield (piece + file.readline(LINE_BYTES)).decode("utf-8", "replace")
 
 
-#: How a text becomes one without secrets: the redacted text, and how many by kind.
+#: Returns (a text without its secrets, how many there were by kind).
 Redact = Callable[[str], tuple[str, dict[str, int]]]
 _MARK = re.compile(r"\[redacted:([a-z-]+)\]")
-#: Beyond as many in one text they are counted only: telling them apart takes too long.
+#: More secrets in one text are only counted, since telling them apart takes too long.
 MOST_APART = 12
-#: A secret of at least as many characters is shown by its first ones.
-PREVIEWED, PREVIEW = 16, 4
+#: Characters from which a secret is shown by its first ones.
+PREVIEWED = 16
+#: How many of its first characters are shown.
+PREVIEW = 4
 
-#: Table -> what people know a row by: (id, session).
+#: Table -> (id, session) by which people know a row.
 PLACES: dict[str, str] = {
     "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
     "statements": "select t.uuid, s.id from statements x join turns t on t.seq = x.turn_seq "
@@ -356,7 +361,7 @@ PLACES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """One kind of secret in one text: how often; of a single one its first letters, length and keyed hash."""
+    """The secrets of one kind in a text: how many; for a single one its first characters, length and keyed hash."""
 
     kind: str
     count: int
@@ -366,13 +371,13 @@ class Secret:
 
 
 def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
-    """(id, session) of a row as people know it; its key in a table that has no other."""
+    """(id, session) by which people know a row; its key in other tables."""
     place = rows.one(PLACES[table], seq=seq) if table in PLACES else None
     return (str(place[0]), str(place[1])) if place else (str(seq), "")
 
 
 def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
-    """What a text holds that would be redacted today."""
+    """What of a text would be redacted today."""
     redacted, kinds = redact(text)
     apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
     if len(apart) != sum(kinds.values()):
@@ -390,7 +395,7 @@ def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
 
 
 def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
-    """(kind, secret) of what was replaced: the marks in the redacted text stand where the secrets did."""
+    """(kind, secret) of what was replaced, by the positions of the marks in the redacted text."""
     literals = _MARK.split(redacted)
     pattern = re.escape(literals[0])
     for kind, after in zip(literals[1::2], literals[2::2], strict=True):
@@ -402,19 +407,24 @@ def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
 
 # --- the search, byte by byte, in a process of its own
 
-CHUNK_BYTES, OVERLAP_BYTES = 4 * 1024 * 1024, 64 * 1024
-#: Lines of one file that are named, and texts that are given back.
-LINES, TEXTS = 20, 2000
-#: Below the home: what csmd did not write, or what is a copy of its own program.
+#: Bytes of a file that are read at a time.
+CHUNK_BYTES = 4 * 1024 * 1024
+#: Bytes of the chunk before that are searched again with the next.
+OVERLAP_BYTES = 64 * 1024
+#: Lines of one file that are named.
+LINES = 20
+#: Texts that are returned.
+TEXTS = 2000
+#: Folders below the home that are not searched: files that csmd did not write, or copies of its own program.
 NOT_LOOKED_AT = ("models", "hook")
-#: What makes a directory a Python environment, wherever below: csmd's own venv lies in its home, with other people's packages.
+#: The file that marks a Python environment, such as csmd's own in its home, with other people's packages.
 ENVIRONMENT = "pyvenv.cfg"
 WIDEST_TEXT = 4000
 
 
 @dataclass(slots=True)
 class FileHits:
-    """Where a text occurs: a file, at least how often, and the first lines (from 1) in a file of lines."""
+    """Where a text occurs: a file, at least how often, and the first lines' numbers (from 1) in a file of lines."""
 
     path: str
     count: int = 0
@@ -422,9 +432,9 @@ class FileHits:
 
 
 def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bool = True) -> Iterator[Path]:
-    """Every regular file below a folder or the file itself; no link is followed.
+    """Every regular file below a folder, or the file itself; no link is followed.
 
-    `leave_out` names folders in it, and without `environments` Python's below it are passed by.
+    `leave_out` names folders to skip; Python environments are skipped unless `environments`.
     """
     if folder.is_file() and not folder.is_symlink():
         yield folder
@@ -452,12 +462,12 @@ def in_bytes(path: Path, needles: Sequence[Needle]) -> int:
             chunk = rest + data
             count += len(_spans(chunk, needles))
             rest = chunk[-OVERLAP_BYTES:]
-            count -= len(_spans(rest, needles)) if len(data) == CHUNK_BYTES else 0  # they are counted with the next
+            count -= len(_spans(rest, needles)) if len(data) == CHUNK_BYTES else 0  # the next chunk counts the overlap
     return count
 
 
 def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
-    """The texts of what is found in bytes, as they stand there."""
+    """The matches in some bytes, as they appear there."""
     folded = data.lower()
     likely = [needle for needle in needles if needle.rare in folded]
     if not likely:
@@ -467,7 +477,7 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
 
 
 def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
-    """Where texts and names occur in a file of lines; adds each to `texts` as it is written there, in whole words."""
+    """Where texts and names occur in a file of lines; adds each match in whole words to `texts`."""
     hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -483,7 +493,7 @@ def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], text
 def scan_files(
     texts: Sequence[str], names: Sequence[str], *, own: Sequence[Path], hosts: Sequence[Path]
 ) -> tuple[list[FileHits], list[FileHits], list[str]]:
-    """(in csmd's files, in the assistant's files, the texts as they stand there); names count in the assistant's only."""
+    """Returns (hits in csmd's files, hits in the assistant's, the matches); names count only in the assistant's."""
     needles = [Needle(text) for text in texts]
     left: list[FileHits] = []
     for root in own:
@@ -506,7 +516,7 @@ def scan_files(
 
 
 def main() -> None:
-    """Reads {texts, names, own, hosts} from stdin, prints {left, hosts, texts}."""
+    """Reads {texts, names, own, hosts} from stdin and prints {left, hosts, texts}."""
     request = wire.loads(sys.stdin.buffer.read())
     left, hosts, texts = scan_files(
         request["texts"],

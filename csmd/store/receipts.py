@@ -1,4 +1,4 @@
-"""Receipts of injections: what, when, why, tokens, whether used."""
+"""Receipts of injections: what, when, why, tokens, and whether it was used."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from csmd.briefs import BriefItem
 from csmd.store.sqlite import Rows, as_value, columns, in_keys
-from csmd.values import BriefItem
 
-#: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
+#: Sources of a session's start after which the assistant no longer has earlier injections.
 _FRESH = "('startup', 'clear', 'compact')"
-#: And those after which it no longer has what was said in that very session: before its startup nothing was.
+#: Sources after which it no longer has what was said in the session; before "startup" nothing was.
 _LOST = "('clear', 'compact')"
 
 
@@ -27,7 +27,7 @@ def add_receipt(
     text_hash: str,
     items: Sequence[BriefItem],
 ) -> None:
-    """Notes one injection with its items; the text itself is not kept, its memories are."""
+    """Records an injection with its items, without its text."""
     receipt = {"id": receipt_id, "session_id": session_id, "event": event, "project_seq": project, "at": at}
     seq = rows.insert_keyed("injections", "on conflict do nothing", **receipt, tokens=tokens, text_hash=text_hash)
     for item in items if seq else ():
@@ -36,7 +36,7 @@ def add_receipt(
 
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
-    """Deletes a receipt with its items, of an injection that did not reach the session."""
+    """Deletes the receipt of an injection that did not reach the session."""
     rows.run(
         "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
     )
@@ -44,14 +44,14 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
 
 
 def fresh_since(rows: Rows, session_id: str) -> str:
-    """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
+    """Since when a session has its present context: its last start, clear or compaction; "" if unknown."""
     return _last_start(rows, session_id, _FRESH)
 
 
 def said_since(rows: Rows, session_id: str) -> str:
     """Since when a session has what was said in it: its last clear or compaction; "" from its beginning.
 
-    What a transcript dates before the hook of its session's startup was still said in that session: these are two clocks.
+    A transcript may date a turn before the hook of the session's startup, because these are two clocks.
     """
     return _last_start(rows, session_id, _LOST)
 
@@ -64,7 +64,7 @@ def _last_start(rows: Rows, session_id: str, sources: str) -> str:
 
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """(model, tokens that its latest message was made from) of a session; 0 where none is known since its context began."""
+    """(model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
     session = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
     if session is None:
         return "", 0
@@ -79,12 +79,12 @@ def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 
 def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """As `context_size`, of the context that a session had last, whether it was compacted since or not."""
+    """The same for the context that a session had last, compacted or not."""
     return rows.one("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids of the memories that a session has in its context: told to it, or said in it, since that began."""
+    """The ids of the memories in a session's context: injected or said since it began."""
     return rows.distinct(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
         "where n.session_id = :session and n.at >= :since union "
@@ -97,7 +97,7 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
 
 
 def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids in a session's context, and those of the conversations that what it was told of memories and turns is from."""
+    """The ids in a session's context, and those of the conversations that injected memories and turns come from."""
     ids = ids_in_context(rows, session_id)
     if not ids:
         return ids
@@ -126,13 +126,13 @@ def turns_in_context(rows: Rows, session_id: str) -> frozenset[int]:
 
 
 def was_briefed(rows: Rows, session_id: str) -> bool:
-    """Whether a session was told something as its start's since its present context began."""
+    """Whether a session was injected something at the start of its present context."""
     values = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
     return bool(rows.value(values, session=session_id, since=fresh_since(rows, session_id)))
 
 
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
-    """A session and the last one before it in each of these places: what was told there is offered once more."""
+    """A session and the last one before it in each of these projects, whose injections are offered again."""
     last = [
         rows.value(
             "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
@@ -147,10 +147,11 @@ def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> froze
 
 
 def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
-    """(memories, tokens) that were put into a session's present context."""
+    """(memories, tokens) injected into a session's present context."""
     present = "n.session_id = :session and n.at >= :since"
     sql = (
-        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
+        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = "  # noqa: S608
+        "n.seq "
         f"join memories m on m.id = i.memory_id where {present}), "
         f"(select coalesce(sum(n.tokens), 0) from injections n where {present})"
     )
@@ -159,7 +160,7 @@ def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
 
 
 def is_injected(rows: Rows, session_id: str, memory_id: str) -> bool:
-    """Whether a session was ever told a memory."""
+    """Whether a memory was ever injected into a session."""
     sql = (
         "select count(*) from injection_items i join injections n on n.seq = i.injection_seq "
         "where n.session_id = :session and i.memory_id = :memory"
@@ -169,7 +170,7 @@ def is_injected(rows: Rows, session_id: str, memory_id: str) -> bool:
 
 
 class Receipt(NamedTuple):
-    """One injection; `project_seq` is the row of the place where it was."""
+    """An injection; `project_seq` is the row of its project."""
 
     seq: int
     id: str
@@ -184,7 +185,7 @@ _COLUMNS = columns(Receipt, "n")
 
 
 class ReceiptSummary(NamedTuple):
-    """An injection with how many things it told, of how many use could be judged, and how many were used."""
+    """An injection with the number of its items, of those whose use is known, and of used ones."""
 
     receipt: Receipt
     items: int
@@ -195,20 +196,21 @@ class ReceiptSummary(NamedTuple):
 def list_receipts(
     rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int, offset: int = 0
 ) -> list[ReceiptSummary]:
-    """The latest injections in these places (None: anywhere), with `session_id` only that one's, without the first `offset`."""
+    """The latest injections in these projects (None: all) or into `session_id`, without the first `offset`."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
     sql = (
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
+        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit "
+        ":limit offset :offset"
     )
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in receipts]
 
 
 class Item(NamedTuple):
-    """One item of an injection: `used` is None while that is unknown, `used_by` is the kind of mark that showed it."""
+    """An item of an injection; `used` is None while unknown, `used_by` the kind of evidence."""
 
     id: str
     score: float
@@ -218,7 +220,7 @@ class Item(NamedTuple):
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
-    """The injections `n` that fulfil a condition, in the order that it may end with."""
+    """The injections `n` that fulfil a condition, which may end with an order."""
     return rows.read(Receipt, f"select {_COLUMNS} from injections n where {condition}", **values)  # noqa: S608
 
 
@@ -229,19 +231,19 @@ def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
 
 
 def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
-    """The injections whose id begins so, at most 5."""
+    """The injections whose id begins with a prefix, at most 5."""
     return _where(rows, "n.id >= :prefix and n.id < :prefix || '~' order by n.id limit 5", prefix=prefix)
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
-    """The session that was told something last in these places (None: anywhere); "" when none was."""
+    """The session of the last injection in these projects (None: all); "" for none."""
     among_places = in_keys("n.project_seq", projects)
     latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
     return rows.text(latest)
 
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:
-    """The sessions that were told something and whose id begins so, at most 5."""
+    """The sessions with injections whose id begins with a prefix, at most 5."""
     return rows.column(
         "select distinct session_id from injections where session_id >= :prefix and session_id < :prefix || '~' "
         "order by session_id limit 5",
@@ -250,7 +252,7 @@ def sessions_like(rows: Rows, prefix: str) -> list[str]:
 
 
 def items(rows: Rows, receipt: Receipt) -> list[Item]:
-    """What an injection told, the best first."""
+    """The items of an injection, the best first."""
     return rows.read(
         Item,
         "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
@@ -260,14 +262,14 @@ def items(rows: Rows, receipt: Receipt) -> list[Item]:
 
 
 def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
-    """(the latest injections that told a memory, how many did in all)."""
+    """Returns (the latest injections of a memory, how many there are in all)."""
     telling = "n.seq in (select injection_seq from injection_items where memory_id = :memory)"
     latest = _where(rows, f"{telling} order by n.at desc, n.seq desc limit :limit", memory=memory_id, limit=limit)
     return latest, rows.number("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
 
 
 def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
-    """(text, row of its project) of the prompt that an injection answered; None for none, or one that is gone."""
+    """(text, project) of the prompt that an injection answered; None if there is none or it is gone."""
     return rows.one(
         "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
         "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
@@ -286,7 +288,7 @@ _WAITING_COLUMNS = (
 
 
 class Waiting(NamedTuple):
-    """A receipt that can be judged; `prompt_seq` is the row of the prompt that it answered, 0 where none is stored."""
+    """A receipt whose use can be determined; `prompt_seq` is the row of the prompt it answered, 0 if not stored."""
 
     seq: int
     session_id: str
@@ -298,7 +300,7 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Receipts since a time: how many, their tokens, what they told, of how much use could be judged and was seen."""
+    """Receipts since a time: how many, their tokens and items, the items of known use and the used ones."""
 
     injections: int
     tokens: int
@@ -308,10 +310,10 @@ class Uses:
 
 
 def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> list[Waiting]:
-    """Receipts whose time is over, of one session after the other.
+    """Receipts whose use can be determined, by session.
 
-    A prompt's is over with the next prompt, a start's with the session's end or its next fresh context, when that was
-    before `answered`; or when nothing was said in the session since `still`, for a start since `over`.
+    A prompt's receipt can be with the next prompt; a start's with the session's end or its next fresh context, if that
+    was before `answered`; and either after nothing was said in the session since `still`, for a start since `over`.
     """
     sql = (
         f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608
@@ -325,14 +327,14 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
 
 
 def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
-    """One receipt as it is judged, whether its time is over or not."""
+    """One receipt for determining its use, even if it is not due."""
     return rows.read_one(Waiting, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
 def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
-    """(id, text as it is now) of what a receipt told; "" where it is neither a memory nor said in a turn, or gone.
+    """(id, present text) of a receipt's items; "" for one that is neither a memory nor part of a turn, or is gone.
 
-    A passage is known by its turn's id, "#" and where it begins in it.
+    A passage's id is its turn's id, "#" and its offset.
     """
     texts = rows.all(
         "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
@@ -343,7 +345,7 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
 
 
 def _quoted(rows: Rows, ident: str) -> str:
-    """What was quoted of a turn: one passage, or all of it; "" where it is gone."""
+    """The quoted text of a turn: one passage, or all of it; "" if it is gone."""
     uuid, _, start = ident.partition("#")
     sql = (
         "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
@@ -357,7 +359,7 @@ def _quoted(rows: Rows, ident: str) -> str:
 
 
 def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
-    """The place of the last turn of a session at or before a time; 0 for none."""
+    """The ordinal of the last turn of a session at or before a time; 0 for none."""
     sql = (
         "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.at <= :at"
@@ -366,7 +368,7 @@ def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
 
 
 def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
-    """Writes down what was decided of a receipt: (used, by which kind of mark) for each item that could be judged."""
+    """Records (used, kind of evidence) for each item whose use is known."""
     judged = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
     for ident, (used, by) in verdicts.items():
         rows.run(judged, used=int(used), by=by, seq=seq, id=ident)
@@ -374,7 +376,7 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
 
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
-    """What was told at or after a time, in these projects or in all, and what of it was used."""
+    """What was injected since a time in these projects (None: all), and what of it was used."""
     of = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608
     (items,) = rows.all(

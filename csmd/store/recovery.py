@@ -1,6 +1,6 @@
-"""Reads a damaged database and makes a sound one.
+"""Reads a damaged database and rebuilds a sound one.
 
-Nothing here is of one schema: a table is read by its keys, from both ends, then its middle in halves.
+Independent of the schema: a table is read by its keys, from both ends, then its middle in halves.
 """
 
 from __future__ import annotations
@@ -14,30 +14,33 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from csmd.conversation import Project
 from csmd.errors import StoreError
-from csmd.store import candidates, checkpoints, digests, purge
+from csmd.store import checkpoints, digests, packet_rows, purge
 from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
-from csmd.values import Project
 
-#: Made again by triggers, or by the stages that own them, so that they read everything once more.
+#: Tables that triggers or stages rebuild, so that these read everything again.
 NOT_TAKEN = frozenset(
     {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies",
      "passage_threads", "dreamt_scopes", "graph_counts", "link_counts"}
 )  # fmt: skip
-#: Which rows of a table are taken, by new keys: passages are made of their turns again but for the words of tool calls,
-#: which outlive the calls' input.
+#: Condition on the rows taken from a table, under new keys: passages are rebuilt from turns, except the words of tool
+#: calls, which outlive the calls' input.
 ONLY = {"passages": "text <> ''"}
-#: Tables in which a keyed hash says whether a text is still what was stored.
+#: Tables with a keyed hash that proves that a text is unchanged.
 HASHED = frozenset({"statements", "memories"})
-#: The first byte of a page of a table's tree that names other pages; a schema takes no more pages than these.
-INTERIOR, SCHEMA_PAGES = 5, 200
-MIN_ROWID, MAX_ROWID = -(2**63), 2**63 - 1
-#: Where the end of a table cannot be read and nothing says how far it went, this many keys are tried past the last.
+#: The first byte of a page of a table's tree that names other pages.
+INTERIOR = 5
+#: Most pages that a schema takes.
+SCHEMA_PAGES = 200
+MIN_ROWID = -(2**63)
+MAX_ROWID = 2**63 - 1
+#: How many keys are tried past the last readable one if nothing tells where the table ends.
 TRIED_PAST_THE_LAST = 1000
 TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
 DAMAGE = (apsw.Error, StoreError, UnicodeDecodeError, ValueError)
-#: A header of the pages and journal that csmd uses; SQLite takes the number of pages from the file's size.
+#: The header of csmd's page size and journal mode; SQLite derives the number of pages from the file's size.
 _HEADER = (
     b"SQLite format 3\0"
     + bytes.fromhex("1000 02 02 00 40 20 20 00000001")
@@ -52,15 +55,15 @@ class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     types: tuple[tuple[str, bool], ...]
-    #: What its rows are ordered by; `unique` when no two rows share it.
+    #: What its rows are ordered by; `unique` if no two rows share it.
     key: str
     unique: bool
 
 
 def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
-    """A connection to a damaged file of which at least the tables' names can be read; None when nothing helps.
+    """A connection to a damaged file whose table names can be read; None if nothing helps.
 
-    `path` is a scratch copy and is changed: its first page is mended by a made header, else by that of
+    `path` is a scratch copy and is changed: its first page is replaced by one with a standard header, then by that of
     `sound`, and the other pages of its schema by those of `sound`.
     """
     with path.open("rb") as file:
@@ -76,7 +79,7 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
         page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
         firsts.append(bytes(page))
         schema = schema_pages(sound)
-    # The schema may take more pages than the first: a backup has them where this file had them.
+    # The schema may take more than one page; a backup has them at the same place.
     for first, others in [*((first, {}) for first in firsts), *((first, schema) for first in firsts if schema)]:
         if len(first) < 512:
             continue
@@ -101,29 +104,29 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
 
 
 def schema_pages(sound: Path) -> dict[int, bytes]:
-    """The pages below the first that hold a sound database's schema, by number; empty when the first holds it all."""
+    """The pages below the first with a sound database's schema, by number; empty if the first holds it all."""
     size = 4096
-    found: dict[int, bytes] = {}
+    pages: dict[int, bytes] = {}
     with sound.open("rb") as file:
         waiting = [1]
-        while waiting and len(found) < SCHEMA_PAGES:
+        while waiting and len(pages) < SCHEMA_PAGES:
             number = waiting.pop()
             file.seek((number - 1) * size)
             page = file.read(size)
             begin = 100 if number == 1 else 0
             if number > 1:
-                found[number] = page
+                pages[number] = page
             if page[begin] == INTERIOR:
                 cells = int.from_bytes(page[begin + 3 : begin + 5], "big")
                 spots = [int.from_bytes(page[begin + 12 + 2 * at : begin + 14 + 2 * at], "big") for at in range(cells)]
                 waiting += [int.from_bytes(page[spot : spot + 4], "big") for spot in spots]
                 waiting.append(int.from_bytes(page[begin + 8 : begin + 12], "big"))
-    return found
+    return pages
 
 
 def tables(rows: Rows) -> list[Table]:
-    """The tables that hold what no stage can make again."""
-    found = []
+    """The tables that no stage can rebuild."""
+    readable_tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in NOT_TAKEN or name.startswith((*purge.DERIVED, "sqlite_")):
             continue
@@ -133,7 +136,7 @@ def tables(rows: Rows) -> list[Table]:
         key = primary[0][0] if bare else "rowid"
         if bare and primary[0][1] != "integer":
             key = "''"  # read as a whole, or up to the damage
-        found.append(
+        readable_tables.append(
             Table(
                 name=str(name),
                 columns=tuple(str(row[1]) for row in info),
@@ -142,15 +145,15 @@ def tables(rows: Rows) -> list[Table]:
                 unique=not bare,
             )
         )
-    return found
+    return readable_tables
 
 
 def _columns_of(rows: Rows, table: Table) -> str:
-    """The columns to read, in order, "" for a table that is not there; of before a migration some are missing."""
+    """The columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
         columns_there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
     except DAMAGE:
-        columns_there = set(table.columns)  # the schema is hurt: where these cannot be asked for, the rows are a gap
+        columns_there = set(table.columns)  # the schema is damaged: unreadable columns become a gap
     return (
         ""
         if not columns_there
@@ -161,7 +164,7 @@ def _columns_of(rows: Rows, table: Table) -> str:
 def span(
     rows: Rows, table: Table, low: int, high: int, *, columns: str | None = None, backwards: bool = False
 ) -> Iterator[Row]:
-    """(key, *columns) of the rows with keys of a range; nothing of a table that is not there."""
+    """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
     columns = _columns_of(rows, table) if columns is None else columns
     if not columns:
         return
@@ -173,7 +176,7 @@ def span(
 
 
 def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
-    """Every row that can be read, each range of keys from both its ends, then its middle in halves; `gaps` grows."""
+    """Every readable row, each range of keys from both ends, then its middle in halves; adds the rest to `gaps`."""
     columns = _columns_of(rows, table)
     spans = [(MIN_ROWID, MAX_ROWID)]
     while spans:
@@ -193,7 +196,7 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
             for row in span(rows, table, low, high, columns=columns, backwards=True) if high > low else ():
                 yield row
                 last = row[0]
-        # Of a key that several rows share some may be behind the damage.
+        # Of rows with the same key some may be past the damage.
         low, high = (first + 1, last - 1) if table.unique else (max(low, first), min(high, last))
         if low <= MIN_ROWID:
             low = min(0, high)
@@ -212,7 +215,7 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
 
 
 def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
-    """Whether no key of a table can be looked up, neither near its beginning nor anywhere: its root is damaged."""
+    """Whether no key of a table can be looked up, at its beginning or elsewhere: its root is damaged."""
     tried = {2**power for power in range(high.bit_length())} | set(range(0, high, max(1, high // 64)))
     for key in tried:
         with contextlib.suppress(*DAMAGE):
@@ -222,7 +225,7 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
 
 
 def _last_key(rows: Rows, table: Table, low: int) -> int:
-    """How far a table goes whose end cannot be read: as the sequence or an index of it tells."""
+    """The last key of a table whose end cannot be read, from the sequence or an index."""
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
     with contextlib.suppress(*DAMAGE):
         questions += [
@@ -238,7 +241,7 @@ def _last_key(rows: Rows, table: Table, low: int) -> int:
 
 
 def merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Gaps that touch as one, so that a copy is asked once for each."""
+    """Joins gaps that touch, so that a copy is read once for each."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(gaps):
         if merged and low <= merged[-1][1] + 1:
@@ -249,7 +252,7 @@ def merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def checked_by(table: Table, key: bytes | None) -> Callable[[Row], bool]:
-    """Whether a row is one that csmd could have stored: a page with foreign bytes still looks like rows."""
+    """Returns whether csmd could have stored a row: foreign bytes in a page can still look like rows."""
     at = {name: number for number, name in enumerate(table.columns)}
 
     def sound(row: Row) -> bool:
@@ -266,7 +269,7 @@ def checked_by(table: Table, key: bytes | None) -> Callable[[Row], bool]:
 
 
 def with_defaults(table: Table, values: Row) -> Row:
-    """Columns that a later migration added are empty where the source had none."""
+    """Fills in the empty value for columns that a later migration added."""
     empty: dict[str, Any] = {"integer": 0, "real": 0.0, "text": ""}
     return tuple(
         empty.get(kind, value) if value is None and required else value
@@ -275,28 +278,32 @@ def with_defaults(table: Table, values: Row) -> Row:
 
 
 def key_of(rows: Rows | None) -> bytes | None:
-    """The key of a database's keyed hashes; None where it cannot be read."""
+    """The key of a database's keyed hashes; None if it cannot be read."""
     with contextlib.suppress(*DAMAGE):
-        found = rows.value("select value from meta where key = 'hash_key'") if rows else None
-        return bytes(found) if isinstance(found, bytes) and len(found) == 32 else None
+        key = rows.value("select value from meta where key = 'hash_key'") if rows else None
+        return bytes(key) if isinstance(key, bytes) and len(key) == 32 else None
     return None
 
 
 def paths_read(rows: Rows) -> list[str]:
     """The transcripts that a database knows, as far as they can be read."""
-    found: list[str] = []
+    paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE):
             for (path,) in rows.connection.execute(sql):
-                found.append(str(path))
-    return found
+                paths.append(str(path))
+    return paths
 
 
 def tombstones(rows: Rows) -> list[dict[str, Any]]:
     """The tombstones by column, as far as they can be read."""
     with contextlib.suppress(*DAMAGE):
-        found = [table for table in tables(rows) if table.name == "tombstones"]
-        return [dict(zip(table.columns, row[1:], strict=True)) for table in found for row in readable(rows, table, [])]
+        tombstone_tables = [table for table in tables(rows) if table.name == "tombstones"]
+        return [
+            dict(zip(table.columns, row[1:], strict=True))
+            for table in tombstone_tables
+            for row in readable(rows, table, [])
+        ]
     return []
 
 
@@ -305,74 +312,73 @@ BATCH_ROWS = 500
 
 @dataclass(slots=True)
 class Salvaged:
-    """How many rows of each table came from where, and what could not be had."""
+    """How many rows of each table came from where, and what was lost."""
 
     #: Read from the damaged file.
     rows: dict[str, int] = field(default_factory=dict)
     #: Taken from the copy.
     filled: dict[str, int] = field(default_factory=dict)
-    #: Ranges of keys of which no row could be read, or none that is what was stored, and for which the copy has none.
+    #: Ranges of keys without any readable, unaltered row that are missing in the copy, too.
     unfilled: dict[str, int] = field(default_factory=dict)
-    #: Sessions whose order has a gap.
+    #: Sessions with a gap in their order.
     hurt: set[int] = field(default_factory=set)
-    #: Marks of forgotten texts that nothing can be compared with any more.
+    #: Tombstones that cannot be compared with anything any more.
     tombstones_lost: int = 0
-    #: Projects and sessions that stand for ones whose names are lost.
+    #: Placeholders for projects and sessions whose own row is lost.
     stubs: int = 0
 
 
 def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> Salvaged:
     """Fills a new, migrated and empty database inside the caller's write.
 
-    `key` is that of both sources. None where it is lost: then texts get hashes by `new_key`, and what was forgotten
-    cannot be told any more.
+    `key` is that of both sources; if it is lost (None), texts are hashed with `new_key`, and tombstones become useless.
     """
-    found = Salvaged()
+    salvaged = Salvaged()
     into.run("pragma defer_foreign_keys = on")
     into.run("delete from projects")
     for table in tables(into):
         gaps: list[tuple[int, int]] = [(MIN_ROWID, MAX_ROWID)]
         if damaged is not None:
             gaps = []
-            found.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
+            salvaged.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
         from_copy = [
             _put(into, table, span(copy, table, low, high), key, []) if copy is not None else 0
             for low, high in merged(gaps)
         ]
-        found.filled[table.name] = sum(from_copy)
+        salvaged.filled[table.name] = sum(from_copy)
         if damaged is not None:
-            found.unfilled[table.name] = from_copy.count(0)
+            salvaged.unfilled[table.name] = from_copy.count(0)
     into.delete("meta", key="hash_key")
     into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
-        found.tombstones_lost = into.run("delete from tombstones")
+        salvaged.tombstones_lost = into.run("delete from tombstones")
         _rehash(into, new_key)
-    found.stubs, found.hurt = _close_references(into)
-    return found
+    salvaged.stubs, salvaged.hurt = _close_references(into)
+    return salvaged
 
 
 def _put(into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gaps: list[tuple[int, int]]) -> int:
-    """Stores the rows of a source that are not there yet; how many. What is no row of csmd's is one more gap."""
+    """Stores the missing rows of a source and returns how many; adds invalid rows to `gaps`."""
     marks = ", ".join(f":c{number}" for number in range(len(table.columns)))
     sql = f"insert into {table.name} ({', '.join(table.columns)}) values ({marks}) on conflict do nothing"  # noqa: S608
     sound = checked_by(table, key)
     stored = 0
-    for at, *found in source:
-        values = with_defaults(table, tuple(found))
+    for at, *columns in source:
+        values = with_defaults(table, tuple(columns))
         taken = sound(values)
         if taken:
             try:
                 into.connection.execute(sql, {f"c{number}": value for number, value in enumerate(values)})
                 stored += into.connection.changes()
             except apsw.ConstraintError:
-                taken = False  # a value that the present schema does not take
+                taken = False  # a value that the present schema rejects
         if not taken and isinstance(at, int):
             gaps.append((at, at))
     return stored
 
 
 def _rehash(into: Rows, key: bytes) -> None:
-    """Gives every text that is looked up by its hash one by the new key."""
+    """Hashes every text that is looked up by its hash with the new key."""
     for table in ("turns", "statements", "memories"):
         last = 0
         while batch := into.all(
@@ -385,23 +391,24 @@ def _rehash(into: Rows, key: bytes) -> None:
                 into.run(sql, hash=tokens.keyed_hash(text, key), seq=seq)
 
 
-#: What stands for a project or a session whose own row is lost: what it said stays, under a name that says so.
+#: The placeholder of a lost project or session: its contents stay, under a name that says so.
 _STUB_PROJECTS = (
     "insert into projects (seq, key, root, name, kind, created_at) "
     "select distinct x.project_seq, 'recovered-' || cast(x.project_seq as text), '', 'recovered', 'path', '' from {} x "
     "where x.project_seq not in (select seq from projects)"
 )
-#: The wall stays though its name is lost: else what is behind it would be seen from everywhere.
+#: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
 _STUB_WORKSPACES = (
-    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, 'workspace:recovered-' || "
+    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, "
+    "'workspace:recovered-' || "
     "cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), 'workspace', '' from projects p "
     "where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
 )
-#: References that no foreign key holds: one that leads nowhere counts as none.
+#: References without a foreign key: one that leads nowhere is cleared.
 _DANGLING_REFERENCES = (
     "update projects set merged_into = 0 where merged_into not in (select seq from projects)",
     "update projects set part_of = 0 where part_of not in (select seq from projects)",
-    # What it stood aside for is gone: it is believed itself where that was.
+    # The memory that represents it is gone, so it moves to the merged project itself.
     (
         "update memories set project_seq = (select p.merged_into from projects p where p.seq = memories.project_seq) "
         "where twin_of > 0 and twin_of not in (select seq from memories) "
@@ -417,9 +424,9 @@ _STUB_SESSIONS = (
 
 
 def _close_references(into: Rows) -> tuple[int, set[int]]:
-    """Makes stubs for lost projects and sessions, drops rows that refer to nothing, lists turns that no session lists.
+    """Adds placeholders for lost projects and sessions, deletes dangling rows, lists turns that no session lists.
 
-    Returns how many stubs, and the sessions at whose end turns were put.
+    Returns how many placeholders, and the sessions to which turns were appended.
     """
     into.run(
         "insert into projects (seq, key, root, name, kind, created_at) values "
@@ -435,7 +442,7 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
         for table in tables(into)
         for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({table.name})")
     ]
-    while sum(into.run(sql) for sql in dangling):  # what goes may be what another row refers to
+    while sum(into.run(sql) for sql in dangling):  # a deleted row may be referred to by another
         pass
     hurt = _list_all_turns(into)
     into.run("update sessions set last_at = started_at where last_at < started_at")
@@ -449,7 +456,7 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
 
 
 def _list_all_turns(into: Rows) -> set[int]:
-    """Puts turns that no session lists at the end of theirs; which sessions."""
+    """Appends turns that no session lists to their session; returns the sessions."""
     to_the_last = (
         "update sessions set turns = coalesce((select max(st.ordinal) from session_turn st "
         "where st.session_seq = sessions.seq and st.ordinal > sessions.turns), turns)"
@@ -465,10 +472,11 @@ def _list_all_turns(into: Rows) -> set[int]:
 
 
 def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
-    """Lists by their times the turns of `hurt` sessions and of those into which lost turns came back; how many."""
+    """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
     hurt = hurt | set(
         rows.column(
-            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > :new "
+            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > "
+            ":new "
             "and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
             "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
             new=new_after,
@@ -488,7 +496,7 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
 
 
 def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) -> int:
-    """Adds tombstones of another state of this database and removes what they forbid; how many rows changed."""
+    """Adds tombstones of another state of this database and applies them; returns how many rows changed."""
     for tombstone in tombstones:
         rows.run(
             "insert into tombstones "
@@ -506,7 +514,7 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
 
 
 def empty_stub_sessions(rows: Rows) -> int:
-    """Gives turns of sessions whose own row was lost to those that list them again; how many stubs went."""
+    """Moves turns of placeholder sessions to sessions that list them; returns how many placeholders were deleted."""
     stub = "select seq from sessions where id like 'recovered-%'"
     elsewhere = (
         f"select min(st.session_seq) from session_turn st where st.turn_seq = {{}} and st.session_seq not in ({stub})"  # noqa: S608
@@ -516,10 +524,10 @@ def empty_stub_sessions(rows: Rows) -> int:
         rows.run(
             f"update {table} set session_seq = ({session}) where session_seq in ({stub}) and ({session}) is not null"  # noqa: S608
         )
-    for (seq,) in rows.all(stub):  # what is made of a session is made again of those that list its turns
+    for (seq,) in rows.all(stub):  # everything made of a session is made again from those that list its turns
         digests.clear(rows, int(seq))
         checkpoints.clear(rows, int(seq))
-        candidates.take_back_session_packets(rows, int(seq))
+        packet_rows.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
     rows.run(
@@ -536,7 +544,7 @@ def empty_stub_sessions(rows: Rows) -> int:
 
 
 def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
-    """(row key, a directory in which a session of it stood) of projects whose own row was lost."""
+    """(row key, a directory of one of its sessions) of the projects whose own row was lost."""
     return rows.all(
         "select p.seq, max(s.cwd) from projects p join sessions s on s.project_seq = p.seq "
         "where p.key = 'recovered-' || cast(p.seq as text) and s.cwd <> '' group by p.seq"
@@ -544,7 +552,7 @@ def nameless_projects(rows: Rows) -> list[tuple[int, str]]:
 
 
 def name_project(rows: Rows, seq: int, project: Project) -> None:
-    """Gives a lost project's row what its directory says, unless another row has that already."""
+    """Gives a lost project the identity of its directory, unless another row has it."""
     sql = (
         "update projects set key = :key, root = :root, name = :name, kind = :kind where seq = :seq "
         "and not exists (select 1 from projects p where p.key = :key)"
@@ -553,7 +561,7 @@ def name_project(rows: Rows, seq: int, project: Project) -> None:
 
 
 def without_turn(rows: Rows) -> int:
-    """How many memories rest on no turn that is stored: no transcript would bring them back."""
+    """How many memories have no stored source turn, so that no transcript would bring them back."""
     return rows.number(
         "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
         "on t.uuid = p.uuid where p.memory_seq = m.seq)"

@@ -1,9 +1,9 @@
-"""What a rewind or an edited prompt left behind: the turns from a prompt up to the one that took its place.
+"""What a rewind or an edited prompt left behind: the turns from a prompt up to its replacement.
 
-A transcript keeps them as a branch that ends. Other things branch, too (parallel calls of tools, sub-agents, a
-compaction, a session that goes on in another file), so a branch has ended only where a later prompt of the same
-session goes on from the line that the earlier prompt went on from, or from one before that. If the user goes on from
-such a branch all the same (two terminals in one session, a rewind taken back), the turns on the way to it are restored.
+A transcript keeps them as a branch that ends. Other things branch, too (parallel tool calls, sub-agents, a compaction,
+a session that continues in another file), so a branch has ended only if a later prompt of the same session continues
+from the same line as the earlier prompt, or from one before it. If the user continues from such a branch after all (two
+terminals in one session, a rewind taken back), the turns on the way to it are restored.
 """
 
 from __future__ import annotations
@@ -12,27 +12,28 @@ from collections.abc import Callable, Sequence
 
 from csmd.store import (
     belief_changes,
-    candidates,
     checkpoints,
     cursors,
     digests,
-    markdown_pages,
     memories,
     memory_deletion,
+    memory_scenes,
+    packet_rows,
+    stored_days,
 )
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
 
-#: Turns that begin a branch, in the words of the index on them.
+#: Turns that begin a branch, in the terms of their index.
 _PROMPTS = "t.parent_uuid <> '' and t.kind in ('user', 'relayed', 'command')"
 #: The stage that chooses statements.
 DISTILL = "distill"
 
 
 def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) -> None:
-    """Marks what a prompt that goes on from the line `parent` leaves behind in its session, and takes back what was made of it.
+    """Marks what a prompt that continues from the line `parent` leaves behind, and removes what was made of it.
 
-    What another session holds as well, a fork from before the rewind, stays what it is.
+    What another session also holds, a fork from before the rewind, stays.
     """
     place = "select ordinal from session_turn where session_seq = :session and turn_seq = :turn"
     own = rows.number(place, session=session_seq, turn=turn_seq)
@@ -41,7 +42,8 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
         return
     left = rows.column(
         "update session_turn set rewound = 1 where session_seq = :session and ordinal >= :begin and ordinal < :own "
-        "and rewound = 0 and exists (select 1 from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') "
+        "and rewound = 0 and exists (select 1 from turns t where t.seq = session_turn.turn_seq and t.source = "
+        "'transcript') "
         "returning turn_seq",
         session=session_seq, begin=begin, own=own,
     )  # fmt: skip
@@ -50,9 +52,10 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
 
 
 def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
-    """Marks the turns of a session that its host has left behind, by their uuids, and takes back what was made of them."""
+    """Marks the turns that a session's host has left behind, by uuid, and removes what was made of them."""
     standing = rows.all(
-        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st join turns t on t.seq = "
+        "st.turn_seq "
         "join sessions s on s.seq = st.session_seq where s.id = :stream and st.rewound = 0 and t.source = 'transcript' "
         "order by st.ordinal",
         stream=stream,
@@ -66,20 +69,20 @@ def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
 
 
 def _clear_what_was_made(rows: Rows, session_seq: int, left: Sequence[int], begin: int) -> None:
-    """Takes back what was made of turns that were left behind, the first of them at the place `begin`."""
+    """Removes what was made of rewound turns, the first of which is at the ordinal `begin`."""
     for seq in left:
         if not rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 0", turn=seq):
             _take_back(rows, seq)
     digests.clear(rows, session_seq)
-    markdown_pages.clear_days(rows, session_seq)
-    if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # what stands may have counted as a repetition
+    stored_days.clear_days(rows, session_seq)
+    if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # a kept turn may have counted as a repetition
         cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
 
 
 def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
-    """Unmarks what lies between the line `parent` and the place where its branch begins; the turns that stand again.
+    """Restores the turns between the line `parent` and the start of its branch, and returns them.
 
-    Whoever calls makes them searchable. They are distilled anew.
+    The caller makes them searchable. They are distilled again.
     """
     standing: list[int] = []
     first, line = 0, parent
@@ -98,7 +101,7 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
         rows.run(sql, session=session_seq, turn=seq)
     if standing:
         digests.clear(rows, session_seq)
-        markdown_pages.clear_days(rows, session_seq)
+        stored_days.clear_days(rows, session_seq)
         if cursors.cursor(rows, DISTILL, str(session_seq)) >= first:
             cursors.move_cursor(rows, DISTILL, str(session_seq), first - 1)
     return standing
@@ -111,7 +114,7 @@ def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
 
 
 def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
-    """The place of the first prompt of a session that the one at `own` takes the place of; None for none."""
+    """The ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
     sibling = rows.key(
         "select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq "  # noqa: S608
         f"where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own",
@@ -128,16 +131,17 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         return None
     between = rows.all(
         "select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by st.ordinal",
+        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by "
+        "st.ordinal",
         session=session_seq, after=after, own=own,
     )  # fmt: skip
     return next((place for place, line in between if _descends(rows, session_seq, place, line, parent, after)), None)
 
 
 def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
-    """Whether the turn at a place, which continues a line, descends from another line, which is at `after`.
+    """Whether the turn at an ordinal, which continues a line, descends from another line, which is at `after`.
 
-    A line that is no turn (thinking, a note of the host) counts as following the turn before it.
+    A line that is not a turn (thinking, a note of the host) counts as following the turn before it.
     """
     while line and line != ancestor:
         own_turn = rows.one(
@@ -158,15 +162,15 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
 
 
 def _take_back(rows: Rows, seq: int) -> None:
-    """Removes what was made of a turn, but for what a person has kept or changed; its text stays in its session."""
+    """Removes what was made of a turn, except what a person has kept or changed; its text stays in its session."""
     uuid, kind = rows.all("select uuid, kind from turns where seq = :seq", seq=seq)[0]
     made = memories.memories_by_turn(rows, [uuid]).get(uuid, ())
     own = [memory.seq for memory in made if not belief_changes.is_of_person(rows, memory)]
     memory_deletion.drop_sources(rows, f"uuid = :uuid and {in_keys('memory_seq', own)}", uuid=uuid)
-    memories.forget_scenes(rows, uuid)
+    memory_scenes.forget_scenes(rows, uuid)
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
     checkpoints.take_back(rows, seq)
-    if kind not in TOOL_KINDS:  # what was run was run, whatever was said afterwards
-        candidates.take_back_packets(rows, uuid)
+    if kind not in TOOL_KINDS:  # a tool was run whatever was said afterwards
+        packet_rows.take_back_packets(rows, uuid)

@@ -1,4 +1,4 @@
-"""Images of memories and candidates: what a row and all that belongs to it hold at one moment, compared and restored."""
+"""Images of memories and candidates: a row with all that belongs to it at one moment, compared and restored."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from csmd import wire
-from csmd.store import belief_changes, candidates, memories, topics, vectors
+from csmd.knowledge import Candidate, Evidence, Link
+from csmd.store import belief_changes, candidates, memory_links, memory_scenes, topics, vectors
 from csmd.store.belief_changes import TIMES
 from csmd.store.memory_deletion import delete_all
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Link
 from csmd.vocabulary import NEVER
 
-#: The columns of a memory that an image holds: all but its row key, its text and its twin. The version is among them, so
-#: that after an undo the change before can be undone as well.
+#: The columns of a memory that an image holds: all but its row key, its text and its twin. The version is among them,
+#: so that after an undo the change before can be undone as well.
 COLUMNS = (
     "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "project_seq",
     "session_id", "created_at", "confirmed_at", "used_at", "hot_until", "warm_until", "archive_at", "pinned",
@@ -153,7 +153,7 @@ def _compared(image: Image) -> tuple[Any, ...]:
 
 
 def image_of_version(rows: Rows, before: Image, version: int) -> Image:
-    """The image after an answer of a csmd that stored only the version of the memory that it left (0 for a removed one)."""
+    """Returns the image after an old answer, of which only the version it left is stored (0 for a removed memory)."""
     now = _image(rows, before.item)
     if before.is_candidate or not now.state:
         return before if version else now
@@ -227,7 +227,7 @@ def _restore_relations(rows: Rows, was: Image, then: Image, *, existed: bool, at
                 belief_changes.unlink(rows, *link[:3])
     for origin, target, relationship, weight, linked_at in links:
         restored = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
-        memories.add_link(rows, restored, now=linked_at)
+        memory_links.add_link(rows, restored, now=linked_at)
     for receipt, score, reason, used, used_by in was.state["told"]:
         shown = {"memory_id": was.item, "score": score, "reason": reason, "used": used, "used_by": used_by}
         for injection in rows.column("select seq from injections where id = :id", id=receipt):
@@ -269,7 +269,7 @@ def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[
             tag = {"topic_seq": topics.ensure(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
             rows.insert("memory_topics", "on conflict do nothing", memory_seq=seq, **tag)
         elif table == "scenes":
-            memories.note_scene(rows, seq, uuid=row[0], text=row[1])
+            memory_scenes.note_scene(rows, seq, uuid=row[0], text=row[1])
         else:
             values = dict(zip(ANNOTATIONS[table], row, strict=True))
             rows.insert(table, "on conflict do nothing", memory_seq=seq, **values)

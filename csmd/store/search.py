@@ -1,22 +1,22 @@
-"""Reads for retrieval: scored rows, texts, neighbours, filters."""
+"""Reads for retrieval: texts, neighbours and filters of search results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
-from csmd.values import Memory
 from csmd.vocabulary import TurnKind
 
-#: So many passages are looked for to find one turn each.
+#: How many passages are searched for each turn to find.
 PASSAGES_EACH = 3
 
 
 class TurnRow(NamedTuple):
-    """A turn as a search result shows it."""
+    """A turn in a search result."""
 
     seq: int
     uuid: str
@@ -30,7 +30,7 @@ class TurnRow(NamedTuple):
 
 
 class DigestRow(NamedTuple):
-    """A version of a session's digest as a search result shows it; `items` are (text, uuid) of what it was made of."""
+    """A version of a session's digest in a search result; `items` are (text, uuid)."""
 
     seq: int
     session_id: str
@@ -56,11 +56,11 @@ def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[in
     """The memories that contain any of `terms`, the best match first; `projects` None is all."""
     hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
     by_seq = memories.by_seqs(rows, hits)
-    return [by_seq[seq] for seq in hits]
+    return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
-    """The turns that say any of `terms`, the best first, by their passages."""
+    """The turns that contain any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(passages)
@@ -68,7 +68,7 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
-    """Digests by row key, with their session, its project's root and the turns that they tell of."""
+    """Digests by row key, with their session, its project's root and the turns of their items."""
     items = rows.grouped(
         "select digest_seq, text, uuid from digest_items "  # noqa: S608
         f"where {in_keys('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
@@ -86,12 +86,12 @@ def roots(rows: Rows) -> dict[int, str]:
 
 
 def kind_of(rows: Rows, uuid: str) -> str:
-    """Of which kind a turn is; "" for one that is not stored."""
+    """The kind of a turn; "" if it is not stored."""
     return rows.text("select kind from turns where uuid = :uuid", uuid=uuid)
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
-    """The searchable turns before and after a turn in its own session, in order, at most `each` on either side."""
+    """The searchable turns before and after a turn in its session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
         sql = (
@@ -106,16 +106,17 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     return sides[0][::-1], sides[1]
 
 
-#: No turn is looked at that stands so many places further on in its session: tools talk between what people say.
+#: How many places ahead in a session a turn is looked for: tool calls are between what people say.
 FURTHEST = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The searchable turns after each of these in its own session, in order, at most `most`."""
+    """The searchable turns after each of these in its session, in order, at most `most`."""
     sql = (
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
         "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
+        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal "
+        "+ :furthest "
         f"join {SEARCHED} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
     )
     behind = rows.grouped(sql, furthest=FURTHEST)
@@ -134,7 +135,7 @@ def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
 
 
 def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
-    """(row key, uuid) of turns whose uuid begins so, at most 5."""
+    """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
     return rows.all(
         "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5",
         prefix=prefix,
@@ -142,19 +143,19 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """The texts of memories by row key, the oldest first; those that were not said in a session are left out."""
+    """The texts of memories said in a session by row key, the oldest first."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
 
 
 def memories_with(rows: Rows, term: str) -> int:
-    """How many memories hold a term (stemmed), as far as they are counted."""
+    """How many memories contain a term (stemmed), counted up to a limit."""
     return rows_with(rows, "memory", term)
 
 
 def last_turn(rows: Rows) -> int:
-    """The row key of the turn that was stored last, which is about how many there are; 0 for none."""
+    """The row key of the turn stored last, about the number of turns; 0 for none."""
     return rows.number("select max(seq) from turns")
 
 
@@ -163,14 +164,14 @@ def memory_count(rows: Rows) -> int:
     return rows.number("select count(*) from memories")
 
 
-#: From an exchange's own begin and end no turn is further away that is looked at; what is, stands beside its neighbours.
+#: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
 LONGEST_EXCHANGE = 200
 #: What was said in the session of `me`.
 _SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
 
 
 class TurnNeighbours(NamedTuple):
-    """The place of a turn: its session's row, its time, and the turns before and after it there (0: none).
+    """A turn's place: its session's row, its time, and the turns before and after it there (0: none).
 
     An assistant talks while it works, so only the prompt and the last answer of an exchange count: a prompt has its
     answer after it, the answer its prompt before it, and a turn between the two (`midway`) has both.
@@ -184,7 +185,7 @@ class TurnNeighbours(NamedTuple):
 
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
-    """The place of each of these turns among those of these projects (None: all) in its own session."""
+    """The place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
     neighbours = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
@@ -209,9 +210,9 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
 
 
 def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(memory, turn) of the turns of these projects (None: all) that state or confirm these memories, by row keys.
+    """(memory, turn) row keys of the turns of these projects (None: all) that state or confirm these memories.
 
-    The memories come first: led by its index of what is searchable, the planner would walk every turn there is.
+    The memories come first: otherwise the planner would walk every searchable turn.
     """
     return rows.all(
         "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
@@ -221,7 +222,7 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
 
 
 def superseded_in(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """(turn, memory) of the superseded memories that these turns state or confirm, by row keys."""
+    """(turn, memory) row keys of the superseded memories that these turns state or confirm."""
     return rows.all(
         "select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside' "  # noqa: S608
         f"cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys('t.seq', turn_seqs)}"
@@ -231,9 +232,9 @@ def superseded_in(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]
 def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:
-    """(turn, time) of what users said from `since` on and before `until`, by the sessions of that time, latest first.
+    """(turn, time) of what users said from `since` on and before `until`, by session, the latest first.
 
-    The sessions come first, for the reason that the memories do in `stating_turns`.
+    The sessions come first, as the memories do in `stating_turns`.
     """
     sql = (
         "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
@@ -258,11 +259,11 @@ class SearchFilter(NamedTuple):
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is left out."""
+        """Whether there is no limit."""
         return self == SearchFilter()
 
 
-#: A kind of rows -> the row that is asked for, the tables, its time, and whether it is of a session.
+#: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
 _OF_SESSION = "s.id = :session or s.parent = :session"
 _NARROWED = {
     "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
@@ -282,9 +283,9 @@ _NARROWED = {
 
 
 def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter) -> set[int]:
-    """Those of these turns, passages or memories (`kind`) that a search so limited may show.
+    """Those of these turns, passages or memories (`kind`) that a limited search may show.
 
-    A sub-agent's turns are its session's; a memory's time is that of what was last said for it.
+    A sub-agent's turns are its session's; a memory's time is its last confirmation.
     """
     key, source, at, of_session = _NARROWED[kind]
     wanted = f"where {in_keys(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "

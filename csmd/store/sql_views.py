@@ -1,8 +1,8 @@
-"""Ten views of the store for questions in SQL, and the one SELECT at a time that may be put to them.
+"""Ten views of the store, and one SELECT at a time on them.
 
-A question is compiled twice. First where nothing exists but the names and columns of the views: what compiles there names
-nothing else, whatever tricks it is written with. Then on a read-only connection of its own, whose views show what the
-asker may see; its authorizer lets only the tables behind the views be read, and only plain functions be called.
+A statement is compiled twice. First where nothing exists except the names and columns of the views, so that it can name
+nothing else. Then on a read-only connection of its own, whose views show only what the caller may see; its authorizer
+allows reads of the tables behind the views and calls of plain functions.
 """
 
 from __future__ import annotations
@@ -24,19 +24,31 @@ from csmd.errors import BadInput, TooLarge
 from csmd.store.sqlite import Row, as_store_error, close_quietly, connect, in_keys
 from csmd.text import display
 
-#: Most rows of an answer, characters of a value, and characters of all values together.
-MOST_ROWS, VALUE_CHARACTERS, ANSWER_CHARACTERS = 100, 2_000, 100_000
-#: Seconds that a question may take, bytes that SQLite may use for it, and how many of SQLite's steps lie between two looks.
-SECONDS, MEMORY_BYTES, STEPS = 2.0, 64 << 20, 200
-#: Characters of a statement; bytes of a turn's text that a view shows, and of any value on the way to the answer.
-STATEMENT_CHARACTERS, TURN_BYTES, VALUE_BYTES = 8_000, 200_000, 1_000_000
+#: Most rows of an answer.
+MOST_ROWS = 100
+#: Most characters of a value.
+VALUE_CHARACTERS = 2_000
+#: Most characters of all values together.
+ANSWER_CHARACTERS = 100_000
+#: How long a question may take.
+SECONDS = 2.0
+#: Memory that SQLite may use for it.
+MEMORY_BYTES = 64 << 20
+#: SQLite's steps between two checks of these limits.
+STEPS = 200
+#: Most characters of a statement.
+STATEMENT_CHARACTERS = 8_000
+#: Most bytes of a turn's text that a view shows.
+TURN_BYTES = 200_000
+#: Most bytes of any value while the answer is computed.
+VALUE_BYTES = 1_000_000
 
 
 class View(NamedTuple):
-    """A view: what a row is, what its columns mean, how it is joined with others, and the SELECT behind it.
+    """A view: what a row is, what its columns mean, how it is joined with others, and its SELECT.
 
-    In the SELECT, {column} of a project's row is replaced by the condition that the asker may see it, {session column} by
-    the id of a session, '' where the asker may not see that.
+    In the SELECT, {column} of a project's row becomes the condition that the caller may see it, {session column} the id
+    of a session, '' if the caller may not see it.
     """
 
     name: str
@@ -46,7 +58,7 @@ class View(NamedTuple):
     sql: str
 
 
-#: Of a memory that a merge of projects set aside its twin is shown.
+#: A memory hidden by a merge of projects is represented by its twin.
 _HELD = "m.twin_of = 0 and {m.project_seq}"
 _ROOT = "(select p.root from main.projects p where p.seq = {})"
 
@@ -64,9 +76,12 @@ VIEWS: tuple[View, ...] = (
         },
         (),
         "select p.root, p.name, p.kind, p.remote, "
-        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq "
-        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root or "
-        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), p.created_at "
+        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then "
+        "p.workspace_seq "
+        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = "
+        "r.root or "
+        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
+        "p.created_at "
         "from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
     ),
     View(
@@ -87,10 +102,12 @@ VIEWS: tuple[View, ...] = (
             "output_tokens": "tokens that its model wrote",
         },
         ("sessions.project = projects.path", "sessions.parent = sessions.id"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, s.started_at, "  # noqa: S608
+        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, "  # noqa: S608
+        "s.started_at, "
         "s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
         "where n.session_seq = s.seq and {t.project_seq}), "
-        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = s.seq), "
+        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = "
+        "s.seq), "
         "(select coalesce(sum(u.output), 0) from main.usage u where u.session_seq = s.seq) "
         "from main.sessions s where s.host <> 'probe' and {s.project_seq}",
     ),
@@ -108,7 +125,8 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens that the assistant's message took, 0 for unknown",
         },
         ("turns.session = sessions.id", "turns.project = projects.path"),
-        f"select t.uuid, coalesce((select s.id from main.sessions s where s.seq = t.session_seq and {{s.project_seq}}), ''), "  # noqa: S608
+        "select t.uuid, coalesce((select s.id from main.sessions s where s.seq = t.session_seq and "  # noqa: S608
+        f"{{s.project_seq}}), ''), "
         f"{_ROOT.format('t.project_seq')}, t.kind, t.tool_name, "
         f"case when octet_length(t.text) <= {TURN_BYTES} then t.text else '' end, t.at, t.tokens "
         "from main.turns t where t.source <> 'probe' and {t.project_seq}",
@@ -135,7 +153,8 @@ VIEWS: tuple[View, ...] = (
         },
         ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
         f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, "  # noqa: S608
-        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, m.created_at, "
+        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, "
+        "m.created_at, "
         "m.confirmed_at, case when m.superseded_by <> '' and not exists (select 1 from main.memories n "
         "where n.id = m.superseded_by and {n.project_seq}) then '' else m.superseded_by end "
         f"from main.memories m where {_HELD}",
@@ -198,7 +217,8 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens of its turns",
         },
         ("digests.session = sessions.id", "digests.project = projects.path"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, d.tokens "  # noqa: S608
+        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, "  # noqa: S608
+        "d.tokens "
         "from main.digests d join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {s.project_seq}",
     ),
     View(
@@ -244,12 +264,12 @@ VIEWS: tuple[View, ...] = (
     ),
 )
 NAMES = frozenset(view.name for view in VIEWS)
-#: What the views are made of: all that a question can read.
+#: The tables behind the views: all that a statement can read.
 TABLES = frozenset({
     "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
     "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
 })  # fmt: skip
-#: What may be called: neither files, nor extensions, nor what makes large values of nothing, nor chance.
+#: Functions that may be called: none that reads files, loads extensions, makes large values or is random.
 FUNCTIONS = frozenset({
     "abs", "avg", "ceil", "ceiling", "char", "coalesce", "concat", "concat_ws", "count", "cume_dist", "date", "datetime",
     "dense_rank", "first_value", "floor", "format", "glob", "group_concat", "ifnull", "iif", "instr", "julianday", "lag",
@@ -275,7 +295,7 @@ _HINT = "call csm_store_schema, which lists the views and their columns"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The first rows of an answer by column, long values cut; `is_cut`: there are more rows."""
+    """The first rows of an answer by column, long values cut; `is_cut` if there are more rows."""
 
     columns: tuple[str, ...]
     rows: list[Row]
@@ -283,9 +303,9 @@ class Answer:
 
 
 def ask(path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = SECONDS) -> Answer:
-    """Answers one SELECT on the views of a database, as far as these projects (None: all) tell, with at most `limit` rows.
+    """Answers one SELECT on the views of a database for these projects (None: all), with at most `limit` rows.
 
-    BadInput for whatever else a statement is, TooLarge for one that takes too long or too much memory.
+    Raises BadInput for any other statement, TooLarge for one that takes too long or too much memory.
     """
     if len(statement) > STATEMENT_CHARACTERS:
         raise TooLarge(f"a statement has at most {STATEMENT_CHARACTERS:,} characters", hint="ask for less at once")
@@ -298,12 +318,12 @@ def ask(path: Path, statement: str, *, places: Sequence[int] | None, limit: int,
 
 
 def sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
-    """The first rows of a view as far as these projects tell it."""
+    """The first rows of a view for these projects."""
     return ask(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
 
 
 class _Guard:
-    """Bounds the connections that a question is put to, and remembers why one was stopped."""
+    """Limits the connections that a statement runs on, and remembers why one was stopped."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._until = seconds, time.monotonic() + seconds
@@ -312,7 +332,7 @@ class _Guard:
         """What was denied, or why it was stopped; "" for nothing."""
 
     def watch(self, connection: apsw.Connection, *, reads: Collection[str]) -> None:
-        """Lets a connection do nothing from now on but read these tables and views and call FUNCTIONS, within the limits."""
+        """Restricts a connection to reading these tables and views and calling FUNCTIONS, within the limits."""
         connection.execute("pragma query_only = on").fetchall()
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
@@ -335,7 +355,7 @@ class _Guard:
                 return apsw.SQLITE_OK
             self._reason = f"the function {display.cut(second, 60)} cannot be called"
         elif operation == apsw.SQLITE_READ:
-            # Without a column it may be a name that the statement itself gives to a part of it.
+            # Without a column it may be a name that the statement itself defines.
             is_own = not more and word not in others and not word.startswith(("sqlite_", "pragma_"))
             if word in reads or is_own:
                 return apsw.SQLITE_OK
@@ -355,7 +375,7 @@ class _Guard:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Turns whatever SQLite says of a statement into BadInput or TooLarge, and of the file into a StoreError."""
+        """Turns SQLite's errors into BadInput or TooLarge, and those of the file into a StoreError."""
         try:
             yield
         except (apsw.InterruptError, apsw.TooBigError, apsw.NoMemError) as error:
@@ -369,7 +389,7 @@ class _Guard:
 
 
 def _compile_one(statement: str, guard: _Guard) -> str:
-    """The only statement of a text, compiled where nothing is but the views' names; BadInput for none and for several."""
+    """The only statement of a text, compiled with the views' names alone; raises BadInput for none and for several."""
     connection = apsw.Connection(":memory:")
     try:
         for view in VIEWS:
@@ -393,12 +413,12 @@ def _compile_one(statement: str, guard: _Guard) -> str:
 
 
 def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | None]:
-    """(the first of some statements, whether it asks how another would be carried out: None where it does nothing at all)."""
+    """(the first statement, whether it is an EXPLAIN; None if it does nothing)."""
     compiled: list[tuple[str, bool | None]] = []
 
     def trace(cursor: apsw.Cursor, sql: str, _: object) -> bool:
         compiled.append((sql, bool(cursor.is_explain) if cursor.has_vdbe else None))
-        return False  # it is not run
+        return False  # do not run it
 
     connection.exec_trace = trace
     with suppress(apsw.ExecTraceAbort):
@@ -408,7 +428,7 @@ def _compile(connection: apsw.Connection, statements: str) -> tuple[str, bool | 
 
 @contextmanager
 def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]:
-    """A read-only connection of its own whose views tell what these projects may."""
+    """A read-only connection of its own with the views for these projects."""
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
@@ -420,7 +440,7 @@ def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]
 
 
 def _seen_by(places: Sequence[int] | None, sql: str) -> str:
-    """The SELECT of a view as these projects tell it; where nothing is hidden, columns stay plain, so that indexes serve them."""
+    """The SELECT of a view for these projects; if nothing is hidden, plain columns, so that indexes are used."""
 
     def session(column: re.Match[str]) -> str:
         if places is None:
@@ -435,11 +455,11 @@ def _seen_by(places: Sequence[int] | None, sql: str) -> str:
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
-    """The first rows that a statement gives, long values cut."""
+    """The first rows of a statement, long values cut."""
     columns: list[str] = []
 
     def trace(cursor: apsw.Cursor, *_: object) -> bool:
-        columns.extend(name for name, *_ in cursor.get_description())  # which a cursor without rows does not know later
+        columns.extend(name for name, *_ in cursor.get_description())  # a cursor without rows does not know it later
         return True
 
     connection.exec_trace = trace
@@ -455,7 +475,7 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
 
 def _shown(value: Any) -> Any:
-    """A value as JSON holds it."""
+    """A value that JSON can hold."""
     if isinstance(value, bytes):
         return display.cut(f"x'{value[:VALUE_CHARACTERS].hex()}'", VALUE_CHARACTERS)
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,7 +1,7 @@
 """SQLite connections, extensions, pragmas, rows as values, deadlines.
 
-Portable SQL lives beside the functions that run it; only this module, fulltext.py, passages.py, vectors.py and the
-migrations would have a twin for another backend (design section 6).
+Portable SQL is in the functions that run it; another backend would replace only this module, fulltext.py, passages.py,
+vectors.py and the migrations.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from csmd.errors import ConfigError, Damaged, DeadlineExceeded, IndexDamaged, Ke
 from csmd.text import prose, search_terms
 
 BUSY_TIMEOUT_MS = 5000
-#: An interrupt between two statements stops neither: after a deadline it is repeated this often.
+#: An interrupt between two statements stops neither, so after a deadline it is repeated at this interval.
 INTERRUPT_AGAIN_S = 0.01
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
 
 def vector_extension() -> str:
-    """The path of sqlite-vec's loadable library, found without importing it: that would import numpy."""
+    """Returns the path of sqlite-vec's loadable library without importing the package, which would import numpy."""
     spec = importlib.util.find_spec("sqlite_vec")
     if spec is None or spec.origin is None:
         raise StoreError("sqlite-vec is not installed", hint="install csmd again: pip install --force-reinstall csmd")
@@ -41,16 +41,16 @@ def vector_extension() -> str:
 def connect(
     path: Path, *, readonly: bool, immutable: bool = False, vfs: str = "", inspect_only: bool = False
 ) -> apsw.Connection:
-    """Opens a connection with csmd's pragmas; readers cannot write by construction.
+    """Opens a connection with csmd's pragmas; a read-only one cannot write.
 
-    `immutable`: no other process has the file open, and it is read without a lock or a log. `inspect_only`: the connection
-    may recover what a crash interrupted, which no reader can, and changes nothing else, not even the journal mode.
-    `vfs` names how SQLite reaches the disk; "" is the platform's own.
+    `immutable`: no other process has the file open, and it is read without a lock or a log. `inspect_only`: the
+    connection may recover what a crash interrupted, which a read-only one cannot, but changes nothing else, not even
+    the journal mode. `vfs` names how SQLite reaches the disk; "" is the platform's own.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-    flags |= apsw.SQLITE_OPEN_URI  # of a path that is absolute nothing is taken for one
+    flags |= apsw.SQLITE_OPEN_URI  # an absolute path is not parsed as a URI
     extension = vector_extension()
-    try:  # Else SQLite would put a log and its index beside it.
+    try:  # Without `immutable` SQLite would create a log and its index next to the file.
         place = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
         connection = apsw.Connection(place, flags=flags, vfs=vfs or None)
     except apsw.Error as error:
@@ -60,16 +60,17 @@ def connect(
         connection.enable_load_extension(True)
         connection.load_extension(extension)
         connection.enable_load_extension(False)
-        # The full-text indexes' views and triggers call it: what derives from a row is nowhere stored but in them.
+        # The views and triggers of the full-text indexes call these: derived terms are stored only in the indexes.
         for name, function, arguments in SQL_FUNCTIONS:
             connection.create_scalar_function(
                 name, function, arguments, deterministic=True, flags=apsw.SQLITE_INNOCUOUS
             )
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # Small caches and no mapping: the daemon's memory must not grow with the database (design section 1, 6).
+        # Small caches and no memory mapping: the daemon's memory must not grow with the database.
         pragmas = ["foreign_keys = on", "temp_store = memory", "mmap_size = 0", "cache_size = -4096"]
         if not readonly and not inspect_only:
-            # The background thread checkpoints: an automatic one would put its fsync into some hook's ack.
+            # The background thread checkpoints: an automatic checkpoint would add its fsync to a hook's
+            # acknowledgement.
             pragmas += ["journal_mode = wal", "synchronous = full", "fullfsync = on", "wal_autocheckpoint = 0"]
         for pragma in pragmas:
             connection.execute(f"pragma {pragma}").fetchall()
@@ -83,20 +84,23 @@ def connect(
 
 
 class Cipher(NamedTuple):
-    """The key of this process's home as SQLite takes it, "" for none, and whether new databases get it."""
+    """The key of this process's home in SQLite's form, "" for none, and whether new databases are encrypted with it."""
 
     key: str = ""
     for_new: bool = False
 
 
 _cipher = Cipher()
-#: How a plain file begins, and what an encrypted one shows behind as many random bytes: 32 bytes at the end of each page
-#: hold what the cipher needs.
-_PLAIN, _RESERVED, _SIZE = b"SQLite format 3\0", b"\x20\x40\x20\x20", 24
+#: How a plain database file begins.
+_PLAIN = b"SQLite format 3\0"
+#: Bytes 20 to 24 of an encrypted one: the cipher reserves 32 bytes of each page.
+_RESERVED = b"\x20\x40\x20\x20"
+#: How many bytes of a file tell whether it is encrypted.
+_SIZE = 24
 
 
 def use_key(key: bytes | None, *, for_new: bool = True) -> None:
-    """Chooses the key for every connection that this process opens from now on to an encrypted or new database."""
+    """Sets the key for every connection that this process opens from now on to an encrypted or new database."""
     global _cipher
     _cipher = Cipher() if key is None else Cipher(f"raw:{key.hex()}", for_new)
 
@@ -107,12 +111,12 @@ def encrypts_new() -> bool:
 
 
 def cipher_library() -> str:
-    """The cipher that apsw was built with; "" for none."""
+    """The cipher that apsw was built with; "" if none."""
     return str(getattr(apsw, "mc_version", ""))
 
 
 def require_cipher() -> None:
-    """ConfigError where apsw was built without a cipher."""
+    """Raises ConfigError if apsw was built without a cipher."""
     if not cipher_library():
         raise ConfigError(
             "encryption needs apsw-sqlite3mc in place of apsw",
@@ -126,7 +130,7 @@ def has_key(connection: apsw.Connection) -> bool:
 
 
 def is_encrypted_file(path: Path) -> bool:
-    """Whether a database that this process has not open is encrypted: the end of another descriptor drops its locks."""
+    """Whether a closed database is encrypted; opening one that this process has open would drop its locks."""
     try:
         with path.open("rb") as file:
             return _is_encrypted(file.read(_SIZE))
@@ -139,7 +143,7 @@ def _is_encrypted(head: bytes) -> bool:
 
 
 def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = None) -> None:
-    """Gives a new connection the key where its file is encrypted, or new and to be; `like` that of another, if given."""
+    """Gives a new connection the key if its file is encrypted, or new and to be encrypted; `like` decides if given."""
     if not connection.filename:
         return  # in memory
     if like is None:
@@ -154,11 +158,11 @@ def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = Non
 
 
 def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> None:
-    """Copies a database to an empty file, encrypted by this process's key or plain, whatever it is itself."""
+    """Copies a database to an empty file, encrypted with this process's key or plain, whatever the source is."""
     key = f"cipher=chacha20&key={_cipher.key}" if encrypted else "key="
     try:
         connection.execute("vacuum into ?", (f"{target.absolute().as_uri()}?{key}",))
-    except apsw.Error as error:  # its words may hold the key
+    except apsw.Error as error:  # the message may contain the key
         raise StoreError(
             f"{target}: the copy could not be made ({type(error).__name__})",
             hint="run `csmd repair`, or free some space",
@@ -166,7 +170,7 @@ def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> 
 
 
 def _indexed(*values: Any) -> str:
-    text, at = values  # what is no text is not indexed: a damaged row
+    text, at = values  # a damaged row may hold something else than text
     return search_terms.indexed(text, str(at)) if isinstance(text, str) else ""
 
 
@@ -178,11 +182,11 @@ def _passages(*values: Any) -> str:
 
 
 def _passages_as_json(text: str) -> str:
-    # SQLite's JSON would end a text at its first NUL; to the full-text index it is a space like any other.
+    # SQLite's JSON ends a text at its first NUL; the full-text index treats a NUL as a space.
     return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.passages(text)])
 
 
-#: A trigger asks twice for the passages of a turn; of a long one the answer is not kept.
+#: A trigger asks twice for the passages of a turn; the answer is cached up to this length.
 KEPT_CHARACTERS = 100_000
 _passages_of_short = cached(1)(_passages_as_json)
 
@@ -192,20 +196,20 @@ def _slice(*values: Any) -> str:
     return text[start:end] if isinstance(text, str) else ""
 
 
-#: What triggers, views and readers call in SQL, with the number of arguments: csmd_indexed(text, time) is what is indexed
-#: of a text, csmd_passages(text) its passages as JSON, csmd_slice(text, start, end) one of them.
+#: (name, function, arguments) of what triggers, views and readers call in SQL: csmd_indexed(text, time) returns the
+#: indexed terms of a text, csmd_passages(text) its passages as JSON, csmd_slice(text, start, end) one of them.
 SQL_FUNCTIONS = (("csmd_indexed", _indexed, 2), ("csmd_passages", _passages, 1), ("csmd_slice", _slice, 3))
 
 
 def close_quietly(connection: apsw.Connection) -> None:
-    """Closes a connection and ignores errors: pages that the disk does not take stay in the write-ahead log."""
+    """Closes a connection and ignores errors: pages that cannot be written stay in the write-ahead log."""
     with suppress(apsw.Error):
         connection.close()
 
 
 @contextmanager
 def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool = False) -> Iterator[Rows]:
-    """The rows of a database for as long as the block runs."""
+    """Opens the rows of a database for the duration of the block."""
     connection = connect(path, readonly=readonly, vfs=vfs, inspect_only=inspect_only)
     try:
         yield Rows(connection)
@@ -213,10 +217,10 @@ def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool =
         close_quietly(connection)
 
 
-#: What there is to do about a damaged database.
+#: What the user can do about a damaged database.
 REPAIR_HINT = "`csmd repair` brings it back from what can be read, backups and transcripts"
 _SPOOLED = "; what is captured meanwhile waits in the spool"
-#: What SQLite says -> what else is true then, and what the user can do about it.
+#: SQLite's error -> what follows from it, and what the user can do.
 HINTS: tuple[tuple[type[Exception], str, str], ...] = (
     (apsw.FullError, _SPOOLED, "free some space on that disk"),
     (apsw.ReadOnlyError, _SPOOLED, "make that directory writable"),
@@ -227,7 +231,7 @@ HINTS: tuple[tuple[type[Exception], str, str], ...] = (
 
 
 def as_store_error(error: apsw.Error, path: Path | str = "the database") -> StoreError:
-    """Translates an error of SQLite's into a StoreError that says what to do."""
+    """Translates an error of SQLite into a StoreError with a hint."""
     if isinstance(error, apsw.InterruptError):
         return DeadlineExceeded("a read was stopped at its deadline")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
@@ -238,31 +242,31 @@ def as_store_error(error: apsw.Error, path: Path | str = "the database") -> Stor
 
 
 def in_keys(column: str, keys: Iterable[int] | None) -> str:
-    """The SQL condition that a column holds one of some row keys: always true for None, never for no keys."""
+    """Returns the SQL condition that a column holds one of some row keys: always true for None, never for no keys."""
     return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
 
 
-#: The condition that a column holds one of the row keys `listed`, which `listed` writes: however many they are the statement
-#: is the same, so that it is prepared once. To prepare it takes longer than to read a few rows.
+#: The condition that a column holds one of the keys in `:listed`. Its text does not depend on their number, so it is
+#: prepared only once, which takes longer than reading a few rows.
 IS_LISTED = "in (select value from json_each(:listed))"
 
 
 def listed(keys: Iterable[int]) -> str:
-    """Row keys as the value of IS_LISTED."""
+    """Returns row keys as the value of `:listed` in IS_LISTED."""
     return f"[{','.join(map(str, keys))}]"
 
 
 def columns(kind: type[Any], alias: str, **instead: str) -> str:
-    """The columns of a class's fields, in their order: `alias.name`, or what `instead` says of a name."""
+    """Returns a class's fields as columns in order: `alias.name`, or what `instead` gives for a name."""
     return ", ".join(instead.get(name, f"{alias}.{name}") for name in _annotations(kind))
 
 
 def _annotations(kind: type[Any]) -> dict[str, str]:
-    # A named tuple's are ForwardRefs.
+    # a named tuple's annotations are ForwardRefs
     return {name: str(getattr(text, "__forward_arg__", text)) for name, text in kind.__annotations__.items()}
 
 
-#: How a column's value becomes that of a field that is annotated so.
+#: Annotation of a field -> how a column's value becomes the field's.
 _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
     "bool": bool,
     "bool | None": lambda stored: None if stored is None else bool(stored),
@@ -271,7 +275,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def column_values(value: Any, *without: str) -> dict[str, Any]:
-    """Maps the fields of a value to columns by name, tuples of words joined; `without` some of them."""
+    """Returns a function from a row, its columns a class's fields in order, to a value; last ones may be missing."""
     names, joined = _column_names(type(value), without)
     values = {name: getattr(value, name) for name in names}
     for name in joined:
@@ -281,18 +285,18 @@ def column_values(value: Any, *without: str) -> dict[str, Any]:
 
 @cached(200)
 def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names of the fields of a class that are columns, and the names of those that are tuples of words."""
+    """The names of a class's fields that are columns, and of those the ones that are tuples of words."""
     annotations = {name: text for name, text in _annotations(kind).items() if name not in without}
     return tuple(annotations), tuple(name for name, text in annotations.items() if text == "tuple[str, ...]")
 
 
 @cached(200)
 def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
-    """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
+    """Returns a function from a row, its columns a class's fields in order, to a value; the last fields may be missing."""
     annotations = _annotations(kind)
     converted = [(place, _CONVERTED[text]) for place, text in enumerate(annotations.values()) if text in _CONVERTED]
     names = tuple(annotations)
-    # A frozen class's own __init__ takes three times as long as its slots, and a question reads hundreds of rows.
+    # A frozen class's __init__ takes three times as long as setting its slots, and a question reads hundreds of rows.
     has_slots = is_dataclass(kind) and "__slots__" in vars(kind)
     setters = [getattr(kind, name).__set__ for name in names] if has_slots else []
 
@@ -312,17 +316,17 @@ def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
 
 
 def as_value(kind: type[T], row: Sequence[Any]) -> T:
-    """A row as a value of a class whose fields are its columns, in their order."""
+    """Returns a row as a value of a class whose fields are the row's columns, in order."""
     return _reader(kind)(row)
 
 
 class Rows:
-    """One connection as stages see it: run portable SQL with named parameters, get tuples."""
+    """One connection: runs portable SQL with named parameters and returns rows as tuples or values."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self.connection = connection
         self._until: float | None = None
-        #: What a read has found out and will ask again: it sees one moment. None where rows may change.
+        #: What a read has computed and may need again, since it sees one snapshot; None in a write.
         self.of_this_read: dict[Any, Any] | None = None
 
     def all(self, sql: str, **values: Any) -> list[Row]:
@@ -332,7 +336,7 @@ class Rows:
         try:
             return list(self.connection.execute(sql, values))
         except apsw.SQLError as error:
-            # A vector table that is interrupted between two of its own reads says only that one failed.
+            # A vector table interrupted between two of its own reads reports only that one failed.
             if self._until is not None and time.monotonic() >= self._until:
                 raise DeadlineExceeded("a read was stopped at its deadline") from error
             raise as_store_error(error) from error
@@ -340,7 +344,7 @@ class Rows:
             raise as_store_error(error) from error
 
     def share(self, most: float, *, part: float = 0.5) -> float:
-        """Seconds that one of several reads may take: at most `most`, and a part of what is left until the deadline."""
+        """Seconds that one of several reads may take: `most`, or `part` of the time until the deadline if shorter."""
         return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
 
     def one(self, sql: str, **values: Any) -> Row | None:
@@ -354,12 +358,12 @@ class Rows:
         return row[0] if row else None
 
     def key(self, sql: str, /, **values: Any) -> int | None:
-        """The first column of the first row as a row's key, or None."""
-        found = self.value(sql, **values)
-        return None if found is None else int(found)
+        """The first column of the first row as a row key, or None."""
+        key = self.value(sql, **values)
+        return None if key is None else int(key)
 
     def text(self, sql: str, /, **values: Any) -> str:
-        """The first column of the first row as a text; "" for no row and for null."""
+        """The first column of the first row as text; "" for no row and for null."""
         return str(self.value(sql, **values) or "")
 
     def number(self, sql: str, /, **values: Any) -> int:
@@ -375,64 +379,64 @@ class Rows:
         return [row[0] for row in self.all(sql, **values)]
 
     def distinct(self, sql: str, /, **values: Any) -> frozenset[Any]:
-        """The first column of every row, each value once."""
+        """The distinct values of the first column."""
         return frozenset(self.column(sql, **values))
 
     def grouped(self, sql: str, /, **values: Any) -> dict[Any, list[Row]]:
-        """The rows by their first column, each without it, in the order of the result; [] for a key without any."""
+        """The rows by their first column, which is removed from each, in the result's order; [] for an unknown key."""
         groups: dict[Any, list[Row]] = defaultdict(list)
         for key, *row in self.all(sql, **values):
             groups[key].append(tuple(row))
         return groups
 
     def read(self, kind: type[T], sql: str, /, **values: Any) -> list[T]:
-        """Every row as a value of a class whose fields are the columns, in their order."""
+        """Every row as a value of a class whose fields are the columns, in order."""
         return [_reader(kind)(row) for row in self.all(sql, **values)]
 
     def read_one(self, kind: type[T], sql: str, /, **values: Any) -> T | None:
-        """The first row as such a value, or None."""
+        """The first row as a value of a class, or None."""
         return next(iter(self.read(kind, sql, **values)), None)
 
     def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
-        """Inserts a row, its columns by name; whether it was written, which `conflict` ("on conflict ...") decides."""
+        """Inserts a row and returns whether it was written, which `conflict` ("on conflict ...") decides."""
         return bool(self.run(_inserting(table, conflict, tuple(values)), **values))
 
     def insert_keyed(self, table: str, conflict: str = "", /, **values: Any) -> int:
-        """As `insert`; the row's key, 0 where none was written."""
+        """Inserts a row as `insert` does and returns its key, 0 if it was not written."""
         return int(self.value(f"{_inserting(table, conflict, tuple(values))} returning seq", **values) or 0)
 
     def upsert(self, table: str, key: str, /, **values: Any) -> None:
-        """Inserts a row, or gives the one with the same `key` (columns, with commas between) these values."""
+        """Inserts a row, or updates the row with the same `key` (column names separated by commas)."""
         changed = ", ".join(f"{name} = excluded.{name}" for name in values if name not in key.split(", "))
         self.insert(table, f"on conflict ({key}) do update set {changed}", **values)
 
     def update(self, table: str, key: int, /, **values: Any) -> int:
-        """Gives the row with this key these values, by column; how many rows there were, 1 or 0."""
+        """Updates the row with this key and returns how many rows there were, 1 or 0."""
         changed = ", ".join(f"{name} = :{name}" for name in values)
         return self.run(f"update {table} set {changed} where seq = :seq", seq=key, **values)  # noqa: S608
 
     def revise(self, table: str, key: int, /, **values: Any) -> None:
-        """As `update`, of a row with a version, which is counted up."""
+        """Updates a row as `update` does and increments its version."""
         changed = "".join(f"{name} = :{name}, " for name in values)
         self.run(f"update {table} set {changed}version = version + 1 where seq = :seq", seq=key, **values)  # noqa: S608
 
     def delete(self, table: str, /, **values: Any) -> int:
-        """Deletes the rows whose columns have these values; how many there were."""
+        """Deletes the rows whose columns have these values and returns how many there were."""
         where = " and ".join(f"{name} = :{name}" for name in values)
         return self.run(f"delete from {table} where {where}", **values)  # noqa: S608
 
     def keep_newest(self, table: str, key: str, by: str, *, most: int) -> int:
-        """Deletes all but the `most` rows of a table that are the newest by a column; how many went."""
+        """Deletes all but the `most` newest rows of a table by a column and returns how many were deleted."""
         newest = f"select {key} from {table} order by {by} desc, {key} limit :most"  # noqa: S608
         return self.run(f"delete from {table} where {key} not in ({newest})", most=most)  # noqa: S608
 
     def run(self, sql: str, **values: Any) -> int:
-        """Performs a statement; the number of rows it changed."""
+        """Runs a statement and returns how many rows it changed."""
         self.all(sql, **values)
         return int(self.connection.changes())
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Performs a statement once for each mapping."""
+        """Runs the block in one transaction, which is rolled back on an error and after a read."""
         try:
             self.connection.executemany(sql, rows)
         except apsw.Error as error:
@@ -440,10 +444,10 @@ class Rows:
 
     @contextmanager
     def within(self, seconds: float | None) -> Iterator[None]:
-        """Stops what runs here after `seconds` with DeadlineExceeded; blocks nest, the nearest deadline counts.
+        """Stops the block after `seconds` with DeadlineExceeded; blocks nest, and the nearest deadline counts.
 
-        By a thread that interrupts: a progress handler does not stop a vector scan. When the block is
-        left the thread can interrupt no more, so that what runs next is not stopped for it.
+        A thread interrupts the connection, because a progress handler does not stop a vector scan. It cannot interrupt
+        what runs after the block.
         """
         if seconds is None:
             yield
@@ -472,7 +476,7 @@ class Rows:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
-        """One transaction; rolled back when anything is raised, and at the end of a read: a commit looks at the file anew."""
+        """Runs the block in one transaction, rolled back on an error and after a read: a commit would touch the file."""
         try:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:
@@ -501,44 +505,44 @@ def _inserting(table: str, conflict: str, names: tuple[str, ...]) -> str:
 
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
-    """The ids of a table that begin with `prefix`, at most ten, none for "": people type the first characters."""
-    found = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
-    return rows.column(found, size=len(prefix), prefix=prefix) if prefix else []
+    """The ids of a table that begin with `prefix`, at most ten; none for ""."""
+    sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
+    return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
 
 
 def live_bytes(rows: Rows) -> int:
-    """Bytes of the database that hold something: what was freed inside the file is used again and does not count."""
+    """Bytes of the database in use; free pages inside the file do not count."""
     pages = rows.value("pragma page_count") - rows.value("pragma freelist_count")
     return int(pages * rows.value("pragma page_size"))
 
 
 def full_text_tables(rows: Rows) -> list[str]:
-    """The full-text indexes that the database has: that of turns goes once passages have taken its place."""
-    found = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
-    return [str(name) for (name,) in found]
+    """The full-text indexes of the database."""
+    names = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
+    return [str(name) for (name,) in names]
 
 
 def row_counts(rows: Rows) -> dict[str, int]:
-    """How many rows each table has, those in which an index is kept included."""
+    """How many rows each table has, the tables behind indexes included."""
     tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
     return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 
 
 def secure_delete(rows: Rows) -> None:
-    """Has what this connection deletes from now on overwritten with zeros, until the database is opened again."""
+    """Overwrites what this connection deletes from now on with zeros, until the database is opened again."""
     rows.run("pragma secure_delete = on")
 
 
 def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> bool:
     """Rewrites the whole database without what was deleted from it, and empties the write-ahead log.
 
-    Full-text indexes are merged until no deleted word is left in them. The copy that SQLite makes meanwhile has no
-    name and lies in `folder`. False when a reader kept the log from being emptied: ask again.
+    Merges the full-text indexes until they hold no deleted word. SQLite's temporary copy is an unnamed file in
+    `folder`. Returns False if a reader kept the log from being emptied: try again.
     """
     connection.set_busy_timeout(patience_ms)
     for table in full_text_tables(Rows(connection)):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
-    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # so that the log holds one of the two, not both
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # so that the log does not hold both states
     place = str(folder).replace("'", "''")
     connection.execute(f"pragma temp_store_directory = '{place}'")
     connection.execute("pragma temp_store = file")

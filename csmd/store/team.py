@@ -1,6 +1,6 @@
-"""The server that a team shares memories on, which projects are shared, what waits to be sent, and what colleagues said.
+"""The team's server that was joined, the shared projects, what waits to be sent, and what was received.
 
-What waits is noted by triggers, in the transaction of the change (migrations/0023_schema.sql).
+Triggers record what waits, in the transaction of the change (migrations/0023_schema.sql).
 """
 
 from __future__ import annotations
@@ -13,16 +13,19 @@ from typing import NamedTuple
 from csmd.store import memories, memory_deletion
 from csmd.store.sqlite import Rows, column_values, columns
 
-#: What `readers` of a share say for everybody on the server.
+#: `readers` of a share for everybody on the server.
 EVERYBODY = "*"
-#: The name of a role; another one could pass for something else where it is told.
+#: The name of a role; another form could be mistaken where it is shown.
 ROLE = re.compile(r"[\w.@-]{1,63}")
-MEMORY, DIGEST, PROJECT = "memory", "digest", "project"
+#: Kinds of rows in the outbox.
+MEMORY = "memory"
+DIGEST = "digest"
+PROJECT = "project"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamRow:
-    """The server that this home has joined, with its role there, and how it fared last; times are "" for never."""
+    """The server that this home has joined, with its role there and its latest state; times are "" for never."""
 
     url: str
     author: str
@@ -34,7 +37,7 @@ class TeamRow:
 
 
 class Share(NamedTuple):
-    """A project that is shared: its row, its name for the team, who reads it (EVERYBODY, or roles with spaces between), its wall."""
+    """A shared project: its row, its name for the team, its readers (EVERYBODY, or roles), its workspace."""
 
     project_seq: int
     name: str
@@ -48,7 +51,7 @@ class Share(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """Something that waits to be sent, and how often it has changed."""
+    """Something that waits to be sent, and how often it changed."""
 
     kind: str
     id: str
@@ -56,7 +59,7 @@ class Waiting(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A colleague's project by its row on the server, the project here that it is, and how far it was received."""
+    """A colleague's project by its row on the server, the project here, and how far it was received."""
 
     seq: int
     author: str
@@ -73,17 +76,17 @@ _SHARE = (
 
 
 def find_team(rows: Rows) -> TeamRow | None:
-    """The server that was joined; None where none was."""
+    """The server that was joined, or None."""
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
 def join(rows: Rows, team: TeamRow) -> None:
-    """Notes the server that was joined; another one begins with nothing."""
+    """Records the server that was joined; a new one starts empty."""
     rows.upsert("team", "seq", seq=1, **column_values(team))
 
 
 def leave(rows: Rows) -> None:
-    """Forgets the server, with what colleagues said on it; what was shared stays on the server."""
+    """Forgets the server and what colleagues said on it; what was shared stays on the server."""
     for place in places(rows):
         drop_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
@@ -91,7 +94,7 @@ def leave(rows: Rows) -> None:
 
 
 def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
-    """Notes that the server answered; where it is another one than before, or an older self, all is sent and received anew."""
+    """Records that the server answered; another one, or an earlier state of it, exchanges everything again."""
     stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
     if stored_epoch != epoch:
@@ -101,9 +104,10 @@ def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
 
 
 def note_failure(rows: Rows, failure: str, *, at: str) -> None:
-    """Notes that the server did not answer, and since when it does not."""
+    """Records that the server did not answer, and since when."""
     rows.run(
-        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end",
+        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since "
+        "end",
         failure=failure,
         at=at,
     )
@@ -113,12 +117,12 @@ def note_failure(rows: Rows, failure: str, *, at: str) -> None:
 
 
 def shares(rows: Rows) -> list[Share]:
-    """The projects that are shared, by name."""
+    """The shared projects by name."""
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
 def names(rows: Rows) -> frozenset[str]:
-    """What the team may know the projects here by: names of shares, and remotes."""
+    """The names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
@@ -128,14 +132,14 @@ def remote_of(rows: Rows, project: int) -> str:
 
 
 def share(rows: Rows, project: int, *, name: str, readers: str, now: str) -> None:
-    """Shares a project under a name, and has all of it wait to be sent."""
+    """Shares a project under a name and queues everything in it."""
     rows.upsert("team_shares", "project_seq", project_seq=project, name=name, readers=readers, shared_at=now)
     for made in rows.read(Share, f"{_SHARE} where s.project_seq = :project", project=project):
         queue_project(rows, made)
 
 
 def unshare(rows: Rows, project: int) -> str:
-    """Shares a project no more: its name, which waits to be taken off the server; "" where it was not shared."""
+    """Stops sharing a project; returns its name, whose removal is queued, "" if it was not shared."""
     name = rows.text("delete from team_shares where project_seq = :project returning name", project=project)
     if name:
         _queue(rows, PROJECT, name)
@@ -143,13 +147,16 @@ def unshare(rows: Rows, project: int) -> str:
 
 
 def queue_project(rows: Rows, shared: Share) -> None:
-    """Has all that is shared of a project wait to be sent."""
+    """Queues everything shared of a project."""
     _queue(rows, PROJECT, shared.name)
     memory_ids = (
         "select id from memories where project_seq = :project and twin_of = 0 "
         "and seq not in (select memory_seq from team_memories) order by seq"
     )
-    sessions = "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"
+    sessions = (
+        "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where "
+        "d.session_seq = s.seq)"
+    )
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=shared.project_seq):
             _queue(rows, kind, ident)
@@ -165,25 +172,25 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 
 def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """What waits to be sent: projects before what is of them."""
+    """What waits to be sent, projects before their contents."""
     return rows.read(
         Waiting, "select kind, id, changes from team_outbox order by kind desc, id limit :limit", limit=limit
     )
 
 
 def count_waiting(rows: Rows) -> int:
-    """How much waits to be sent."""
+    """How many rows wait to be sent."""
     return rows.number("select count(*) from team_outbox")
 
 
 def settle(rows: Rows, sent: Iterable[Waiting]) -> None:
-    """Takes what was sent out of the queue; what has changed meanwhile waits again."""
+    """Removes what was sent from the queue, unless it changed meanwhile."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
 
 
 def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
-    """(row key, project) of a memory of one's own that is in a shared project; None for any other."""
+    """(row key, project) of one's own memory in a shared project; None for any other."""
     memory = rows.one(
         "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
         "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
@@ -218,9 +225,9 @@ def places(rows: Rows) -> list[Place]:
 
 
 def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project that the team knows by a name: one that is shared by it, else the only one with this remote.
+    """The row of the project that the team knows by a name: one shared by it, or the only one with this remote.
 
-    A project behind a wall there matches only a project behind the same wall here.
+    A project in a workspace there matches only a project in the same workspace here.
     """
     seqs = rows.column(
         "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
@@ -235,7 +242,7 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
 
 
 def put_place(rows: Rows, place: Place) -> None:
-    """Notes how far a colleague's project was received; one that is another project here by now begins with nothing."""
+    """Records how far a colleague's project was received; if it now is another project here, it starts again."""
     before = next((earlier for earlier in places(rows) if earlier.seq == place.seq), None)
     if before is not None and (before.author, before.project_seq) != (place.author, place.project_seq):
         drop_place(rows, before)
@@ -243,7 +250,7 @@ def put_place(rows: Rows, place: Place) -> None:
 
 
 def drop_place(rows: Rows, place: Place) -> None:
-    """Removes what a colleague said in a project."""
+    """Deletes what a colleague said in a project."""
     for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
         drop_memory(rows, place, ident)
     rows.delete("team_places", seq=place.seq)
@@ -259,19 +266,19 @@ def known_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
 
 
 def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
-    """Removes a colleague's memory, where it is here."""
+    """Deletes a colleague's memory if it is here."""
     seq = known_memory(rows, place, remote_id)
     for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
         memory_deletion.delete_memory(rows, memory)
 
 
 def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
-    """Notes whose a memory is."""
+    """Records the author of a memory."""
     rows.insert("team_memories", memory_seq=seq, place_seq=place.seq, author=place.author, remote_id=remote_id)
 
 
 def received(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
-    """(author, project, memories) of what colleagues said that is here; `among` some projects, None for all."""
+    """(author, project, memories) of what was received, in the projects `among` (None: all)."""
     counts = rows.all(
         "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
         "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"

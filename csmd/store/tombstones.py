@@ -1,4 +1,4 @@
-"""What was forgotten or purged, as keyed hashes."""
+"""Tombstones: keyed hashes of what was forgotten or purged."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
-from csmd.store import projects
+from csmd.store import project_merges, projects
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.vocabulary import Authority
 
-#: Rows that one transaction of a walk over a table looks at.
+#: Rows that one transaction of a pass over a table reads.
 LOOKED_AT = 400
 #: memory, near: a statement's words, and all but a few of them. secret: a secret of the session whose hash is `place`.
-#: tampered: the name of a transcript that a tool wrote (store/sessions.py). The others: what was purged.
+#: tampered: the name of a transcript that a tool wrote (store/tampered_transcripts.py). Every other kind was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret", "tampered"]
 
 
 def forget(
     rows: Rows, text: str, *, correction: bool, by: Authority, key: bytes, now: str, scope: int | None = None
 ) -> None:
-    """Keeps a statement out from now on, in these and in nearly the same words: in a scope (the row of a project, or of
-    everywhere) as it was said by now; without one wherever and whenever it is said.
+    """Keeps a statement out in the same or nearly the same words.
+
+    In a scope (the row of a project or of everywhere) if it was said until now; without a scope wherever and whenever
+    it is said.
     """
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
@@ -43,7 +45,7 @@ def _place(rows: Rows, scope: int, key: bytes) -> str:
 
 
 def _part(exact: str, place: str, at: str) -> str:
-    """What the tombstones of one forgetting have in common: an older one in the same place is another, and stays."""
+    """What the tombstones of one forgetting share; a later one in the same place is separate."""
     return f"{exact}:{place}:{at}" if place else exact
 
 
@@ -68,7 +70,7 @@ def _add(
 
 
 class _Tombstone(NamedTuple):
-    """A tombstone that a statement's words lead to."""
+    """A tombstone that matches a statement's words."""
 
     by: str
     part_of: str
@@ -78,12 +80,12 @@ class _Tombstone(NamedTuple):
 
 
 def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
-    """The tombstones that match a statement's words, of any place."""
+    """The tombstones of any place that match a statement's words."""
     if not has(rows, "memory"):
         return []
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
-    # A word more than what was forgotten, or a word less; never one in another's place.
+    # The statement may have a word more or less than what was forgotten, but not another word in its place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
     return rows.read(
         _Tombstone,
@@ -94,7 +96,7 @@ def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_T
 
 
 def _in_places(rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
-    """Those of the tombstones that apply in some places, or in every place."""
+    """Those of the tombstones that apply in some places, or everywhere."""
     places = (
         {"", *(_place(rows, scope, key) for scope in scopes)}
         if any(tombstone.place for tombstone in tombstones)
@@ -114,10 +116,10 @@ def is_statement_forgotten(
     key: bytes,
     home: int | None = None,
 ) -> bool:
-    """Whether a statement was forgotten: by the user for all speakers, by an assistant for what assistants say.
+    """Whether a statement was forgotten: by the user for all speakers, by an assistant for assistants.
 
-    `project` is where it was said (None: anywhere), `home` where it is to hold (None: there), and `at` when it was said;
-    "" for what is not said at any time, such as what is counted.
+    `project` is where it was said (None: anywhere), `home` the scope it applies to (None: the project), and `at` when
+    it was said, "" for what is not said at any time, such as counted facts.
     """
     matching = [
         tombstone
@@ -137,7 +139,7 @@ def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
 
 
 def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
-    """Records that the user says again what was forgotten: from then on it is kept out no longer, whoever says it."""
+    """Records that the user says a forgotten statement again, which is allowed for all speakers from then on."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
@@ -155,12 +157,12 @@ def is_forgotten(
 
 
 def match_hashes(rows: Rows, hashes: Iterable[str]) -> frozenset[str]:
-    """Those of these hashes (gists.hashes) that something forgotten has left, wherever it holds."""
+    """Those of these hashes (see `gist_hashes`) that a forgotten statement has, in any place."""
     return frozenset(hash_ for hash_, _ in _with_tombstones(rows, "('memory', 'near')", hashes))
 
 
 def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """(hash, since when) of those of some hashes that have a tombstone of some kinds."""
+    """(hash, time of the tombstone) of those hashes that have a tombstone of some kinds."""
     wanted = sorted(set(hashes))
     for start in range(0, len(wanted), 500):
         marks = ", ".join(f"'{hash_}'" for hash_ in wanted[start : start + 500])
@@ -174,7 +176,7 @@ def count_forgotten(rows: Rows) -> int:
 
 
 def forgetting_state(rows: Rows) -> tuple[int, str]:
-    """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
+    """Returns (how many statements were forgotten, when last); data read before a change may hold a forgotten one."""
     (state,) = rows.all("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'")
     return state
 
@@ -185,7 +187,7 @@ def forgotten_hashes(rows: Rows) -> frozenset[str]:
 
 
 def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
-    """Takes away the tombstones of a statement in a project: the user states it there again on purpose, to hold in `home`."""
+    """Deletes the tombstones of a statement that the user states again on purpose in a project, to apply in `home`."""
     scopes = reopened_places(rows, project, home=home)
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         rows.run(
@@ -194,9 +196,9 @@ def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, 
 
 
 def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
-    """Takes away the tombstones that forgetting this very text in a scope at a time has left, none of before or of elsewhere."""
+    """Deletes the tombstones of one forgetting: this exact text, in a scope, at a time."""
     exact = statement_hash(text, key)
-    # Of wherever it may have been laid: since then the text may have become a memory in one of those places.
+    # In every place where it may be recorded, even if the text has become a memory there since.
     for place in (_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
         rows.run(
             "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
@@ -205,12 +207,12 @@ def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None
 
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
-    """Has what was forgotten behind a wall stay forgotten in a project that leaves it."""
+    """Copies what was forgotten in a workspace to a project that leaves it."""
     _copy_place(rows, _place(rows, workspace, key), _place(rows, project, key))
 
 
 def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
-    """Gives a project another key; what was forgotten there stays forgotten there."""
+    """Changes a project's key; what was forgotten there stays forgotten."""
     old = _place(rows, project, key)
     rows.update("projects", project, key=name)
     _copy_place(rows, old, _place(rows, project, key))
@@ -219,8 +221,10 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 
 def _copy_place(rows: Rows, old: str, new: str) -> None:
     sql = (
-        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
-        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, authority, created_at, again_at "
+        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
+        "again_at) "
+        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, "
+        "authority, created_at, again_at "
         "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
         "created_at = excluded.created_at, again_at = excluded.again_at "
@@ -235,12 +239,12 @@ def has(rows: Rows, kind: Kind) -> bool:
 
 
 def has_purged(rows: Rows) -> bool:
-    """Whether anything was ever purged; where nothing was, nothing needs to be looked at."""
+    """Whether anything was ever purged; if not, nothing needs to be checked."""
     return rows.exists("select 1 from tombstones where kind in ('text', 'turn', 'session', 'project', 'file') limit 1")
 
 
 def purge_state(rows: Rows) -> tuple[int, str]:
-    """(how much was purged, when last): what was read before is not written after the two have changed."""
+    """Returns (how much was purged, when last); data read before a change must not be written."""
     (state,) = rows.all(
         "select count(*), coalesce(max(created_at), '') from tombstones "
         "where kind in ('text', 'turn', 'session', 'project', 'file')"
@@ -249,30 +253,30 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
-    """Keeps a text out of everything from now on, wherever it occurs; `found_by` is the purged text if this one is longer."""
+    """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
     mark, part_of = mark_of(text, key), mark_of(found_by, key).hash if found_by else ""
     _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
-    """Keeps turns, sessions, projects (by key) or names of files out from now on."""
+    """Keeps turns, sessions, projects (by key) or file names out."""
     for name in names:
         _add(rows, kind, name_hash(kind, name, key), now=now)
 
 
 def remove_text(rows: Rows, text: str, *, key: bytes) -> int:
-    """Lets a purged text in again, with the longer ones that it was found in; how many tombstones went."""
+    """Deletes the tombstones of a purged text and of the longer ones that contain it; returns how many."""
     hash_ = mark_of(text, key).hash
     return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
 def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
-    """Lets a purged turn, session or project in again; how many tombstones went."""
+    """Deletes the tombstone of a purged turn, session or project; returns how many there were."""
     return rows.delete("tombstones", kind=kind, hash=name_hash(kind, name, key))
 
 
 def marks(rows: Rows, key: bytes) -> Marks:
-    """Every purged text, once; the same object while they are the same, so that what it has learned is kept."""
+    """Every purged text; returns the same object while they are the same, which caches what it has learned."""
     stored = rows.all(
         "select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash"
     )
@@ -288,9 +292,9 @@ MOST_SECRETS = 500
 
 
 def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
-    """Keeps secrets out of a session from now on, also where they stand alone; whether any of them is new there.
+    """Keeps secrets out of a session, also where they appear alone; returns whether any of them is new.
 
-    At most MOST_SECRETS: a session that prints a key store holds more than are ever said again.
+    At most MOST_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
     place, is_new = name_hash("session", session, key), False
     room = MOST_SECRETS - rows.number(
@@ -306,17 +310,20 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
 
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
-    """The secrets that were known as such in any of some sessions; the same object while they are the same."""
+    """The known secrets of some sessions; returns the same object while they are the same."""
     places = [name_hash("session", session, key) for session in sessions] if has(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
-        sql = "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = 'secret'"
+        sql = (
+            "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = "
+            "'secret'"
+        )
         stored |= set(rows.all(sql, place=place))
     return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
 def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
-    """The stored sessions in which a secret was known as one."""
+    """The stored sessions with known secrets."""
     if not has(rows, "secret"):
         return []
     places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
@@ -325,7 +332,7 @@ def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
 
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
-    """Those of these names that were purged, and since when."""
+    """Those of these names that were purged, with the time."""
     if not names or not has(rows, kind):
         return {}
     by_hash = {name_hash(kind, name, key): name for name in names}
@@ -333,7 +340,7 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
 
 
 def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
-    """The projects of which nothing may be left that is older than a time."""
+    """The purged projects: everything in them up to the time is purged."""
     if not has(rows, "project"):
         return {}
     seqs: dict[str, int] = dict(rows.all("select key, seq from projects where seq > 0"))
@@ -346,7 +353,7 @@ def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
 
 
 def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
-    """The name under which a transcript's cursor is kept: its path, or a keyed hash where that was purged."""
+    """The name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
     if not has_purged(rows):
         return path
     hidden = clean(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
@@ -354,13 +361,13 @@ def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
 
 
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
-    """What takes the place of a purged name that has to be known again."""
+    """What replaces a purged name that must be recognized."""
     return HIDDEN + name_hash(kind, name, key)
 
 
-#: As many content words may be left out of a statement that is kept out all the same.
+#: A statement that lacks up to so many content words of a forgotten one is kept out, too.
 MOST_LEFT_OUT = 2
-#: Beyond as many content words only one: the ways to leave out two are too many.
+#: Above so many content words only one may be missing: the combinations are too many.
 MANY_WORDS = 20
 
 
@@ -370,10 +377,10 @@ def statement_hash(text: str, key: bytes) -> str:
 
 
 def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
-    """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
+    """Returns the hash of a statement's gist, then the hashes without a word or two; none if it has no words.
 
-    By the rule of `similarity.repeats`: small words that turn a meaning round must be the same, and
-    at least SAME_SHARE of the others. A correction is compared with corrections only.
+    By the rule of `similarity.repeats`: negations and the like must be the same, and at least SAME_SHARE of the other
+    words. A correction is compared with corrections only.
     """
     gist = similarity.gist(text)
     stems = sorted(gist.stems)
@@ -390,7 +397,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
 
 
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
-    """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
+    """Every hash by which texts may be forgotten, as statements or corrections; True if also without a word or two."""
     hashes = set[str]()
     for text, nearly in wordings.items():
         hashes.add(statement_hash(text, key))
@@ -400,37 +407,38 @@ def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
 
 
 def is_everywhere(rows: Rows, scope: int) -> bool:
-    """Whether what holds in a place holds in projects: it is a workspace's, or everything's."""
+    """Whether a scope applies to several projects: a workspace's or everything's."""
     return projects.everywhere(rows, scope) == scope
 
 
 def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
-    """Where a forgetting in a place is noted: there, in what was merged into it and in all behind its wall.
+    """The places in which a forgetting is recorded: its own, those merged into it, and all in its workspace.
 
-    Also in what it was split off from: a state from before knows no other. Not where the same text is a memory still.
+    Also what it was split off from, because an older state knows only that. Places where the same text is a memory are
+    left out.
     """
     inside = {scope, *_behind(rows, scope)}
     held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
-    around = held.union(*(projects.lineage(rows, seq) for seq in inside)) - held
+    around = held.union(*(project_merges.lineage(rows, seq) for seq in inside)) - held
     sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
     return sorted(held.union(seq for seq in around if rows.value(sql, hash=text_hash, seq=seq) is None))
 
 
 def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:
-    """Whose forgettings keep out what is said in a project and is to hold in `home` (None: there); None for everybody's.
+    """The places whose forgettings keep out what is said in a project and applies in `home` (None: the project).
 
-    Its own, those of what it is or was a part of, those of everywhere with and without a wall; of what is to hold
-    everywhere also those of the projects that it would be told in.
+    None if all do. The project's, those of what it is or was a part of, and those of everywhere inside and outside its
+    workspace; if it applies everywhere, also those of the projects that would see it.
     """
-    scopes = projects.lineage(rows, project) | {projects.everywhere(rows, project), 0}
+    scopes = project_merges.lineage(rows, project) | {projects.everywhere(rows, project), 0}
     if home is None or not is_everywhere(rows, home):
         return scopes
-    return scopes.union(*(projects.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
+    return scopes.union(*(project_merges.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
 
 
 def reopened_places(rows: Rows, project: int, *, home: int) -> frozenset[int]:
-    """Whose forgettings end where a person says in a project what is to hold in `home`; everywhere's only if that is it."""
-    return projects.lineage(rows, project) | {home}
+    """The places whose forgettings end when a person states in a project what applies in `home`."""
+    return project_merges.lineage(rows, project) | {home}
 
 
 def _behind(rows: Rows, scope: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""Topics, tags, links by hand, graph counts."""
+"""Topics and tags of memories, and the counts of the graph."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import NamedTuple
 
 from csmd.store.sqlite import Rows, as_value, in_keys
 
-RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
+#: Who tagged a memory.
+RULE = "rule"
+PERSON = "person"
+ASSISTANT = "assistant"
 
 
 class Due(NamedTuple):
-    """A project whose memories have changed since its topics were looked for, and how often; `memories` it has."""
+    """A project with `memories` memories, which changed `changes` times since its topics were computed."""
 
     project_seq: int
     changes: int
@@ -29,7 +32,7 @@ class Tagged:
 
 
 class Member(NamedTuple):
-    """A memory that is about a topic, as far as a list of them needs it; `by_whom` and `weight` are those of the tag."""
+    """A memory in the list of a topic; `by_whom` and `weight` are those of its tag."""
 
     seq: int
     id: str
@@ -42,7 +45,7 @@ class Member(NamedTuple):
 
 
 def due_projects(rows: Rows) -> list[Due]:
-    """The projects whose topics are to be looked for again."""
+    """The projects whose topics are to be computed again."""
     return rows.read(
         Due,
         "select p.seq, p.topics_due, (select count(*) from memories m where m.project_seq = p.seq) "
@@ -51,7 +54,7 @@ def due_projects(rows: Rows) -> list[Due]:
 
 
 def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, str, str]]:
-    """(row key, text, session) of a project's newest memories that say something today: no twins, nothing archived."""
+    """(row key, text, session) of a project's newest memories, without twins and archived ones."""
     sql = (
         "select seq, text, session_id from memories where project_seq = :project and twin_of = 0 "
         "and tier <> 'archive' order by seq desc limit :limit"
@@ -60,14 +63,14 @@ def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, 
     return newest[::-1]
 
 
-#: A memory and one of its topics; with the weight None the rule does not find it there any more.
+#: (memory, topic, weight); the weight is None if the rule no longer finds the topic.
 Tag = tuple[int, str, float | None]
 
 
 def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0) -> list[Tag]:
-    """What is other than in the store where (memory, topic, weight) are to be the rule's tags of a project.
+    """The differences between the stored tags of the rule and these (memory, topic, weight) of a project.
 
-    Memories before the row key `since` were not looked at and keep theirs.
+    Memories before the row key `since` were not read and keep their tags.
     """
     wanted: dict[tuple[int, str], float | None] = {(seq, name): weight for seq, name, weight in tags}
     sql = (
@@ -84,7 +87,7 @@ def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]
 
 
 def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
-    """Replaces the rule's tags of a project's memories; a person's tags stay, and so do those of memories that left it."""
+    """Changes the rule's tags of a project's memories; a person's tags and those of memories that left it stay."""
     for seq, name, weight in tags:
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
             continue
@@ -99,13 +102,13 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
 
 
 def mark_done(rows: Rows, looked: Due) -> None:
-    """Notes that a project's topics are found; changed meanwhile, it stays due."""
+    """Records that a project's topics are computed, unless it changed meanwhile."""
     sql = "update projects set topics_due = 0 where seq = :seq and topics_due = :changes"
     rows.run(sql, seq=looked.project_seq, changes=looked.changes)
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
-    """Tags a memory at someone's request (weight 0: removes the topic); False if a person has decided otherwise."""
+    """Tags a memory on request (weight 0: removes the topic); False if a person has decided otherwise."""
     project = rows.number("select project_seq from memories where seq = :seq", seq=memory_seq)
     sql = (
         "select x.topic_seq, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
@@ -120,7 +123,7 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
 
 
 def ensure(rows: Rows, project: int, name: str) -> int:
-    """The row key of a project's topic, which is made where there is none."""
+    """The row key of a project's topic, created if it is new."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
     return rows.number(
         "select seq from topics where project_seq = :project and name = :name", project=project, name=name
@@ -137,7 +140,7 @@ def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> Non
 
 
 def move_to(rows: Rows, memory_seq: int, project: int) -> None:
-    """Takes a memory's tags along into another project."""
+    """Moves a memory's tags to another project."""
     sql = (
         "select t.seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "where x.memory_seq = :seq and t.project_seq <> :project order by t.name"
@@ -151,7 +154,7 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
 
 
 def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
-    """The topics of some memories: first those that were set by request, then the most specific."""
+    """The topics of some memories: first those set on request, then the most specific."""
     tags = rows.grouped(
         "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
         f"on t.seq = x.topic_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "
@@ -162,7 +165,7 @@ def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
 
 
 def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
-    """(project, name, how many memories hold, when one was last said) of the topics of some places (None: all), the largest first."""
+    """(project, name, memories, last confirmation) of the topics of some projects (None: all), the largest first."""
     return rows.all(
         "select m.project_seq, t.name, count(*), max(m.confirmed_at) from memory_topics x "  # noqa: S608
         "join topics t on t.seq = x.topic_seq join memories m on m.seq = x.memory_seq "
@@ -172,8 +175,8 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
 
 
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Member]:
-    """The memories of some places (None: all) that are about a topic, by row key; the rest of each is read by `memories`."""
-    # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all memories.
+    """The memories of some projects (None: all) with a topic, by row key."""
+    # A memory's topics are its project's; `cross join` keeps SQLite from starting with all memories.
     tagged = rows.all(
         "select m.seq, m.id, m.text, x.by_whom, x.weight, m.superseded_by, m.pinned, m.confidence "  # noqa: S608
         "from topics t cross join memory_topics x cross join memories m "
@@ -189,7 +192,7 @@ def edges(
 ) -> list[tuple[int, int, str, float, bool]]:
     """(memory, other one, relationship, weight, whether it begins at the memory) of the links of some memories.
 
-    What supersedes one is a link, whether or not one was drawn.
+    Supersession counts as a link, stored or not.
     """
     visible = f"and {in_keys('o.project_seq', projects)}"
     return [
@@ -198,12 +201,15 @@ def edges(
             "select l.from_seq, l.to_seq, l.relationship, l.weight, 1 from links l join memories o on o.seq = l.to_seq "  # noqa: S608
             f"where {in_keys('l.from_seq', seqs)} and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
             "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
-            f"join memories o on o.seq = l.from_seq where {in_keys('l.to_seq', seqs)} and l.relationship <> 'superseded_by' "
+            f"join memories o on o.seq = l.from_seq where {in_keys('l.to_seq', seqs)} and l.relationship <> "
+            "'superseded_by' "
             f"and o.twin_of = 0 {visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o "
-            f"on o.id = m.superseded_by where {in_keys('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 {visible} "
+            f"on o.id = m.superseded_by where {in_keys('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 "
+            f"{visible} "
             "union all select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o "
-            f"on o.superseded_by = m.id and o.superseded_by <> '' where {in_keys('m.seq', seqs)} and o.twin_of = 0 {visible} "
+            f"on o.superseded_by = m.id and o.superseded_by <> '' where {in_keys('m.seq', seqs)} and o.twin_of = 0 "
+            f"{visible} "
             "order by 1, 2, 3"
         )
     ]
@@ -212,7 +218,7 @@ def edges(
 def shared_topics(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
-    """(memory, other one, topic or session, how many memories share it) of what some memories share with not too many."""
+    """(memory, other one, topic or session, how many memories share it) of what some memories share with few others."""
     visible = f"and {in_keys('o.project_seq', projects)}"
     sql = (
         "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608
@@ -221,25 +227,27 @@ def shared_topics(
         f"(select session_id from provenance where {in_keys('memory_seq', seqs)}) group by session_id) "
         "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
         "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 and y.weight > 0 "
+        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 and y.weight "
+        "> 0 "
         f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
         "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
         "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq "
+        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> "
+        "x.memory_seq "
         f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} "
         "order by 1, 2, 3"
     )
     return rows.all(sql, widest_topic=widest_topic, widest_session=widest_session)
 
 
-def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
-    """Takes a link away; whether there was one."""
+def remove_link(rows: Rows, ident: int, other: int, relationship: str) -> bool:
+    """Removes a link; returns whether there was one."""
     link = "delete from links where from_seq = :one and to_seq = :other and relationship = :relationship"
-    return bool(rows.run(link, one=one, other=other, relationship=relationship))
+    return bool(rows.run(link, one=ident, other=other, relationship=relationship))
 
 
 def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many memories, topics, sessions and edges (TAGGED, PRODUCED) there are in some places, None: all."""
+    """The numbers of memories, topics, sessions and edges (TAGGED, PRODUCED) of some projects (None: all)."""
     names = ("memories", "topics", "sessions", "tagged", "produced")
     sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
     (counts,) = rows.all(f"select {sums} from graph_counts where {in_keys('project_seq', projects)}")  # noqa: S608
@@ -247,7 +255,7 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
 
 
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many links of each relationship there are between memories of some places (None: all)."""
+    """How many links of each relationship connect memories of some projects (None: all)."""
     between = f"{in_keys('from_project', projects)} and {in_keys('to_project', projects)}"
     counts = rows.all(
         f"select relationship, sum(number) from link_counts where {between} "  # noqa: S608

@@ -1,4 +1,4 @@
-"""Turns exactly once; the queue, room for a session, retention of tool output."""
+"""Stores each turn exactly once: from hooks, the assistant's queue and transcripts, within a session's room."""
 
 from __future__ import annotations
 
@@ -7,40 +7,41 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from csmd.conversation import Quote, StoredTurn, Turn
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     activity,
-    candidates,
     checkpoints,
     compactions,
     digests,
     memories,
+    packet_rows,
     projects,
     rewinds,
-    sessions,
+    speaker_reviews,
+    tampered_transcripts,
     vectors,
 )
-from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
-from csmd.values import Memory, Quote, StoredTurn, Turn
-from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
+from csmd.store.sqlite import Rows, in_keys
+from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
-#: The share of a session's room that tools may fill: the rest is kept for what was said.
+#: Tenths of a session's room that tools may fill: the rest is kept for conversation.
 TOOLS_TENTHS = 9
-#: As much room as anybody could want, for who sets no limit.
+#: Unlimited room.
 EVERYTHING = 2**62
-#: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
+#: What replaces a text for which there was no room; the turn keeps its hash.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-#: And of a text that was dropped for its age.
-_CONVERSATION = "conversation"
+#: What replaces a text that was dropped for its age names the text so.
+CONVERSATION = "conversation"
 _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
-    + rf"|\[{_CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
+    + rf"|\[{CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
 )
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
-    """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
+    """Returns (the turn with as much of its text as fits, its bytes); tools have less room than conversation."""
     size = bytes_of(turn.text)
     if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
         return turn, size
@@ -57,14 +58,14 @@ def bytes_of(text: str) -> int:
     return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
 
 
-#: What the transcript may call what was submitted as a prompt.
+#: The kinds that a submitted prompt can have in a transcript.
 SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
-#: Prompts that may take the place of an earlier one.
+#: Kinds of prompts that can replace an earlier one.
 _BRANCHING: tuple[TurnKind, ...] = ("user", "relayed", "command")
 
 
 class Session(NamedTuple):
-    """A conversation's row key, the file it is read from ("" for a hook's or an agent's) and how much of it is kept."""
+    """A conversation's row key, its transcript ("" for a hook's or an agent's), the bytes of text stored."""
 
     seq: int
     path: str
@@ -72,25 +73,25 @@ class Session(NamedTuple):
 
 
 def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
-    """The conversation `turn` belongs to, made when it is new."""
-    found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
-    if found is None:
+    """Returns the conversation of `turn`, created if it is new."""
+    row = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
+    if row is None:
         seq = rows.insert_keyed(
             "sessions", id=turn.stream, parent=turn.session_id if turn.agent_id else "", host=host, project_seq=project,
             path=path, cwd=turn.cwd, version=turn.version, model=turn.model, started_at=turn.at, last_at=turn.at,
             directory_seq=directory,
         )  # fmt: skip
         return Session(seq, path, 0)
-    seq, known_path, known_cwd, kept = found
+    seq, known_path, known_cwd, kept = row
     if (path and not known_path) or (turn.cwd and not known_cwd):
         rows.update("sessions", seq, path=known_path or path, cwd=known_cwd or turn.cwd)
     return Session(seq, known_path or path, kept)
 
 
 def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
-    """Puts a turn at the end of a session's order; False when it is listed there already.
+    """Appends a turn to a session; False if the session already lists it.
 
-    `grown` is how many bytes of text are kept more than before.
+    `grown` is how many more bytes of text are stored.
     """
     sql = (
         "insert into session_turn (session_seq, ordinal, turn_seq) "
@@ -101,7 +102,8 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     if done is None:
         return False
     sql = (
-        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
+        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at "
+        "else last_at end, "
         "started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
         "version = case when cast(:version as text) = '' then version else :version end, "
@@ -114,19 +116,20 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 
 
 def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
-    """Moves a hook's turn, the last of its session, before the hooks' turns at the end that are later than it.
+    """Moves a hook's turn, the last of its session, before later hooks' turns at the end.
 
-    Hooks leave in the spool what no daemon takes, and the next event may be answered sooner. Turns from a transcript stay
-    in place. Nothing is derived from what only hooks reported, so the stages' cursors stay at the turns that they passed.
+    A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
+    stay in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
-    found = rows.one(
+    turn = rows.one(
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.turn_seq = :turn",
         session=session_seq, turn=turn_seq,
     )  # fmt: skip
-    last, at, uuid = found or (0, "", "")
+    last, at, uuid = turn or (0, "", "")
     stays = rows.value(
-        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :last "
+        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.ordinal < :last "
         "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1",
         at=at, uuid=uuid, session=session_seq, last=last,
     )  # fmt: skip
@@ -134,13 +137,14 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     place = stays + 1 if stays else first
     if place == last:
         return
-    # By way of numbers that no other has: each place is one turn's at any time.
+    # Through unused ordinals, because an ordinal is unique at any time.
     rows.run(
         "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last",
         session=session_seq, place=place, last=last,
     )  # fmt: skip
     rows.run(
-        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and :last",
+        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and "
+        ":last",
         session=session_seq, place=place, last=last,
     )  # fmt: skip
     rows.run(
@@ -165,19 +169,19 @@ def add_turn(
     room: int = EVERYTHING,
     file: str = "",
 ) -> bool:
-    """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
+    """Stores a transcript's turn once and lists it in its session; True if no transcript had it before.
 
-    What reported it before becomes it: the queue's turn of the same session and text, else the hook's, the oldest
-    that still waits, else the oldest that was given up waiting for. `room` is how many bytes of text a session keeps,
-    `directory` the row of the place it was said in, 0 for an unknown one; `file` the transcript that is read, also where it
-    is a sub-agent's turn, whose session names no `path`.
+    Replaces an earlier report: the queued turn of the same session and text, else the hook's turn, first the oldest
+    that still waits, then the oldest that no longer does. `room` is how many bytes of text a session keeps, `directory`
+    the row of the working directory (0 if unknown), `file` the transcript, also for a sub-agent, whose session has no
+    `path`.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     if turn.form == "queued" and is_queued(rows, turn.uuid):
         return False
-    known = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
-    if known is not None:
-        seq, hash_then, home, text_then, kind_then = known
+    stored = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
+    if stored is not None:
+        seq, hash_then, home, text_then, kind_then = stored
         listed = list_turn(rows, session.seq, seq, turn)
         if listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
             rows.update("turns", int(seq), searchable=_is_searchable(turn))  # a fork from before a rewind
@@ -186,12 +190,12 @@ def add_turn(
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
         reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
         if reported is not None:
-            # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
+            # A fork's file was read before this one: the turn is stored, and the hook's turn is its double.
             merge(rows, *reported, into=int(seq), uuid=turn.uuid)
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported, said = _reported_turn(rows, turn, session.seq, text_hash), turn.text
+    reported, text = _reported_turn(rows, turn, session.seq, text_hash), turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -205,7 +209,7 @@ def add_turn(
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
-    _note_left_out(rows, seq, turn, said)
+    _note_left_out(rows, seq, turn, text)
     list_turn(rows, session.seq, seq, turn, grown=size)
     _leave_behind(rows, turn, session.seq, seq)
     if turn.form == "queued":
@@ -215,7 +219,7 @@ def add_turn(
 
 
 def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
-    """Marks the turns left behind by a prompt that replaces an earlier one; the turns that it continues are kept."""
+    """Marks the turns that a prompt left behind by replacing an earlier one, except those that it continues."""
     if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
         for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
             kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
@@ -226,46 +230,46 @@ def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
 def _correct_speaker(
     rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
 ) -> None:
-    """Stores who speaks in a line that was taken for the user's in its own session's file; no other file can tell."""
+    """Stores the speaker of a line that was taken for the user's; only the session's own file can correct it."""
     of = rows.one("select id, path from sessions where seq = :home", home=home)
     if of != (turn.session_id, file):
         return
     if home != session.seq:
         searchable = _is_searchable(turn)
-        move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
+        speaker_reviews.move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
     elif kind_then == "user":
-        correct_speaker(rows, seq, turn.kind)
+        speaker_reviews.correct_speaker(rows, seq, turn.kind)
 
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
-    """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
-    said = turn.text
+    """Stores what a line says after its own file was rewritten; a fork's or another file cannot change it."""
+    text = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update(
         "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
         gone=0,
     )  # fmt: skip
     compactions.forget(rows, seq)
-    _note_left_out(rows, seq, turn, said)
+    _note_left_out(rows, seq, turn, text)
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
 
 
-def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
-    """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
-    if turn.kind in TOOL_KINDS or turn.text != said:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
+def _note_left_out(rows: Rows, seq: int, turn: Turn, text: str) -> None:
+    """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
+    if turn.kind in TOOL_KINDS or turn.text != text:
+        compactions.note_stored(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the turn from a queue or a hook that a transcript's turn replaces, or None."""
+    """Returns (row key, uuid) of the queued or hook's turn that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED:
-        found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
-        if found is not None:
-            return found
-    # Only the transcript says that no person wrote a prompt: a hook's does not say who did.
+        queued_turn = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
+        if queued_turn is not None:
+            return queued_turn
+    # A hook does not know whether a person wrote a prompt; the transcript does.
     sql = (
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
         "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"
@@ -274,7 +278,7 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
 
 
 def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
-    """Makes a hook's turn the transcript's, and what was made of it its project's."""
+    """Turns a hook's turn into the transcript's, and gives what was made of it to the transcript's project."""
     place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
     moved = place != project
     rows.update(
@@ -283,23 +287,23 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         source="transcript", provisional=0, searchable=_is_searchable(turn), counted=None,
         mode=turn.mode,
     )  # fmt: skip
-    if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
-        recheck_turn(rows, seq)
+    if kind == "user" != turn.kind:  # the queue does not say who typed, so a statement may have been chosen already
+        speaker_reviews.recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_passages(rows, seq, project)
 
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
-    """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
+    """Deletes the hook's or queued turn `seq`; what was made of it belongs to the stored turn `into`."""
     memories.move_provenance(rows, old, uuid)
-    candidates.take_back_packets(rows, old)
+    packet_rows.take_back_packets(rows, old)
     sql = (
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"
     )
     rows.run(sql, kept=into, seq=seq)
-    # A queue's line stays known: read again it would bring its turn back.
+    # The queue's line stays known: read again, it would store its turn again.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
@@ -317,7 +321,7 @@ def _may_be_found(kind: TurnKind, text: str) -> int:
 def insert_turn(
     rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int = 0
 ) -> int:
-    """Stores a row; a hook's is provisional."""
+    """Stores a row, provisional if it is a hook's, and returns its key."""
     return rows.insert_keyed(
         "turns", uuid=turn.uuid, session_seq=session, project_seq=project, kind=turn.kind, text=turn.text,
         text_hash=text_hash, at=turn.at, parent_uuid=turn.parent_uuid, message_id=turn.message_id,
@@ -327,7 +331,7 @@ def insert_turn(
 
 
 def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
-    """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
+    """Sets a session's title, with `first` only if it has none; returns whether it changed."""
     sql = (
         "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
         "returning seq"
@@ -335,7 +339,7 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
-#: The turns of one conversation past an ordinal, as StoredTurn has them, without what a rewind left behind.
+#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
 _LISTED = (
     "select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, t.text, t.at, "
     "st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name, t.tool_id "
@@ -354,9 +358,9 @@ def stream_turns(
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, past the ordinal `after` up to `upto`; of all kinds, or of `kinds` only.
+    """A conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
 
-    With `written` only those that stand in a transcript: what a hook alone reported, anybody may have.
+    `written` excludes turns that only a hook reported: their speaker is unproven.
     """
     wanted = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
     wanted += " and t.source = 'transcript'" if written else ""
@@ -365,22 +369,22 @@ def stream_turns(
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """Names of csmd's own (kinds of turns, tools) as SQL literals."""
+    """csmd's own names (kinds of turns, tools) as SQL literals."""
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def is_queued(rows: Rows, key: str) -> bool:
-    """Whether this line of the queue has been stored."""
+    """Whether this line of the queue is stored."""
     return rows.exists("select 1 from queued where key = :key", key=key)
 
 
 def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
-    """Notes a prompt that was put into the queue."""
+    """Records a prompt that was put into the queue."""
     rows.insert("queued", key=key, session_seq=session, turn_seq=turn, at=at)
 
 
 def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
-    """Notes that the oldest prompt left the queue, or the oldest of these words, as the `nth` (from 0) at that moment."""
+    """Records that a prompt left the queue: the oldest (with this text), as the `nth` (from 0) at that moment."""
     sql = (
         "update queued set left_at = :at, absorbed = :absorbed where key = ("
         "select q.key from sessions s join queued q on q.session_seq = s.seq join turns t on t.seq = q.turn_seq "
@@ -392,9 +396,9 @@ def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: b
 
 
 def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
-    """(row key, uuid) of the queued turn that a line of these words says again, or None: what left last, else first in.
+    """Returns (row key, uuid) of the queued turn that a line with this text repeats: the last to leave, or the oldest.
 
-    A line follows what it left the queue for at once; what left long before is not said again.
+    A line follows its queued turn at once; a turn that left long ago is not repeated.
     """
     sql = (
         "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
@@ -405,7 +409,7 @@ def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple
 
 
 class Call(NamedTuple):
-    """A call of a tool, and its result where there is one."""
+    """A tool call with its result if it has one."""
 
     turn: StoredTurn
     tool: str
@@ -415,9 +419,9 @@ class Call(NamedTuple):
 def tool_calls(
     rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
 ) -> list[Call]:
-    """The calls of `tools` in a session past the ordinal `after` that stand in its transcript, in order.
+    """The calls of `tools` in a session's transcript past the ordinal `after`, in order.
 
-    Of a tool in `holding` only those whose input has its words, `%` for anything between.
+    A call of a tool in `holding` must match its pattern (SQL like).
     """
 
     def called(alias: str) -> str:
@@ -435,8 +439,8 @@ def tool_calls(
         "select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
         f"where sc.session_seq = :session and sc.ordinal > :after and {called('c')}) order by st.ordinal"
     )
-    found = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
-    results = {turn.tool_id: turn for turn in found}
+    answered = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
+    results = {turn.tool_id: turn for turn in answered}
     return [Call(turn, turn.tool_name, results.get(turn.tool_id)) for turn in calls]
 
 
@@ -454,30 +458,34 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
-    Not those that only a hook reported or that are in a transcript written by a tool (`hashed` makes a name's keyed hash):
-    their speaker is unknown. Not those in the session's own context (listed there at `since` or later, a fork's copies
-    too), nor those of sub-agents and tools, nor those no longer indexed.
+    Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
+    returns a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too),
+    turns of sub-agents and tools, and turns that are no longer indexed.
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
         f"join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} and t.searchable = 1 "
-        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
-        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
+        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists "
+        "(select 1 from session_turn o "
+        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= "
+        ":since)"
     )
-    found = rows.all(sql, session=session_id, since=since)
+    turns = rows.all(sql, session=session_id, since=since)
     written = {
-        path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(name_of_transcript(path)))
+        path
+        for path in {path for _, path in turns}
+        if tampered_transcripts.is_tampered(rows, hashed(name_of_transcript(path)))
     }
-    return {seq for seq, path in found if path not in written}
+    return {seq for seq, path in turns if path not in written}
 
 
 def text_of(rows: Rows, uuid: str) -> str:
-    """What a turn says now; "" for one that is no more."""
+    """The present text of a turn; "" if it is gone."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
 class LeftOut(NamedTuple):
-    """A turn of a tool, or one of which not all is kept: as it is stored, how many bytes are missing, and whether all are."""
+    """A tool's turn or one that is not stored whole: its stored text, the bytes missing, and whether all are."""
 
     seq: int
     uuid: str
@@ -493,14 +501,14 @@ class LeftOut(NamedTuple):
 
 
 def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
-    """Those of these turns (row keys) that are a tool's, or of which not all is kept."""
-    found = rows.all(
+    """Those of these turns (row keys) that are a tool's or not stored whole."""
+    rows_of_turns = rows.all(
         "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
         "case when s.parent = '' then s.id else s.parent end, t.project_seq "
         f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
         "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
     )
-    turns = [LeftOut(*row) for row in found]
+    turns = [LeftOut(*row) for row in rows_of_turns]
     return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
@@ -512,7 +520,7 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
 
 
 class Prompted(NamedTuple):
-    """A prompt of the user, of which the beginning is read for what it says was done."""
+    """The beginning of a user's prompt, which may say that something was done."""
 
     seq: int
     uuid: str
@@ -521,33 +529,37 @@ class Prompted(NamedTuple):
     text: str
 
 
-_PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and t.provisional = 0"
+_PROMPTED = (
+    "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and "
+    "t.provisional = 0"
+)
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
-    """The next prompts past a row key that a transcript has brought, in order."""
+    """The next prompts of transcripts past a row key, in order."""
     sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
     return rows.read(Prompted, sql, seq=seq, limit=limit)
 
 
 def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
-    """The prompts of a project (0: of all) after a time, the latest first."""
+    """The prompts of a project (0: all) after a time, the latest first."""
     sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
     return rows.read(Prompted, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
-    """A turn that was quoted; None when it is gone."""
+    """A quoted turn; None if it is gone."""
     return rows.read_one(
         Quote,
-        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
+        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = "
+        "t.session_seq "
         "where t.uuid = :uuid and t.searchable = 1",
         uuid=uuid,
     )
 
 
 class WorkItem(NamedTuple):
-    """One thing that a session's last digest names; `cwd` is where the session began, `root` where its project lies."""
+    """One item of a session's last digest; `cwd` is where the session began, `root` its project's root."""
 
     session_id: str
     kind: str
@@ -558,7 +570,7 @@ class WorkItem(NamedTuple):
 
 
 class FailureTurn(NamedTuple):
-    """A turn that shows an error (`mended` False), or what mended it; a sub-agent's session is its parent's."""
+    """A turn that shows an error, or its fix if `mended`; a sub-agent's session is its parent's."""
 
     session_id: str
     uuid: str
@@ -568,10 +580,12 @@ class FailureTurn(NamedTuple):
 
 
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
-    """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
+    """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
     sql = (
-        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
-        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
+        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from "
+        "sessions "
+        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit "
+        ":limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
         "join digest_items i on i.digest_seq = d.seq "
         "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
@@ -581,219 +595,23 @@ def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
 
 
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
-    """The turns of a project that show an error or what mended it, the first first."""
+    """The turns of a project that show errors or fixes, the earliest first."""
     sql = (
-        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
+        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x "
+        "join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
-        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
+        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid "
+        "end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
         "join sessions s on s.seq = f.session_seq where f.error_seq = :error and t.project_seq = :project "
         "order by 6, 3, 7 limit :limit"
     )
     return rows.read(FailureTurn, sql, error=error_seq, project=project, limit=limit)
 
 
-#: A turn whose line named no time has this one: it is not old, nobody knows when it was.
-UNDATED = "1970-01-01T00:00:00.000Z"
-#: From this share of the limit on it is said that room is short.
-WARN_SHARE = 0.9
-#: Counters of what was dropped.
-DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
-#: Tool traffic that still has its text.
-_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
-_NOUNS = {"tool_call": "input", "tool_result": "output"}
-
-
-class Room(NamedTuple):
-    """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
-
-    used: int
-    limit: int
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the database has grown beyond its limit."""
-        return bool(self.limit) and self.used > self.limit
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is near its limit, or beyond."""
-        return bool(self.limit) and self.used > self.limit * WARN_SHARE
-
-
-def room_used(rows: Rows, *, limit: int) -> Room:
-    """How much of `limit` bytes the database uses."""
-    return Room(used=live_bytes(rows), limit=limit)
-
-
-def is_any_output_left(rows: Rows) -> bool:
-    """Whether there is tool traffic that still has its text."""
-    return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
-
-
-def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
-    sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
-    found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
-
-
-def drop_oldest_output(rows: Rows, *, limit: int) -> int:
-    """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
-    found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, found, why="dropped for room", cause="room")
-
-
-#: Counter of turns of conversation that were dropped.
-SAID_DROPPED = "conversation turns dropped"
-
-
-def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
-
-    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
-    """
-    session = rows.one(
-        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
-        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
-        "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
-        "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
-        before=before, undated=UNDATED,
-    )  # fmt: skip
-    if session is None:
-        return 0
-    seq, last_at = session
-    found = rows.all(
-        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
-        session=seq, purged=PURGED, limit=limit,
-    )  # fmt: skip
-    for turn, text in found:
-        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
-        compactions.note_dropped(
-            rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
-        )
-    if len(found) < limit:
-        rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(found))])
-    return max(len(found), 1)  # the next session may have some
-
-
-def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
-    freed = 0
-    for seq, kind, text in found:
-        freed += len(text.encode())
-        name = f"tool {_NOUNS[kind]}"
-        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
-    if found:
-        activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
-    return len(found)
-
-
 # --- who spoke in a turn that was taken for the user's
-
-#: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
-#: those that are archived.
-CORRECTED, LOWERED, ARCHIVED = "speakers turns", "speakers lowered", "speakers archived"
-
-
-class Prompt(NamedTuple):
-    """A turn whose speaker is to be looked at; `kind` is the one it is stored with."""
-
-    seq: int
-    uuid: str
-    kind: TurnKind
-    text: str
-    of_agent: bool
-
-
-class Sentence(NamedTuple):
-    """A statement that was chosen from a turn."""
-
-    seq: int
-    text: str
-    authority: Authority
-
-
-def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
-    """Gives a turn that was taken for the user's the kind that it has; what was made of it is looked at once more."""
-    if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
-        if kind not in SEARCHABLE:
-            rows.update("turns", seq, searchable=0)
-        activity.count(rows, [(CORRECTED, 1)])
-        recheck_turn(rows, seq)
-
-
-def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
-    """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
-    was = rows.value("select kind from turns where seq = :seq", seq=seq)
-    activity.count(rows, [(CORRECTED, int(was == "user"))])
-    rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
-    recheck_turn(rows, seq)
-    rows.delete("session_turn", turn_seq=seq, session_seq=session)
-
-
-def recheck_turn(rows: Rows, seq: int) -> None:
-    """Schedules a review of a turn's statements, and removes everything else that was made of it."""
-    candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
-    digests.take_back(rows, seq)
-    checkpoints.take_back(rows, seq)
-    rows.update("turns", seq, speaker_due=1)
-
-
-def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
-    """The next turns whose speaker is to be reviewed."""
-    return rows.read(
-        Prompt,
-        "select t.seq, t.uuid, t.kind, t.text, s.parent from turns t join sessions s on s.seq = t.session_seq "
-        "where t.speaker_due = 1 order by t.seq limit :limit",
-        limit=limit,
-    )
-
-
-def is_speaker_due(rows: Rows) -> bool:
-    """Whether the speaker of any turn is to be reviewed."""
-    return rows.exists("select 1 from turns where speaker_due = 1 limit 1")
-
-
-def settle_speaker(rows: Rows, prompt: Prompt) -> None:
-    """Marks the speaker of a turn as reviewed."""
-    rows.update("turns", prompt.seq, speaker_due=0)
-
-
-def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
-    """Counts of corrected speakers, and how many turns still wait to be checked."""
-    names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
-    left = rows.number("select count(*) from turns where speaker_due = 1")
-    return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
-
-
-def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
-    """The statements that were chosen from a turn."""
-    chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
-    return rows.read(Sentence, chosen, seq=prompt.seq)
-
-
-def relay_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Gives a statement the assistant's authority."""
-    rows.update("statements", sentence.seq, authority="assistant")
-
-
-def drop_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Deletes a statement that was not made in the session."""
-    rows.delete("statements", seq=sentence.seq)
-
-
-def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
-    """(kind, whether a sub-agent's, text) of the stored turns that state or confirm a memory; kind "" for one that is gone."""
-    return rows.all(
-        "select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '') from provenance p "
-        "left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq "
-        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid",
-        seq=memory.seq,
-    )
 
 
 def directory_of(rows: Rows, turn_seq: int) -> str:
-    """The directory in which a turn was said; "" where nothing tells it."""
+    """The directory in which a turn was said; "" if unknown."""
     sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
     return rows.text(sql, seq=turn_seq)

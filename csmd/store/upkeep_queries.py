@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from csmd.knowledge import Candidate, Memory
 from csmd.store import candidates, memories
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind
 
 #: The kinds of candidates that upkeep queues; the others are beliefs.
@@ -50,7 +50,7 @@ def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
 
 
 def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
-    """Returns the memories between two row keys that an embedding model skipped, without those that still wait for it."""
+    """Returns the memories between two row keys that an embedding model skipped; those that wait are left out."""
     sql = (
         "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
         "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "

@@ -1,8 +1,8 @@
 """Vectors of memories and passages by model (sqlite-vec).
 
-Each vector is stored whole, in a table of its model and kind, and by its signs: one bit for each number. Of few vectors
-all are compared whole; of many only those whose signs are the nearest, so that a question does not read all of a large
-store. Vectors carry their model: while a new model backfills, both sets are kept and a query uses one.
+Each vector is stored whole, in a table of its model and kind, and as signs, one bit for each number. Few vectors are
+all compared whole; of many only those with the nearest signs, so that a question does not read all of a large store.
+Vectors of a new model are added next to the old ones, and a query uses one model.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from csmd.store import cursors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import IS_LISTED, Row, Rows, listed
 
-#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
+#: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158.
 VECTOR_CHUNK_ROWS = 64
 #: Kind -> the table of its rows, in the order in which they are embedded.
 _TABLES = {"memory": "memories", "passage": "passages"}
 KINDS = tuple(_TABLES)
-#: So many vectors are compared whole: 0.5 ms a thousand. Of more only those of the nearest signs, at least so many: a comparison
-#: of signs takes a quarter of that. Of real vectors the true first ten are among them by .99 in 50,000 (docs/benchmarks.md).
-WHOLE, NEAREST_SIGNS = 20_000, 1600
-#: Kind -> its words, with the tables that they stand in, `p` the row's own.
+#: Up to so many vectors are compared whole, at 0.5 ms a thousand.
+WHOLE = 20_000
+#: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000 real
+#: vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
+NEAREST_SIGNS = 1600
+#: Kind -> its words and tables; `p` is the row itself.
 _WORDS = {
     "memory": "p.text from memories p",
     "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq",
@@ -41,9 +43,9 @@ def vector_table(kind: str, model_seq: int) -> str:
 
 
 def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
-    """Makes the tables for a model's vectors, those that are not there; int8, partitioned by project.
+    """Creates the missing tables of a model's vectors: int8, partitioned by project.
 
-    A passage goes with its turn, by a foreign key: so a trigger, not a caller, takes its vector and signs along.
+    A foreign key deletes a passage with its turn, so a trigger deletes its vector and signs.
     """
     for kind in KINDS:
         rows.run(
@@ -61,9 +63,9 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
-    """The row key of an embedding model, its tables made when it is new.
+    """The row key of an embedding model, whose tables are created if it is new.
 
-    StoreError when the model of that name had vectors of another length: it is another model.
+    Raises StoreError if the model of that name has vectors of another length.
     """
     stored = rows.one("select seq, dim from vector_models where name = :name", name=name)
     if stored is None:
@@ -80,7 +82,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
 
 def model_seq(rows: Rows, name: str) -> int | None:
-    """The row key of a model that has vectors here, or None."""
+    """The row key of a model with vectors, or None."""
     return rows.key("select seq from vector_models where name = :name", name=name)
 
 
@@ -94,14 +96,17 @@ def signs(vector: bytes) -> bytes:
 
 
 def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
-    """Stores one vector under its row in `vectors`, and its signs."""
-    sql = f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, vec_int8(:vector))"  # noqa: S608
+    """Stores a vector and its signs under its row in `vectors`."""
+    sql = (
+        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, "  # noqa: S608
+        "vec_int8(:vector))"
+    )
     rows.run(sql, seq=seq, project=project_seq, vector=vector)
     rows.insert("vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=signs(vector))
 
 
 def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
-    """Removes one vector and its signs, by its row in `vectors`."""
+    """Deletes a vector and its signs by its row in `vectors`."""
     table = vector_table(kind, model_seq)
     project = rows.value(f"select project_seq from {table} where rowid = :seq", seq=seq)  # noqa: S608
     sql = "delete from vector_codes where model_seq = :model and kind = :kind and project_seq = :project and seq = :seq"
@@ -121,7 +126,7 @@ def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
 
 
 def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
-    """(row key, project, text) of the next rows without a vector of this model, those that had one before first."""
+    """(row key, project, text) of the next rows without a vector of this model, first those that had one."""
     selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
     sql = (
         f"{selected} join embed_again a on a.row_seq = p.seq "
@@ -138,7 +143,7 @@ def count_waiting(rows: Rows, model: int | None) -> int:
 
 
 def has_waiting(rows: Rows, model: int | None) -> bool:
-    """Whether a row waits for a vector of this model: what `left` counts, without counting it."""
+    """Whether a row waits for a vector of this model."""
     return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting(rows, model))
 
 
@@ -152,7 +157,7 @@ def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
 
 
 def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
-    """The row key up to which rows of a kind have been given vectors of a model."""
+    """The row key up to which rows of a kind have vectors of a model."""
     return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
 
 
@@ -165,10 +170,10 @@ def add(
     reached: int,
     texts: Mapping[int, str] | None = None,
 ) -> int:
-    """Stores (row, project, start, end, vector) and moves the cursor on to `reached`; how many were new.
+    """Stores (row, project, start, end, vector), moves the cursor to `reached` and returns how many were new.
 
-    Rows that went away meanwhile, or do not say any more what was embedded (`texts`, by row key), are left out;
-    one that was moved meanwhile has its vector where it is now.
+    Rows that were deleted or changed meanwhile (`texts`, by row key) are left out; a moved one gets its vector where it
+    is.
     """
     added = 0
     table = _TABLES[kind]
@@ -176,7 +181,7 @@ def add(
     changed = {seq for seq, words in (texts or {}).items() if rows.value(words_of, seq=seq) != words}
     for seq in (texts or {}).keys() - changed:
         sql = "delete from embed_again where model_seq = :model and kind = :kind and row_seq = :row"
-        if rows.run(sql, model=model, kind=kind, row=seq) and kind == "passage":  # it is linked anew
+        if rows.run(sql, model=model, kind=kind, row=seq) and kind == "passage":  # it is linked again
             rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind="thread", row_seq=seq)
     for row_seq, _, start, end, vector in passages:
         project = rows.value(f"select project_seq from {table} where seq = :seq", seq=row_seq)  # noqa: S608
@@ -194,7 +199,7 @@ def add(
 
 
 def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
-    """Takes every vector of a row into the partition of the row's new project."""
+    """Moves every vector of a row to the partition of the row's new project."""
     for seq, model in _of_row(rows, kind, row_seq):
         vector = _vector(rows, kind, model, seq)
         delete_vector(rows, kind, model, seq)
@@ -203,13 +208,13 @@ def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
 
 
 def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
-    """Takes every vector of a turn's passages into the partition of its new project."""
+    """Moves every vector of a turn's passages to the partition of its new project."""
     for passage in rows.column("select seq from passages where turn_seq = :turn", turn=turn_seq):
         move_to(rows, "passage", passage, project)
 
 
 def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
-    """The vectors of a row's passages by one model."""
+    """The vectors of a row by one model."""
     own = [_vector(rows, kind, model, seq) for seq, of in _of_row(rows, kind, row_seq) if of == model]
     return [vector for vector in own if vector is not None]
 
@@ -217,7 +222,8 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """(model's name, start, end, vector) of every part of a row, of every model."""
     parts = rows.all(
-        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = v.model_seq "
+        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = "
+        "v.model_seq "
         "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at",
         kind=kind,
         row=row_seq,
@@ -232,7 +238,7 @@ def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
 
 
 def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
-    """Removes every vector of a row, of every model. Those of passages go with their passages, by a trigger."""
+    """Deletes every vector of a memory, of every model; a trigger deletes a passage's."""
     for seq, model in _of_row(rows, kind, row_seq):
         delete_vector(rows, kind, model, seq)
         rows.delete("vectors", seq=seq)
@@ -240,7 +246,7 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
 
 
 def reembed(rows: Rows, kind: str, row_seq: int) -> None:
-    """Removes the vectors of a memory or passage whose words have changed; each model makes it a new one."""
+    """Deletes the vectors of a memory or passage whose text changed; each model makes a new one."""
     delete_for(rows, kind, row_seq)
     for model in rows.column("select seq from vector_models order by seq"):
         if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
@@ -248,14 +254,14 @@ def reembed(rows: Rows, kind: str, row_seq: int) -> None:
 
 
 def reset_vectors(rows: Rows) -> None:
-    """Removes every vector of every model; what is stored waits to be embedded again."""
+    """Deletes every vector of every model; every row waits to be embedded again."""
     models = rows.all("select seq, dim from vector_models order by seq")
     for model, _ in models:
         rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")
         for kind in KINDS:
             rows.run(f"drop table if exists {vector_table(kind, model)}")
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
-    # A dream knows vectors by their row keys, which begin anew.
+    # A dream identifies vectors by their row keys, which start again.
     for table in ("vector_codes", "vectors", "embed_again", "dreamt_scopes"):
         rows.run(f"delete from {table}")  # noqa: S608
     for model, dim in models:
@@ -268,7 +274,7 @@ def reset_vectors(rows: Rows) -> None:
 def vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
-    """(row seq, start, end, squared distance) of the rows nearest to `vector`; `projects` None is all."""
+    """(row key, start, end, squared distance) of the rows nearest to `vector` in `projects` (None: all)."""
     table = vector_table(kind, model_seq)
     hits: list[Row] = []
     for project in [None] if projects is None else projects:
@@ -283,9 +289,10 @@ def vector_hits(
         if many > WHOLE:
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
             signed = rows.all(sql, code=signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
-            # Row by row, as they are stored: vec0 reads everything to find several.
+            # One row at a time, in storage order: vec0 reads everything to find several.
             near = (
-                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed "  # noqa: S608
+                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) "  # noqa: S608
+                "listed "
                 f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
             )
             values = {"listed": str(sorted(seq for (seq,) in signed))}
@@ -298,7 +305,7 @@ def vector_hits(
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
-    """Row key -> squared distance from `vector`, of those of these rows that have a vector of this model; the nearest of several."""
+    """Row key -> squared distance of its nearest vector from `vector`, of those of these rows with a vector."""
     sql = (
         "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
         f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
@@ -312,7 +319,7 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
 
 
 def problems(rows: Rows) -> list[str]:
-    """Which vectors have no row or stand with another project, and which rows lack theirs; empty when all is sound."""
+    """Vectors without a row or in another project's partition, and rows without their vector; empty if sound."""
     return [
         problem
         for model in rows.column("select seq from vector_models order by seq")

@@ -1,19 +1,19 @@
-"""Workspaces (walls and lenses), and merging, splitting and listing projects."""
+"""Workspaces (walls and lenses), and how projects are found and listed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from csmd.store import digests, markdown_pages, memories, projects, tombstones
+from csmd.knowledge import Memory
+from csmd.store import digests, memories, project_merges, projects, stored_days, tombstones
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 KIND = "workspace"
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
-    """The row of a workspace, made when it is new."""
+    """The row of a workspace, created if it is new."""
     seq = named(rows, name)
     if seq is not None:
         return seq
@@ -26,9 +26,9 @@ def named(rows: Rows, name: str) -> int | None:
 
 
 def join(rows: Rows, workspace: int, project: int) -> int:
-    """Puts a project behind a wall; how many memories went with it from "everywhere".
+    """Moves a project into a workspace; returns how many memories of "everywhere" went with it.
 
-    Those go whose sources are all inside: what was said elsewhere too is known outside already.
+    Those go whose sources are all inside: what was also said elsewhere is already known outside.
     """
     rows.update("projects", project, workspace_seq=workspace)
     for (session,) in rows.all(
@@ -36,22 +36,22 @@ def join(rows: Rows, workspace: int, project: int) -> int:
         "join sessions s on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 "
         "and s.project_seq <> :project",
         project=project,
-    ):  # those that only went on there are told without it
+    ):  # sources that only continue the exchange do not count
         digests.clear(rows, int(session))
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
     for day in projects.active_days(rows, project):
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
     moved = 0
     for memory in memories.list_memories(rows, projects=[0]):
         if _is_from(rows, memory, inside):
-            projects.give_project(rows, memory, workspace)
+            project_merges.give_project(rows, memory, workspace)
             moved += 1
     return moved
 
 
 def open_below(rows: Rows, root: str) -> list[int]:
-    """The projects below a directory that are behind no wall."""
+    """The projects below a directory that are in no workspace."""
     return rows.column(
         "select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace' "
         "and substr(root, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/' order by seq",
@@ -60,11 +60,11 @@ def open_below(rows: Rows, root: str) -> list[int]:
 
 
 def leave(rows: Rows, project: int, *, key: bytes) -> None:
-    """Takes a project out from behind its wall; what held everywhere inside stays there, and what was forgotten forgotten."""
+    """Takes a project out of its workspace; what applies everywhere inside stays there."""
     if wall := projects.everywhere(rows, project):
         tombstones.copy_to_project(rows, wall, project, key=key)
     rows.update("projects", project, workspace_seq=0)
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
 
 
 def members(rows: Rows, workspace: int) -> list[int]:
@@ -77,7 +77,7 @@ def members(rows: Rows, workspace: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lens:
-    """A lens: its projects (row key -> directory), which of its places are behind its wall, and its topics."""
+    """A lens: its projects (row key -> directory), which of them are in its workspace, and its topics."""
 
     seq: int
     name: str
@@ -88,11 +88,11 @@ class Lens:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is left of it."""
+        """Whether it has no project and no topic."""
         return not (self.walled or self.ranked or self.topics)
 
 
-#: The lens of the nearest directory around a project that was put under one.
+#: The lens of the nearest directory around a project.
 _NEAREST = (
     "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root or "
     "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
@@ -100,12 +100,12 @@ _NEAREST = (
 
 
 def has_lenses(rows: Rows) -> bool:
-    """Whether there is any lens or wall."""
+    """Whether there is any lens or workspace."""
     return rows.exists("select 1 from projects where kind = 'workspace' limit 1")
 
 
 def lens(rows: Rows, seq: int) -> Lens | None:
-    """A lens by its row; None for none."""
+    """A lens by its row, or None."""
     name = rows.value("select name from projects where seq = :seq and kind = 'workspace'", seq=seq)
     if name is None:
         return None
@@ -125,28 +125,28 @@ def lens(rows: Rows, seq: int) -> Lens | None:
 
 
 def lenses(rows: Rows) -> list[Lens]:
-    """Every lens of which something is left, by name."""
+    """Every lens that is not empty, by name."""
     seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
     return [each for seq in seqs if (each := lens(rows, seq)) and not each.is_empty]
 
 
 def rank_first(rows: Rows, project: int, *, lens: int) -> None:
-    """Puts a project, and all below its directory, under a lens without a wall; 0 for under none."""
+    """Has a lens rank a project first, and all below its directory, without a wall; 0 for no lens."""
     rows.update("projects", project, lens_seq=lens)
 
 
 def add_topic(rows: Rows, lens: int, name: str) -> None:
-    """Has a lens rank a topic first, too."""
+    """Has a lens rank a topic first."""
     rows.insert("lens_topics", "on conflict do nothing", lens_seq=lens, name=name)
 
 
 def remove_topic(rows: Rows, lens: int, name: str) -> bool:
-    """Has a lens rank a topic first no more; False where it did not."""
+    """Removes a topic from a lens; False if it does not have it."""
     return bool(rows.delete("lens_topics", lens_seq=lens, name=name))
 
 
 def tagged(rows: Rows, lens: int) -> frozenset[str]:
-    """The ids of the memories that are about a topic of a lens, and of the turns that state them."""
+    """The ids of the memories with a topic of a lens, and of the turns that state them."""
     about = (
         "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "
         "join memories m on m.seq = x.memory_seq"
@@ -163,14 +163,14 @@ def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
     return all(rows.value(project, uuid=source.uuid) in inside for source in memory.provenance)
 
 
-#: The shortest beginning of an id that is taken for one.
+#: The fewest characters that are taken for the beginning of an id.
 SHORTEST_ID = 4
 ID_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSummary:
-    """One project: `other_places` are those it was at and those that were named for it, `merged` what was merged into it."""
+    """A project; `other_places` are its earlier and named paths, `merged` the projects merged into it."""
 
     seq: int
     id: str
@@ -194,7 +194,8 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     summaries = rows.read(
         ProjectSummary,
-        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
+        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), "
+        "coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
         "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
         "coalesce(t.last_at, '') from projects p "
@@ -216,7 +217,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
 
 
 def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
-    """(name, projects, memories that hold everywhere in it) of every workspace, by name; none without a wall."""
+    """(name, projects, memories that apply everywhere in it) of every workspace, by name."""
     return rows.all(
         "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
         "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
@@ -226,7 +227,7 @@ def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
 
 
 def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects with this name or title (the end of the root), or an id that begins so."""
+    """(row key, root) of the projects with this name, end of the root, or beginning of the id."""
     sql = (
         "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
         "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
@@ -238,7 +239,7 @@ def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
 
 
 def at_path(rows: Rows, path: str) -> int | None:
-    """The project that is shown with this path, be it merged or gone; None for none."""
+    """The project shown with this path, merged or missing ones included; None if there is none."""
     return rows.key(
         "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1",
         path=path,
@@ -246,17 +247,17 @@ def at_path(rows: Rows, path: str) -> int | None:
 
 
 def merged_into(rows: Rows, project: int) -> int:
-    """The project that one was merged into; 0 for none."""
+    """The project that a project was merged into; 0 for none."""
     return rows.number("select merged_into from projects where seq = :seq", seq=project)
 
 
 def root_of(rows: Rows, project: int) -> str:
-    """The directory a project is shown with."""
+    """The directory that a project is shown with."""
     return rows.text("select root from projects where seq = :seq", seq=project)
 
 
 def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
-    """A project of its own for what is said below a directory of another; behind the same wall."""
+    """Creates a project for a directory inside another project's, in the same workspace."""
     wall = rows.value("select workspace_seq from projects where seq = :whole", whole=whole)
     return rows.insert_keyed(
         "projects", key=key, root=root, name=name, kind="part", created_at=now, part_of=whole, workspace_seq=wall
@@ -264,15 +265,15 @@ def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str
 
 
 def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
-    """Puts a project behind the wall that another is behind."""
+    """Puts a project into the workspace of another."""
     sql = (
         "update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other) "
         "where seq = :project"
     )
     rows.run(sql, other=as_that_of, project=project)
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
 
 
 def directories(rows: Rows) -> list[tuple[str, int]]:
-    """(directory, project) of every place in which something was said."""
+    """(directory, project) of every directory in which something was said."""
     return rows.all("select path, project_seq from directories order by seq")

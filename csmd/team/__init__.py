@@ -1,1 +1,1 @@
-"""A team's memory: a shared copy on a PostgreSQL server, and what colleagues said on it."""
+"""A team's shared memory: a copy on a PostgreSQL server, and what colleagues share there."""

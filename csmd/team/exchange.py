@@ -1,9 +1,9 @@
-"""Speaks with the team's server.
+"""One exchange with the team's server.
 
-    python -m csmd.team.exchange
+python -m csmd.team.exchange
 
-reads one order from standard input, connects, carries it out, prints the answer and ends: a process of its own, since the
-daemon may use no network. csmd.team.sharing writes orders and reads answers.
+Reads an order from standard input, connects, carries it out and prints the answer. It is a process of its own because
+the daemon may not use a network. csmd.team.sharing writes orders and reads answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from csmd.team import postgres, shared_rows
 from csmd.team.postgres import ServerRows
 
 Json = dict[str, Any]
-#: Changes of colleagues that one exchange brings at most.
+#: Changes of colleagues that one exchange receives at most.
 RECEIVED_AT_ONCE = 200
 
 
@@ -27,13 +27,13 @@ def _join(rows: ServerRows, _: Mapping[str, Any]) -> Json:
 
 
 def _leave(rows: ServerRows, _: Mapping[str, Any]) -> Json:
-    """Takes everything of one's own off the server."""
+    """Deletes everything of one's own on the server."""
     with rows.transaction(write=True):
         return {"removed": postgres.delete_all(rows)}
 
 
 def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
-    """Sends what is new here, then receives what is new there; nothing is sent to another server than the one that was joined."""
+    """Sends what is new here, then receives what is new there; refuses another server than the joined one."""
     if order["epoch"] != postgres.epoch_of(rows):
         return {"is_other": True, "sent": False, "projects": [], "changed": []}
     author = postgres.author_of(rows)
@@ -68,7 +68,7 @@ def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
 
 
 def _search(rows: ServerRows, order: Mapping[str, Any]) -> Json:
-    with rows.transaction(write=True):  # what it sets holds until the end of a transaction
+    with rows.transaction(write=True):  # a setting applies until the end of its transaction
         vector = bytes.fromhex(order["vector"])
         hits = shared_rows.search(
             rows, order["words"], wall=order["wall"], model=order["model"], vector=vector, limit=order["limit"]
@@ -76,14 +76,14 @@ def _search(rows: ServerRows, order: Mapping[str, Any]) -> Json:
         return {"hits": hits}
 
 
-#: What may be ordered.
+#: Name -> order.
 ORDERS: Mapping[str, Callable[[ServerRows, Mapping[str, Any]], Json]] = {
     "join": _join, "leave": _leave, "exchange": _exchange, "search": _search,
 }  # fmt: skip
 
 
 def find_password(url: str) -> str:
-    """The password of a URL in the keyring, where there is one; "" leaves it to libpq: ~/.pgpass, a certificate, the role itself."""
+    """The password of a URL in the keyring; "" leaves it to libpq: ~/.pgpass, a certificate, the role itself."""
     try:
         import keyring
 
@@ -93,7 +93,7 @@ def find_password(url: str) -> str:
 
 
 def carry_out(order: Mapping[str, Any]) -> Json:
-    """Carries out an order; StoreError where the server cannot be reached, or refuses."""
+    """Carries out an order; raises StoreError if the server cannot be reached or refuses."""
     with postgres.connected(order["url"], password=find_password(order["url"])) as rows:
         done = ORDERS[order["do"]](rows, order)
         return {**done, "author": postgres.author_of(rows), "epoch": postgres.epoch_of(rows)}

@@ -1,6 +1,6 @@
-"""The team's server: a connection as `Rows`, its schema, and what is said otherwise there than in SQLite.
+"""The team's server: a connection as `Rows`, its schema, and statements that differ from SQLite's.
 
-Everything else that is asked of it are the statements of csmd.store, which both databases understand.
+Everything else runs the statements of csmd.store, which both databases understand.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from csmd.errors import StoreError
 from csmd.store.sqlite import IS_LISTED, Row, Rows, in_keys
 
 SCHEMA = Path(__file__).with_name("server.sql")
-#: The version of the schema that this csmd knows, and the least version of pgvector: it goes on looking where the rules
-#: for rows have left too few of the nearest.
-VERSION, LEAST_VECTOR = 1, (0, 8)
-CONNECT_S, STATEMENT_MS = 10, 60_000
-#: A text in quotes, a parameter, a sign that psycopg would take for one.
+#: The version of the schema that this csmd knows.
+VERSION = 1
+#: The least version of pgvector: it continues a search if row-level security leaves too few of the nearest.
+LEAST_VECTOR = (0, 8)
+#: Seconds to connect.
+CONNECT_S = 10
+#: Milliseconds that a statement may take.
+STATEMENT_MS = 60_000
+#: A quoted text, a parameter, or a sign that psycopg would take for one.
 _NAMED = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)|%")
 _IS_LISTED = "in (select cast(value as bigint) from json_array_elements_text(cast(:listed as json)))"
 
@@ -39,7 +43,7 @@ class _BoolAsNumber(Dumper):
 
 
 class ServerRows(Rows):
-    """A connection to the server as stages see a store: portable SQL with named parameters."""
+    """A connection to the server with the interface of a store's: portable SQL with named parameters."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.server = connection
@@ -58,12 +62,12 @@ class ServerRows(Rows):
             raise as_store_error(error) from error
 
     def run(self, sql: str, **values: Any) -> int:
-        """Performs a statement; the number of rows it changed."""
+        """Runs a statement and returns how many rows it changed."""
         self.all(sql, **values)
         return self._changed
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Performs a statement once for each mapping, in one go."""
+        """Runs a statement once for each mapping, in one batch."""
         try:
             with psycopg.ClientCursor(self.server) as cursor:
                 statement = _in_its_words(sql)
@@ -74,7 +78,7 @@ class ServerRows(Rows):
             raise as_store_error(error) from error
 
     def with_table(self, sql: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-        """Performs one statement in which TABLE means these rows, as `v` with columns of these names; none for no rows."""
+        """Runs a statement in which TABLE means these rows, as `v` with columns of these names."""
         if not rows:
             return
         row = f"({', '.join(f'%({name})s' for name in names)})"
@@ -87,7 +91,7 @@ class ServerRows(Rows):
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
-        """One transaction; a read sees one moment. Rolled back when anything is raised."""
+        """Runs the block in one transaction, rolled back on an error; a read sees one snapshot."""
         try:
             with self.server.transaction():
                 if not write:
@@ -97,18 +101,18 @@ class ServerRows(Rows):
             raise as_store_error(error) from error
 
     def narrow(self, author: str) -> None:
-        """Shows, until the transaction ends, one author's rows alone, of those that may be seen; "" shows all again."""
+        """Shows only one author's visible rows until the transaction ends; "" shows all."""
         self.all("select set_config('csmd.of', :author, true)", author=author)
 
 
 def as_store_error(error: psycopg.Error) -> StoreError:
-    """What the server or the network said, on one line, without values of rows."""
+    """The server's or the network's error on one line, without values of rows."""
     primary = error.diag.message_primary or str(error).strip().splitlines()[0] if str(error).strip() else ""
     return StoreError(f"the team's server: {primary or type(error).__name__}")
 
 
 def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values without what PostgreSQL keeps in no text: NUL, and halves of a pair of surrogates."""
+    """Values without what PostgreSQL cannot store in text: NUL, and lone surrogates."""
     return {
         name: value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
         for name, value in values.items()
@@ -117,7 +121,7 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached(500)
 def _in_its_words(sql: str) -> str:
-    """A statement with its parameters as psycopg names them, and lists of keys as PostgreSQL reads them; what is quoted stays."""
+    """A statement with psycopg's parameters, and lists of keys for PostgreSQL; quoted text is unchanged."""
 
     def named(match: re.Match[str]) -> str:
         if match.group(1):
@@ -132,7 +136,7 @@ def _in_its_words(sql: str) -> str:
 
 @contextmanager
 def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
-    """A connection; StoreError where there is none."""
+    """A connection; raises StoreError if there is none."""
     options: dict[str, Any] = {"password": password} if password else {}
     try:
         connection = psycopg.connect(
@@ -149,10 +153,10 @@ def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
 
 
 def prepare(rows: ServerRows) -> bool:
-    """Makes the schema where there is none; whether it was made. StoreError where the server cannot keep it."""
+    """Creates the schema if it is missing and returns whether it did; raises StoreError if it cannot."""
     made = False
     with rows.transaction(write=True):
-        rows.all("select pg_advisory_xact_lock(2026112900)")  # two who join at once
+        rows.all("select pg_advisory_xact_lock(2026112900)")  # two may join at once
         _check_extension(rows.text("select extversion from pg_extension where extname = 'vector'"))
         if not rows.value("select 1 from pg_namespace where nspname = 'csmd'"):
             if not rows.value("select has_database_privilege(current_database(), 'create')"):
@@ -175,12 +179,12 @@ def _check_extension(version: str) -> None:
 
 
 def author_of(rows: Rows) -> str:
-    """The role that the connection has, by which its rows are known."""
+    """The connection's role, by which its rows are known."""
     return rows.text("select session_user")
 
 
 def epoch_of(rows: Rows) -> str:
-    """What tells this server from another one, and from itself before a backup was restored."""
+    """An id that differs for another server and after a backup was restored."""
     sql = (
         "select (select epoch from server) || ' ' || (select system_identifier from pg_control_system()) || ' ' || "
         "(select timeline_id from pg_control_checkpoint())"
@@ -192,7 +196,7 @@ def epoch_of(rows: Rows) -> str:
 
 
 def delete_memory(rows: Rows, ident: str) -> bool:
-    """Deletes one's own memory with all that hangs on it, and notes that it is gone; whether it was there."""
+    """Deletes one's own memory and records the deletion; returns whether it was there."""
     project = rows.key("delete from memories where id = :id and author = session_user returning project_seq", id=ident)
     if project is not None:
         conflict = "on conflict (author, project_seq, id) do update set changed = pg_current_xact_id()"
@@ -206,17 +210,17 @@ def delete_session(rows: Rows, ident: str) -> None:
 
 
 def delete_all(rows: Rows) -> int:
-    """Deletes all that is one's own; how many projects."""
+    """Deletes everything of one's own; returns how many projects."""
     return rows.run("delete from projects where author = session_user")
 
 
 def ensure_model(rows: Rows, model: str, size: int) -> int:
-    """The row key of an embedding model by its name and length, made with an index when it is new."""
+    """The row key of an embedding model by its name and length, created with an index if it is new."""
     return rows.number("select ensure_model(:model, :size)", model=model, size=size)
 
 
 def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
-    """Stores the vector of a part of a memory; that of the same part is replaced."""
+    """Stores the vector of a part of a memory, or replaces it."""
     made = ensure_model(rows, model, len(vector))
     rows.upsert(
         "vectors", "memory_seq, model_seq, start_at", model_seq=made, memory_seq=memory_seq, start_at=start, end_at=end,
@@ -232,7 +236,7 @@ def as_list(vector: bytes) -> str:
 def text_hits(
     rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, float]]:
-    """(row key, score with higher better) of the memories, or digests (`kind` session), that hold any of `terms`."""
+    """(row key, score, higher is better) of the memories, or digests (`kind` session), with any of `terms`."""
     if not terms:
         return []
     names = {f"term{place}": term for place, term in enumerate(terms)}
@@ -251,25 +255,26 @@ def text_hits(
 def vector_hits(
     rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, int, int, float]]:
-    """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, each once by its nearest part."""
-    known = rows.one(
+    """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest part."""
+    stored = rows.one(
         "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
     )
-    if known is None:
+    if stored is None:
         return []
-    seq, size = known
+    seq, size = stored
     rows.all("select set_config('hnsw.iterative_scan', 'relaxed_order', true)")
     among = (
         ""
         if projects is None
         else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"  # noqa: S608
     )
-    found = rows.all(
-        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far "  # noqa: S608
+    hits = rows.all(
+        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as "  # noqa: S608
+        "far "
         f"from vectors where model_seq = {seq} {among} order by far limit :limit",
         vector=as_list(vector), limit=4 * limit,
     )  # fmt: skip
     nearest: dict[int, Row] = {}
-    for memory, start, end, far in sorted(found, key=lambda row: (row[3], row[0])):
+    for memory, start, end, far in sorted(hits, key=lambda row: (row[3], row[0])):
         nearest.setdefault(memory, (memory, start, end, far * far))
     return list(nearest.values())[:limit]

@@ -1,6 +1,6 @@
-"""The rows of the team's server: what one sends, what colleagues have changed since, and what is searched for there.
+"""The rows on the team's server: sending one's own, receiving colleagues' changes, and searching.
 
-A batch is written table by table, so that it costs as many round trips as there are tables, however large it is.
+A batch is written table by table, so it takes one round trip for each table, however large it is.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from csmd.team import postgres
 from csmd.team.postgres import ServerRows
 from csmd.vocabulary import NEVER
 
-#: The columns of a memory as a record has them (csmd/store/exports.py).
+#: The columns of a memory in a record (csmd/store/exports.py).
 COLUMNS = (
     "id", "text", "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "session_id",
     "created_at", "confirmed_at", "used_at", "pinned", "superseded_by",
 )  # fmt: skip
 DAYS = ("hot_until", "warm_until", "archive_at")
-#: What hangs on a memory and is written anew with it.
+#: Tables whose rows belong to a memory and are replaced with it.
 _CHILDREN = ("provenance", "memory_topics", "symptoms", "refutations", "scenes", "vectors")
 _OWN = "(select seq from memories where id = any(:idents) and author = session_user)"
-#: The rows that are given, each with one's own memory of its `id`.
+#: The given rows, each with one's own memory with its `id`.
 _JOINED = "TABLE join memories m on m.id = v.id and m.author = session_user"
-#: In a memory that is told to colleagues: it is a person's, and holds.
+#: A memory that colleagues may see: a person's, and not superseded.
 _TOLD = "(m.authority = 'user' or m.pinned = 1) and m.superseded_by = '' and m.tier <> 'archive' and m.twin_of = 0"
-#: How much the ranks of words and of meaning are evened out before they are added (reciprocal rank fusion).
+#: The constant of reciprocal rank fusion, by which ranks of words and of vectors are combined.
 EVENED = 60
 
 
@@ -35,7 +35,7 @@ EVENED = 60
 
 
 def put_projects(rows: Rows, shares: Iterable[Mapping[str, Any]], gone: Iterable[str]) -> dict[str, int]:
-    """Writes which projects one shares, with who reads them, and takes off those that one shares no more; their row keys by name."""
+    """Replaces one's shared projects and their readers, and returns their row keys by name."""
     for name in gone:
         rows.run("delete from projects where author = session_user and name = :name", name=name)
     made: dict[str, int] = {}
@@ -49,12 +49,13 @@ def put_projects(rows: Rows, shares: Iterable[Mapping[str, Any]], gone: Iterable
 
 
 def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], projects: Mapping[str, int]) -> None:
-    """Writes memories with all that hangs on them, by their ids: those that are there already become as they are now."""
+    """Writes memories with all that belongs to them, replacing those with the same ids."""
     names = ("project_seq", *COLUMNS, *DAYS)
     changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "id")
     rows.with_table(
         f"insert into memories ({', '.join(names)}) select * from TABLE "  # noqa: S608
-        f"on conflict (author, id) do update set {changed}, version = memories.version + 1, changed = pg_current_xact_id()",
+        f"on conflict (author, id) do update set {changed}, version = memories.version + 1, changed = "
+        "pg_current_xact_id()",
         names,
         [_values(record, projects) for record in records],
     )
@@ -64,7 +65,8 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
     rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", idents=idents)  # noqa: S608
     rows.run("delete from belief_changes where memory_id = any(:idents) and author = session_user", idents=idents)
     rows.run(
-        "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq and m.id = any(:idents) "
+        "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq and m.id = "
+        "any(:idents) "
         "and g.author = session_user and m.author = session_user",
         idents=idents,
     )
@@ -78,7 +80,8 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         for name, by, weight in record["tags"]
     ]
     rows.with_table(
-        f"insert into topics (project_seq, name) select distinct m.project_seq, v.name from {_JOINED} on conflict do nothing",  # noqa: S608
+        f"insert into topics (project_seq, name) select distinct m.project_seq, v.name from {_JOINED} on conflict do "  # noqa: S608
+        "nothing",
         ("id", "name"),
         tags,
     )
@@ -88,18 +91,20 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         ("id", "name", "by_whom", "weight"),
         tags,
     )
-    # An edge comes with either of its ends: with the later one both are there.
+    # A link is sent with each of its ends; with the later one both are there.
     ends = ("from_id", "to_id", "relationship", "weight", "at")
     rows.with_table(
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
         "select a.seq, b.seq, v.relationship, v.weight, v.at from TABLE join memories a on a.id = v.from_id "
-        "join memories b on b.id = v.to_id where a.author = session_user and b.author = session_user on conflict do nothing",
+        "join memories b on b.id = v.to_id where a.author = session_user and b.author = session_user on conflict do "
+        "nothing",
         ends,
         [dict(zip(ends, edge, strict=True)) for record in records for edge in record["edges"]],
     )
     noted = ("id", "change", "before", "after", "reason", "by", "at", "undone_at")
     rows.with_table(
-        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) select * from TABLE",
+        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) select * from "
+        "TABLE",
         noted,
         [{"id": record["id"], **change} for record in records for change in record["changes"]],
     )
@@ -133,13 +138,13 @@ _FIELDS = {"provenance": "sources", "scenes": "scene"}
 
 
 def _hang(rows: ServerRows, into: str, columns: Sequence[str], hanging: Sequence[Mapping[str, Any]]) -> None:
-    """Adds what hangs on memories, each row with the `id` of its memory."""
+    """Adds what belongs to memories, each row with the `id` of its memory."""
     chosen = ", ".join(f"v.{name}" for name in columns)
     rows.with_table(f"insert into {into} select m.seq, {chosen} from {_JOINED}", ("id", *columns), hanging)  # noqa: S608
 
 
 def put_digest(rows: Rows, digest: Mapping[str, Any], projects: Mapping[str, int]) -> None:
-    """Writes the digests of a session, all of its versions anew."""
+    """Replaces the digests of a session, all versions."""
     session = {name: digest[name] for name in ("id", "parent", "host", "last_at")}
     rows.upsert("sessions", "author, id", project_seq=projects[digest["share"]], **session)
     seq = rows.number("select seq from sessions where author = session_user and id = :id", id=digest["id"])
@@ -163,23 +168,25 @@ def put_digest(rows: Rows, digest: Mapping[str, Any], projects: Mapping[str, int
 
 
 def visible_projects(rows: Rows) -> list[dict[str, Any]]:
-    """The colleagues' projects that one may read: row key, author, name, wall."""
+    """The colleagues' projects that one may read: row key, author, name, workspace."""
     projects = rows.all("select seq, author, name, workspace from projects where author <> session_user order by seq")
     return [dict(zip(("seq", "author", "name", "workspace"), row, strict=True)) for row in projects]
 
 
 def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) -> list[dict[str, Any]]:
-    """What has changed in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
+    """What changed in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
 
-    Each has its cursor, `xid` and `item`. What a transaction in progress may still write is past every cursor that is
-    given out before it ends, so nothing is missed.
+    Each has its cursor, `xid` and `item`. What a running transaction may still write is past every cursor that is
+    returned before it ends, so nothing is missed.
     """
     versions = rows.all(
         "select changed, item, kind, seq, id from ("
-        "select m.changed, 2 * m.seq as item, 'memory' as kind, m.seq, m.id from memories m where m.project_seq = :project "
+        "select m.changed, 2 * m.seq as item, 'memory' as kind, m.seq, m.id from memories m where m.project_seq = "
+        ":project "
         "union all select g.changed, 2 * g.seq + 1, 'gone', g.seq, g.id from gone g where g.project_seq = :project) c "
         "where changed < pg_snapshot_xmin(pg_current_snapshot()) "
-        "and (changed > cast(cast(:xid as text) as xid8) or (changed = cast(cast(:xid as text) as xid8) and item > :item)) "
+        "and (changed > cast(cast(:xid as text) as xid8) or (changed = cast(cast(:xid as text) as xid8) and item > "
+        ":item)) "
         "order by changed, item limit :limit",
         project=project, xid=xid, item=item, limit=limit,
     )  # fmt: skip
@@ -191,16 +198,18 @@ def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) 
 
 
 def _records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
-    """Memories that are told to colleagues, as records, by row key; one that is not told any more is left out."""
+    """The visible memories as records, by row key."""
     if not seqs:
         return {}
     names = [*COLUMNS, *DAYS]
     stored = rows.all(
-        f"select m.seq, {', '.join(f'm.{name}' for name in names)} from memories m where {in_keys('m.seq', seqs)} and {_TOLD}"  # noqa: S608
+        f"select m.seq, {', '.join(f'm.{name}' for name in names)} from memories m where {in_keys('m.seq', seqs)} and "  # noqa: S608
+        f"{_TOLD}"
     )
     lists = {
         table: rows.grouped(
-            f"select memory_seq, {', '.join(columns)} from {table} where {in_keys('memory_seq', seqs)} order by memory_seq, uuid"  # noqa: S608
+            f"select memory_seq, {', '.join(columns)} from {table} where {in_keys('memory_seq', seqs)} order by "  # noqa: S608
+            "memory_seq, uuid"
         )
         for table, columns in _LISTS.items()
     }
@@ -225,10 +234,10 @@ def _records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
 def search(
     rows: Rows, words: Sequence[str], *, wall: str, model: str, vector: bytes, limit: int
 ) -> list[dict[str, Any]]:
-    """The memories and digests that one may read and that bear on these words, or on a vector (b"": none), the best first.
+    """The visible memories and digests that match these words or a vector (b"": none), the best first.
 
-    Ranks by words and by meaning are added; what was replaced or archived is left out, and so is what is behind another
-    wall than `wall` in its author's home.
+    Ranks by words and by vectors are added. What was replaced or archived is left out, and what is in another workspace
+    than `wall` in its author's home.
     """
     among = rows.column("select seq from projects where workspace in ('', :wall)", wall=wall)
     score: dict[tuple[str, int], float] = {}
@@ -256,7 +265,8 @@ def search(
     digests = {
         seq: row
         for seq, *row in rows.all(
-            "select d.seq, d.text, d.at, s.id, p.author, p.name from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
+            "select d.seq, d.text, d.at, s.id, p.author, p.name from digests d join sessions s on s.seq = "  # noqa: S608
+            "d.session_seq "
             f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs['session'])}"
         )
     }

@@ -1,7 +1,7 @@
-"""What a home sends to its team's server, and what becomes of what it receives.
+"""What a home sends to its team's server, and how it stores what it receives.
 
-An order is made of one read, an answer is taken in by one write: whatever is killed in between is sent or received again,
-which changes nothing. All that is sent was redacted right before.
+An order is made in one read, an answer stored in one write; what is interrupted is sent or received again, which
+changes nothing. Everything sent was redacted right before.
 """
 
 from __future__ import annotations
@@ -18,27 +18,29 @@ from csmd.config import started_by
 from csmd.curator.process import build_command
 from csmd.dream import transfer
 from csmd.errors import BadInput, StoreError
+from csmd.knowledge import Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.store import core, digests, exports, memories, team, tombstones, vectors
 from csmd.store.sqlite import Rows
 from csmd.store.team import DIGEST, MEMORY, PROJECT, Place, TeamRow, Waiting
 from csmd.text import tokens
-from csmd.values import Statement
 
 Json = dict[str, Any]
-#: How many memories, digests and projects one exchange sends at most, and how long it may take.
-SENT_AT_ONCE, LIMIT_S = 200, 120.0
-#: Variables that say where libpq finds a password and certificates.
+#: How many memories, digests and projects one exchange sends at most.
+SENT_AT_ONCE = 200
+#: Seconds that an exchange may take.
+LIMIT_S = 120.0
+#: Variables with which libpq finds a password and certificates.
 PASSWORD_FILE = "PGPASSFILE"  # noqa: S105
 #: The origin of a memory that a colleague said.
 ORIGIN = "team"
-#: What a digest's rows are read as (csmd/store/digests.py).
+#: The columns of a digest's rows (csmd/store/digests.py).
 _VERSION = ("version", "why", "upto", "at", "text", "outcome", "prompts", "calls", "tokens")
 
 
 def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
-    """Has a process beside the daemon carry out an order, and waits for its answer; StoreError where there is none."""
+    """Has a process next to the daemon carry out an order and returns its answer; raises StoreError without one."""
     is_managed = started_by() == "systemd"
     command, environment = build_command(
         "csmd.team.exchange", is_managed=is_managed, key_from=PASSWORD_FILE, limit_s=limit_s
@@ -65,7 +67,7 @@ _LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|::1|/.*|")
 
 
 def check_url(url: str) -> str:
-    """A URL of a server without a password; BadInput for what is none, or holds one.
+    """Checks the URL of a server; raises BadInput if it is invalid or contains a password.
 
     Over a network the connection is encrypted, unless the URL says otherwise.
     """
@@ -91,7 +93,7 @@ def check_url(url: str) -> str:
 
 
 def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
-    """The next exchange, and what of the queue it settles."""
+    """The next exchange, and the rows of the queue that it settles."""
     waiting = team.waiting(rows, limit=SENT_AT_ONCE)
     shares = {share.project_seq: share for share in team.shares(rows)}
     gone: dict[str, list[str]] = {kind: [] for kind in (MEMORY, DIGEST, PROJECT)}
@@ -117,7 +119,7 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
 
 
 def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
-    """A memory of a shared project as it is sent, redacted, with its project's row; None for what is not, or no longer, shared."""
+    """A shared memory as it is sent, redacted, with its project's row; None if it is not shared."""
     memory = team.shared_memory(rows, ident)
     if memory is None:
         return None
@@ -131,7 +133,7 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
 
 
 def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
-    """The digests of a session of a shared project as they are sent, redacted; None where there is none."""
+    """The digests of a shared session as they are sent, redacted; None if there are none."""
     session = team.shared_session(rows, ident)
     if session is None:
         return None
@@ -159,7 +161,7 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
 
 
 def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, now: str) -> list[Json]:
-    """Takes what was sent out of the queue, and notes which colleagues' projects are received here; what changed in these."""
+    """Removes what was sent from the queue, records the received projects, and returns what changed in them."""
     team.note_reached(rows, epoch=str(answer["epoch"]), at=now)
     if not answer["sent"]:
         return []
@@ -172,7 +174,7 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
             at = (had.xid, had.item) if had and had.project_seq == seq and had.author == project["author"] else (0, 0)
             here[project["seq"]] = Place(project["seq"], project["author"], seq, *at)
     for place in before.values():
-        if place.seq not in here:  # it is shared with us no more, or is none of ours
+        if place.seq not in here:  # it is no longer shared with us, or is not a project here
             team.drop_place(rows, place)
     for place in here.values():
         if before.get(place.seq) != place:
@@ -181,7 +183,7 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
 
 
 def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int:
-    """Stores the first of these changes, as many as a short write has time for, with how far they were received; how many."""
+    """Stores the first of these changes that a short write has time for, and how far was received; returns how many."""
     places, done = {place.seq: place for place in team.places(rows)}, 0
     for change in core.within_short_write(changes):
         place = places.get(change["place"])
@@ -194,7 +196,7 @@ def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int
 
 
 def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes, now: str) -> None:
-    """Stores, renews or removes one memory of a colleague."""
+    """Stores, updates or deletes one memory of a colleague."""
     remote, record = str(change["id"]), change["record"]
     seq = team.known_memory(rows, place, remote)
     if record is None:
@@ -202,7 +204,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
         return
     try:
         checked = transfer.check_record({**record, "project": {}}, 0)
-    except BadInput:  # of another version, or made up: the others are received
+    except BadInput:  # of another version, or invalid: the others are received
         team.drop_memory(rows, place, remote)
         return
     purged = tombstones.marks(rows, key)
@@ -235,7 +237,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
 
 
 def _as_colleagues(record: Mapping[str, Any]) -> Json:
-    """A record in the form in which a colleague's is kept: it was not said here, and its turns and sessions are not here."""
+    """A record as a colleague's memory is stored: not said here, without turns and sessions."""
     apart = {
         "sources": [(f"team:{uuid}", f"team:{session}", at, role) for uuid, session, at, role in record["sources"]],
         "symptoms": [(f"team:{uuid}", *rest) for uuid, *rest in record["symptoms"]],
@@ -249,7 +251,7 @@ def _as_colleagues(record: Mapping[str, Any]) -> Json:
 
 
 def search_order(joined: TeamRow, query: str, *, wall: str, model: str, vector: bytes, limit: int) -> Json:
-    """The order of a search from within a wall ("" for none); what is looked for is redacted first."""
+    """The order of a search from within a workspace ("" for none); the query is redacted first."""
     words = tokens.content_words(redact(query, Counter()))
     return {
         "do": "search", "url": joined.url, "words": words, "wall": wall, "model": model, "vector": vector.hex(), "limit": limit,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 #: From here on a date says more than an age.
 MOST_AGO_S = 60 * 86_400
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-#: Fewer days than this are told in hours.
+#: Fewer days than this are shown in hours.
 LEAST_DAYS = 3
 
 
@@ -36,7 +36,8 @@ def ago(stamp: str, now: str) -> str:
 
 
 def when(stamp: str) -> str:
-    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say anything)."""
+    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say
+    anything)."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     try:

@@ -146,7 +146,7 @@ def _is_aside(words: Sequence[Word], at: int) -> bool:
 
 
 def _is_restricted(words: Iterable[Word]) -> bool:
-    """Whether some words say of which things a statement holds, or when."""
+    """Whether some words limit a statement to certain things or times."""
     return not WORDS["restrict"].isdisjoint(word.plain for word in words)
 
 

@@ -1,7 +1,7 @@
 """Reads a statement as words, phrases, parts and values; pure.
 
-A reading leaves out fillers, lead-ins ("note that", "we decided to") and reasons: two statements with one reason need not
-share a subject. Readings are cached, since a statement is compared with many others.
+A reading leaves out fillers, lead-ins ("note that", "we decided to") and reasons: two statements with one reason need
+not share a subject. Readings are cached, since a statement is compared with many others.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from csmd.text import prose, tokens
 from csmd.text.tokens import STOP_WORDS, stem
 
 WORDS = data.word_table("similarity_words.txt")
-#: Verbs that say nothing by themselves: in a slot they stand for any other.
+#: Verbs without a meaning of their own; in a slot they match any other verb.
 WEAK = WORDS["weak"]
 #: Preposition -> the kind of slot it opens.
 WAYS = {word: way for way in ("means", "place", "source", "extent", "form", "time") for word in WORDS[way]}
@@ -138,7 +138,7 @@ def _step(written: str) -> Step:
     return Step(frozenset(() if bare.isupper() else bare.split("/")), bare if bare.isupper() else "", bare != written)
 
 
-#: A hole within a phrase takes at most so many words: what a text costs grows with its length alone.
+#: Most words of a hole within a phrase, so that the cost grows only with the length of the text.
 MOST_HELD = 24
 
 
@@ -270,7 +270,7 @@ def read(text: str) -> Reading:
 
 
 def _without(words: list[Word], left_out: Phrases) -> list[Word]:
-    """The words without some phrases, each with the comma or colon behind it."""
+    """The words without some phrases and without the comma or colon after each."""
     if not any(word.plain in left_out for word in words):
         return words
     kept: list[Word] = []
@@ -387,7 +387,7 @@ class Slot(NamedTuple):
 
 
 def slots(words: Sequence[Word]) -> list[Slot]:
-    """Every value behind a preposition, a copula or "use", with the verb before it; adverbs of time are values too."""
+    """Every value after a preposition, a copula or "use", with the verb before it; adverbs of time are values too."""
     values: list[Slot] = []
     for at, (plain, word, *_) in enumerate(words):
         if plain in WORDS["when"]:

@@ -7,7 +7,7 @@ import contextlib
 import re
 from datetime import date, timedelta
 
-#: "By Feb 16" means the next one; a date more than so many days ahead means the last one.
+#: "By Feb 16" means the next one, unless that is more than this many days ahead.
 HALF_A_YEAR = 183
 
 
@@ -93,5 +93,5 @@ def _relative_day(match: re.Match[str], since: date) -> date:
 
 
 def _month_on(first: date) -> date:
-    """The first day of the month behind that of a first day."""
+    """The first day of the next month, given the first day of a month."""
     return (first + timedelta(days=31)).replace(day=1)

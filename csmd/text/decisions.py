@@ -1,8 +1,8 @@
 """Whether a sentence decides how things are to be from then on, in whatever words; pure.
 
-It leaves one thing for another (switches.py), sets a value, says what will be so, or wants something throughout or not at
-all. The words stand in data/decision_words.txt, a class for each question; the rest is the order of a few closed classes.
-Words are those of a sentence in small letters, without what opens it (sentence.py). English only.
+It leaves one thing for another (switches.py), sets a value, says what will be so, or wants something throughout or not
+at all. The words stand in data/decision_words.txt, a class for each question; the rest is the order of a few closed
+classes. Words are those of a sentence in small letters, without what opens it (sentence.py). English only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ UNIT_WORDS = 2
 
 
 def decides(text: str, words: Sequence[str]) -> bool:
-    """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done once."""
+    """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done
+    once."""
     words = tuple(words)
     if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
         return False
@@ -48,7 +49,8 @@ def decides(text: str, words: Sequence[str]) -> bool:
 
 
 def _sets_value(words: Sequence[str]) -> bool:
-    """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no version."""
+    """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no
+    version."""
     if words[:1] == () or words[0] not in _WORDS["adjust"] or words[1:2] == () or words[1] in _PRONOUNS:
         return False
     at = next((at for at in range(2, len(words)) if words[at - 1] in ("to", "at") and _NUMBER.fullmatch(words[at])), 0)
@@ -59,7 +61,8 @@ def _sets_value(words: Sequence[str]) -> bool:
 
 
 def _foresees(words: Sequence[str]) -> bool:
-    """Whether a sentence says how things will be: "we'll keep dates as text", "the API is going to be versioned by header"."""
+    """Whether a sentence says how things will be: "we'll keep dates as text", "the API is going to be versioned by
+    header"."""
     for at, word in enumerate(words):
         if word in ("will", "won't", "gonna"):
             subject, start = words[:at], at + 1
@@ -93,14 +96,16 @@ def _holds(verb: str) -> bool:
 
 
 def _is_done_so(words: Sequence[str], *, least: int) -> bool:
-    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; at least `least` words come before it."""
+    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; at least `least` words come
+    before it."""
     at = next((at for at, word in enumerate(words) if at and word in _HOW), 0)
     is_how = at > 0 and words[at + 1 : at + 2] != () and words[at + 1] not in _ONE
     return is_how and (at >= least or words[:2] == ("go", "with")) and words[1] not in _PRONOUNS
 
 
 def _wants_throughout(words: Sequence[str]) -> bool:
-    """Whether a user wants something of everything, in one way throughout, or not at all: "I don't want jQuery in here"."""
+    """Whether a user wants something of everything, in one way throughout, or not at all: "I don't want jQuery in
+    here"."""
     plain = tuple(word for word in words if word[0].isalnum() and word != "really")
     if plain[:1] == ("no",):
         return len(plain) > 2 and plain[-1] in ("here", "anywhere", "ever") and _NOTHING.isdisjoint(plain)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Stands between what was asked or proposed and what somebody answered.
+#: Separates a question or proposal from its answer.
 ARROW = " -> "
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
@@ -130,12 +130,14 @@ def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
 
 
 def visible(text: str) -> str:
-    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
+    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line
+    around."""
     return _UNSEEN.sub("", text)
 
 
 def escape_unseen(text: str) -> str:
-    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours stay."""
+    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours
+    stay."""
     return _TO_ESCAPE.sub(_escaped, text)
 
 
@@ -145,7 +147,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def defuse(text: str) -> str:
-    """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
+    """`text` made safe inside csmd's fence: no tag of csmd's or its host's, no invisible characters."""
     return _TAG.sub(_defused, visible(text))
 
 

@@ -18,7 +18,7 @@ from csmd import wire
 from csmd.errors import BadInput, ConfigError
 from csmd.text import json_edits
 
-#: Where an entry stands: the keys that lead to it, its own last.
+#: The keys that lead to an entry, its own last.
 Path = tuple[str, ...]
 
 
@@ -47,7 +47,7 @@ def decode(form: Format, data: bytes | None, where: str) -> str:
 
 
 def find_entry(form: Format, text: str, path: Path) -> Any:
-    """The entry, None where there is none."""
+    """The entry, or None."""
     value = _parsed(form, text)
     for key in path:
         if isinstance(value, list):
@@ -67,7 +67,7 @@ def put_entry(form: Format, text: str, path: Path, entry: Any, where: str) -> st
 
 
 def take_entry(form: Format, text: str, path: Path, where: str) -> str:
-    """`text` without the entry, and without what held nothing else."""
+    """`text` without the entry and without containers that only held it."""
     if (old := find_entry(form, text, path)) is None:
         return text
     return _checked(form, text, lambda text, path, _: form.cut(text, path), path, where, old, with_entry=False)
@@ -157,7 +157,7 @@ def _add_toml(text: str, path: Path, entry: Any) -> str:
 
 
 def _cut_toml(text: str, path: Path) -> str:
-    """Without the table and those below it; comments behind its last line stay."""
+    """`text` without the table and its subtables; comments after its last line stay."""
     name = r"\s*\.\s*".join(rf"""["']?{re.escape(key)}["']?""" for key in path)
     header, kept, held = re.compile(rf"\s*\[\s*{name}\s*[\].]"), list[str](), list[str]()
     inside = False
@@ -252,7 +252,7 @@ def _yaml_name(node: Any) -> str:
 
 
 def _yaml_end(node: Any) -> int:
-    """Where a node's last word ends: a block's own mark is behind the comments that follow it."""
+    """Where a node's last word ends; the end mark of a block comes only after the comments that follow it."""
     if isinstance(node.value, str) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

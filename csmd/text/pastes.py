@@ -1,8 +1,8 @@
 """Which lines of a prompt are pasted: what programs print, and documents; pure.
 
-Each line gets the weight of its marks of a program (`FORMS`); a block of lines is output where one is heavy or all of them
-are marked, but for what was typed at its ends. A document is known by its titles and its typography below the user's lead,
-prose by a lead with a colon and an empty line. No list of words decides.
+Each line gets the weight of its marks of a program (`FORMS`); a block of lines is output where one is heavy or all of
+them are marked, but for what was typed at its ends. A document is known by its titles and its typography below the
+user's lead, prose by a lead with a colon and an empty line. No list of words decides.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ FORMS = (
     Form("name", "token", 0.25, r"[a-z][A-Z]|\w_\w|\w@\d|\w/\w|/$|\w\.\w+\.\w|://|^--?[a-zA-Z]|^[a-z]\w*:$"),
     Form("number", "token", 0.15, r"\b\d+"),
 )
-#: Most weight of a token, plain words at which tokens count half, weights of lines moved in and of lines that open alike.
+#: Most weight of a token, plain words at which tokens count half, weights of lines moved in and of lines that open
+#: alike.
 TOKEN, PLAIN_WORDS, MOVED_IN, REPEATED = 0.8, 9, 0.4, 0.6
 #: Weight of a line of output, and of one that is the whole prompt.
 PRINTED, ALONE = 1.0, 2.5
 #: Mean weight of a block of output without such a line: of many lines, of two (one beside output), of the only block.
 EVEN, PAIR, ONLY = 0.36, 0.45, 0.7
-#: A typed line has at least so many plain words, and less weight.
+#: A typed line has at least PROSE_WORDS plain words and less weight than PROSE_MARK.
 PROSE_WORDS, PROSE_MARK = 4, 0.35
-#: How lines of a document are set: a title, one below a title and an empty line, typography, three stretches of code, and
-#: sentences.
+#: How lines of a document are set: a title, one below a title and an empty line, typography, three stretches of code,
+#: and sentences.
 TITLE, SUBTITLE, TYPOGRAPHY, CODE, SENTENCE = 0.8, 1.5, 0.5, 0.5, 0.4
 #: Least weight of a document without sentences, and with them: below a lead, and without one.
 LED, BARE = (0.8, 1.5), (1.7, 2.75)
-#: Most words and lines of what is typed around a document, words of a title, least ones of prose behind a colon, and most
-#: empty lines between the two.
+#: Most words and lines of what is typed around a document, words of a title, least ones of prose behind a colon, and
+#: most empty lines between the two.
 LEAD_WORDS, LEAD_LINES, TITLE_WORDS, PROSE, EMPTY_LINES = 45, 4, 12, 8, 2
 #: A reviewer's remark is a prompt of so many characters, of sentences of so many words, and of at most so many lines.
 REMARK_CHARACTERS, REMARK_WORDS, REMARK_LINES = 200, 15, 3
@@ -76,7 +77,8 @@ _TYPOGRAPHY = frozenset("—–“”‘’→…×≥≤§©®【】")
 
 
 class Line(NamedTuple):
-    """A line that is not blank: its span, where its text begins, the text, its columns of indent, the empty lines above it.
+    """A line that is not blank: its span, where its text begins, the text, its columns of indent, the empty lines above
+    it.
 
     `words` counts its plain words, `weight` is that of its marks of a program.
     """
@@ -265,7 +267,8 @@ def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
 
 
 def _is_remark(lines: Sequence[Line]) -> bool:
-    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside and without a first person."""
+    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside and without a first
+    person."""
     text = " ".join(line.text for line in lines[: REMARK_LINES + 1])
     if len(lines) > REMARK_LINES or len(text) < REMARK_CHARACTERS or not {"?", "!"}.isdisjoint(text):
         return False

@@ -1,8 +1,8 @@
 """Text as rows, sentences, sections and passages; pure.
 
-A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters of
-the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an empty
-line and a rule end a paragraph. Everything but white space, fences and rules is in exactly one passage.
+A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters
+of the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an
+empty line and a rule end a paragraph. Everything but white space, fences and rules is in exactly one passage.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
-#: Before a small letter only a plain full stop behind a word of two letters ends a sentence: "see v. 2", "(e.g. this) and".
+#: Before a small letter only a plain full stop behind a word of two letters ends a sentence: "see v. 2", "(e.g. this)
+#: and".
 _SENTENCE_BREAK = re.compile(
     r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[A-Z0-9`À-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\u9fff\uac00-\ud7af])"
     r"|(?<=[^\W\d_]{2}[.!?])()\s+(?=[^\W\d_])|(?<=[。！？])"
 )
-#: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
+#: What breaks a line besides "\n": a return by itself, vertical tab, form feed, separators, next line.
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
@@ -61,7 +62,8 @@ def without_code(text: str) -> str:
 
 
 class Row(NamedTuple):
-    """A paragraph, heading or item of a list on one line, its marker gone; `item` is how far an item is moved in, -1 for no item."""
+    """A paragraph, heading or item of a list on one line, its marker gone; `item` is how far an item is moved in, -1
+    for no item."""
 
     text: str
     item: int
@@ -75,7 +77,8 @@ def lines_of_prose(text: str) -> list[str]:
 def rows_of_prose(text: str) -> list[Row]:
     """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
 
-    Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks, tables, rules and quotes of code are left out.
+    Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks,
+    tables, rules and quotes of code are left out.
     """
     rows: list[list[str]] = []
     items: list[int] = []
@@ -106,14 +109,16 @@ def rows_of_prose(text: str) -> list[Row]:
 
 
 def _goes_on(row: list[str], line: str) -> bool:
-    """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with marks."""
+    """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with
+    marks."""
     return bool(
         row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _MARK.search(line)
     )  # fmt: skip
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's line."""
+    """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's
+    line."""
     return list(_sentences_of_short(line) if len(line) <= KEPT_CHARACTERS else _split_sentences(line))
 
 
@@ -194,11 +199,11 @@ def _spots(folded: str, term: str) -> list[int]:
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
 CONTENT_WORDS, CHARACTERS = 45, 900
-#: A paragraph ends a passage that has so many content words already.
+#: A passage with this many content words ends at the end of a paragraph.
 ENOUGH_WORDS = 30
 
 _LINE = re.compile(r"[^\n]*\n?")
-#: Behind three backticks that open a block there is no further one in their line: else it is code within a sentence.
+#: A fence; a line with further backticks after the first three is code within a sentence.
 _FENCE = re.compile(r"\s{0,12}(`{3,}+(?!.*`)|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s|\s{0,3}\*\*[^*\n]{1,80}\*\*:?\s*$")
 _RULE = re.compile(r"\s*(?:[-=_*+|:][-=_*+|: ]{2,})$")
@@ -283,7 +288,7 @@ def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut(line: str, start: int, end: int) -> int:
-    """Where a sentence is cut that is too long: behind as many words as a passage may have."""
+    """Where a sentence that is too long is cut: after as many words as a passage may have."""
     cut, words = start, 0
     for space in _SPACE.finditer(line, start, min(end, start + CHARACTERS)):
         words += _words(line[cut : space.start()])
@@ -305,8 +310,8 @@ _INSERTED = re.compile(
     r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.IGNORECASE
 )
 _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
-#: Marks of emphasis around words, and those whose other half the end of a sentence has cut off. Code, patterns of files and
-#: names like __init__ hold the same marks and mean them.
+#: Marks of emphasis around words, and those whose other half the end of a sentence has cut off. Code, patterns of files
+#: and names like __init__ hold the same marks and mean them.
 _EMPHASIS = re.compile(
     r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
     r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"

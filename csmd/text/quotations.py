@@ -1,9 +1,9 @@
 """Which parts of a prompt are another's words; pure.
 
-Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted without
-any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and
-between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its prompt, since
-nothing says where its last line is.
+Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted
+without any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in
+fences and between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its
+prompt, since nothing says where its last line is.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from csmd.text.tokens import content_words, stem
 
 #: Nobody types more characters or lines: of a longer prompt the middle is pasted.
 TYPED_CHARACTERS, TYPED_LINES = 50_000, 1000
-#: The host's fixed line above a plan that the user accepted; such a plan is no paste.
+#: The host's fixed line above a plan that the user accepted; such a plan is not a paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Least words of a statement in quotation marks, most words before it in its sentence, and words that need none before.
 QUOTED_WORDS, ATTRIBUTION_WORDS, LONG_WORDS = 4, 6, 20
-#: Text in tags inside a line is quoted from so many characters on: less is emphasis. Columns that a block is moved in by.
+#: Shorter text in tags within a line is emphasis, not a quotation; columns by which a quoted block is indented.
 TAGGED_CHARACTERS, INDENT = 60, 4
 #: A text with such a share of a statement's words states it.
 STATED = 0.6
@@ -102,7 +102,7 @@ def _middle(prompt: str) -> tuple[int, int]:
 def _among(prompt: str) -> tuple[Span, ...]:
     """The quotations of a prompt that a person may have typed."""
     prompt = with_newlines(prompt)
-    # A fence leaves empty lines, code in a line what is no white space.
+    # Fenced code becomes blank, code within a line backticks.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
     lines = lines_of(plain)
     marked = [*_tagged(plain), *_moved_in(lines), *_mails(lines)]
@@ -137,7 +137,8 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 
 
 def _in_marks(plain: str) -> list[Span]:
-    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its sentence."""
+    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its
+    sentence."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
@@ -199,7 +200,7 @@ def _tagged(plain: str) -> list[Span]:
 
 
 def _moved_in(lines: Sequence[Line]) -> list[Span]:
-    """Lines behind a `>`, and blocks that are moved in and belong to no list."""
+    """Lines after a `>`, and indented blocks that do not belong to a list."""
     spans: list[Span] = []
     in_block = in_list = False
     for at, line in enumerate(lines):

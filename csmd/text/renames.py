@@ -40,7 +40,7 @@ def rename_table(statements: Sequence[str]) -> dict[str, str]:
     now: dict[str, str] = {}
     for statement in statements:
         for old, new in find_renames(statement):
-            now.pop(new, None)  # a name that is taken up again is no old one
+            now.pop(new, None)  # a name that is used again is not an old one
             now = {earlier: new if current == old else current for earlier, current in now.items()}
             now[old] = new
     return {old: new for old, new in now.items() if old != new}

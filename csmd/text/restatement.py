@@ -1,9 +1,9 @@
 """Tells whether two statements whose vectors are near are one statement in other words, and why; pure.
 
-Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row of
-DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement. Every
-word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge loses a
-statement, a missed one only leaves it twice.
+Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row
+of DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement.
+Every word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge
+loses a statement, a missed one only leaves it twice.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text import clauses, sentence, similarity, tokens
+from csmd.text import clauses, language, similarity, tokens
 from csmd.text.clauses import WORDS, Word
 
-#: Two words are forms of one that begin with so many letters, and go on with an ending each.
+#: Two forms of one word share this many first letters and differ only in their endings.
 LEAST_BEGINNING = 4
 _ENDINGS = frozenset(
     (
@@ -45,7 +45,8 @@ _ENDINGS = frozenset(
         "ions",
     )
 )
-#: Two compounds that end with so many letters and begin otherwise are two things of a kind: upload, download.
+#: Two compounds with the same last LEAST_TAIL letters and different beginnings are two things of a kind: upload,
+#: download.
 LEAST_TAIL = 4
 #: Words that two statements share at least; fewer make no subject.
 LEAST_SHARED = 2
@@ -109,7 +110,8 @@ def judge(first: str, second: str) -> Verdict:
 
 
 def change_places(first: str, second: str) -> bool:
-    """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to A."""
+    """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to
+    A."""
     left, right = _read(first), _read(second)
     return _roles(left, right) or _ways(left, right)
 
@@ -167,7 +169,7 @@ def _bare(word: Word) -> str:
 
 
 def _language(left: _Reading, right: _Reading) -> bool:
-    return any(sentence.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
+    return any(language.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
 
 
 def _numbers(left: _Reading, right: _Reading) -> bool:
@@ -245,7 +247,8 @@ def _more(left: _Reading, right: _Reading) -> bool:
 
 
 def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
-    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is debug."""
+    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is
+    debug."""
     before: Word | None = None
     for word in reading.written.values():
         says_kind = word.root in _GENERIC and before is not None and before not in unmatched
@@ -254,7 +257,8 @@ def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
 
 
 def _instead(left: _Reading, right: _Reading) -> bool:
-    """Whether in one place each has a word of its own, between the same words: admins create users, admins delete users."""
+    """Whether in one place each has a word of its own, between the same words: admins create users, admins delete
+    users."""
     of_left, of_right = _unmatched(left, right)
     return not _gaps(left, of_left).isdisjoint(_gaps(right, of_right))
 
@@ -296,7 +300,7 @@ def _is_form(first: str, second: str) -> bool:
 
 
 def _roles(left: _Reading, right: _Reading) -> bool:
-    """Whether the words before and behind a third one have changed places: A calls B, B calls A."""
+    """Whether the words before and after a third one have changed places: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
     of_left, of_right = _clauses(left), _clauses(right)
@@ -315,7 +319,7 @@ def _clauses(reading: _Reading) -> list[Sequence[str]]:
 
 
 def _around(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-    """Each word of a clause with those before and behind it."""
+    """Each word of a clause with those before and after it."""
     return ((pivot, frozenset(clause[:at]), frozenset(clause[at + 1 :])) for at, pivot in enumerate(clause))
 
 
@@ -334,7 +338,7 @@ def _ways(left: _Reading, right: _Reading) -> bool:
 
 
 def _behind(reading: _Reading, way: str) -> frozenset[str]:
-    """The stems behind a preposition, to the end of its phrase."""
+    """The stems after a preposition, to the end of its phrase."""
     return frozenset[str]().union(
         *(
             clauses.stems_until(reading.words[at + 1 :], clauses.STOPS | clauses.WAYS.keys(), most=3)

@@ -1,8 +1,8 @@
 """The terms that texts are indexed by and questions are looked for by; pure.
 
-Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks where
-one ends. Russian and German: a word is looked for by its beginning, without its ending; of a German compound also by its
-parts, which the index has as tails.
+Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks
+where one ends. Russian and German: a word is looked for by its beginning, without its ending; of a German compound also
+by its parts, which the index has as tails.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
 _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 #: A long word with a capital, as German writes its compounds.
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
-#: A part of a compound has so many letters, and as many come before or after it.
+#: Fewest letters of a part of a compound, and of the rest.
 LEAST_PART = 5
-#: Of so many different compounds in a text the tails are taken: a list of words would otherwise grow tenfold.
+#: Most compounds of a text whose tails are indexed: a list of words would otherwise grow tenfold.
 MOST_COMPOUNDS = 500
 LEAST_STEM = 3
 
 
 def derived(text: str) -> Iterator[str]:
-    """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of compounds."""
+    """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of
+    compounds."""
     if not text.isascii():
         for run in _RUN.findall(text):
             yield from pairs(run)
@@ -50,14 +51,16 @@ def pairs(run: str) -> Iterator[str]:
 
 
 def in_pairs(word: str) -> list[str]:
-    """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other word."""
+    """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other
+    word."""
     if word.isascii() or not _RUN.search(word):
         return []
     return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
 
 
 def unindexed(question: str) -> str:
-    """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for others."""
+    """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for
+    others."""
     symbol = question.strip().replace("\ufe0f", "")
     is_letter = len(symbol) == 1 and _RUN.fullmatch(symbol)
     is_symbol = not any(map(str.isalnum, symbol)) and any(unicodedata.category(char) == "So" for char in symbol)

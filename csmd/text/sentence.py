@@ -16,6 +16,21 @@ from typing import Literal
 from csmd import data
 from csmd.cache import cached
 from csmd.text.decisions import decides
+from csmd.text.language import ENGLISH, language_of
+from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
+from csmd.text.sentence_words import (
+    MOST_READ,
+    SPACED,
+    UNSPACED,
+    WORDS,
+    begins,
+    holds,
+    is_verb,
+    openings,
+    phrase_size,
+    tokenise,
+    words_in,
+)
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -27,28 +42,16 @@ Lasting = Literal["", "ban", "rule", "taste", "choice", "role", "plan", "need"]
 LASTING: tuple[Lasting, ...] = ("taste", "choice", "role", "ban", "rule", "plan", "need")
 #: With these an order is a rule.
 RULES: frozenset[Lasting] = frozenset({"ban", "rule", "taste", "choice"})
-#: Characters of a sentence that are read.
-MOST_READ = 600
-#: An order says within so many words whether its verb is a noun: "commit messages are ...".
+#: How many words are read to find out whether an order's verb is a noun: "commit messages are ...".
 NOUN_WITHIN = 5
 
-_WORDS = data.word_table("sentence_words.txt")
 _ASSENT = frozenset("ok okay k yes yeah yep yup".split())
-_REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
+_REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
-#: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
-_SPACED = ("de", "es", "fr", "pt", "ru")
-UNSPACED = ("zh", "ja", "ko")
-
-_TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
-_SCRIPTS = re.compile(
-    "(?P<ja>[\u3040-\u30ff])|(?P<ko>[\uac00-\ud7af\u1100-\u11ff])|(?P<zh>[\u3400-\u9fff])|(?P<ru>[\u0400-\u04ff])"
-    "|(?P<other>[\u0370-\u03ff\u0590-\u08ff\u0900-\u0fff\u1000-\u109f])"
-)
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
 _CLOSERS = re.compile(r"[\W_]*$")
-#: A question behind a comma at the end asks for assent only: ", ok?".
+#: A question tag after a comma asks only for assent: ", ok?".
 _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
 #: What a program printed, or code: known by form.
@@ -59,21 +62,7 @@ _PRINTED = re.compile(
     r"|[❯⎿⏺│├└]|\[redacted\b[^\]]{0,60}\]\W{0,3}$|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
     re.IGNORECASE,
 )
-_NARRATES = re.compile(
-    r"(?:let me|let['’]s (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i\b|i (?:can )?see\b|i (?:noticed|need to)"
-    r"|here['’]s|here (?:is|are)|looking at|now let)",
-    re.IGNORECASE,
-)
 _EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
-#: Counts of tests, then how checks ended, whoever tells them; then inventories of edits, an assistant's.
-_COUNTS = re.compile(
-    r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b", re.IGNORECASE
-)
-_CHECKED = re.compile(
-    r"^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?"
-    r"(?:issues|errors|warnings|problems))\b.{0,20}$",
-    re.IGNORECASE,
-)
 #: Data: values, a mark without which there is none, cells of a table, and text between tags.
 _VALUE = re.compile(r"\"[^\"]*(?:\"|$)|'[^']*(?:'|$)|\b(?:true|false|null|none|undefined)\b|[\d.]+", re.IGNORECASE)
 _DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
@@ -82,6 +71,7 @@ _CELL_END = re.compile(r"^\s*\||\|\s*$")
 _TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
 #: Fewest bars between cells, and most words of a sentence that only says how checks ended.
 LEAST_BARS, STATUS_WORDS = 2, 12
+#: An assistant's inventory of its edits.
 _INVENTORY = re.compile(
     r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
     r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
@@ -89,17 +79,15 @@ _INVENTORY = re.compile(
     r"|^\W{0,3}(?:the )?(?:fixes|changes|edits|updates) (?:i |that i )?(?:['’]ve )?made\b|^\W{0,3}(?:summary of|files (?:changed|modified|updated|created))",
     re.IGNORECASE,
 )  # fmt: skip
-#: What somebody says to have just done.
-_DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _EDITED + r"\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """A sentence, what precedes it, what it does and whether it lasts.
 
-    `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as "now"
-    and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known; `words`
-    are those of the core in small letters, marks among them.
+    `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as
+    "now" and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known;
+    `words` are those of the core in small letters, marks among them.
     """
 
     text: str
@@ -126,40 +114,41 @@ class Sentence:
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
-    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read once."""
+    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read
+    once."""
     return _parse_short(text, speaker) if len(text) <= MOST_READ else _parse(text, speaker)
 
 
 def _parse(text: str, speaker: Speaker) -> Sentence:
     head = text[:MOST_READ]
     language = language_of(head)
-    tokens = _tokens(head)
+    tokens = tokenise(head)
     all_words = [word for word, _ in tokens]
-    strict, remembers = _behind_lead(all_words, language, (_WORDS["connective"],))
-    loose, _ = _behind_lead(all_words, language, (_WORDS["connective"], _WORDS["adverb"]))
+    strict, remembers = _behind_lead(all_words, language, (WORDS["connective"],))
+    loose, _ = _behind_lead(all_words, language, (WORDS["connective"], WORDS["adverb"]))
     core = _from(head, tokens, loose)
     words = tuple(all_words[loose:])
     while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
         words = words[1:]
     refutes = any(
-        _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
+        phrase_size(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    claiming, is_of_moment = _without_passing_bans(words, head, refutes) if language == "en" else (words, False)
-    is_of_moment = is_of_moment or _has("moment", language, words, head)
+    claiming, is_of_moment = without_passing_bans(words, head, refutes) if language == "en" else (words, False)
+    is_of_moment = is_of_moment or holds("moment", language, words, head)
     lasting = _lasting(language, _without_indirect_question(claiming) if language == "en" else claiming, head, refutes)
     settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
     if settles and lasting not in RULES:
         lasting = "choice"
-    is_of_moment = is_of_moment or (lasting not in ("rule", "taste") and _halts(all_words))
+    is_of_moment = is_of_moment or (lasting not in ("rule", "taste") and halts(all_words))
     first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
         words=words, lasting=lasting,
         kind=_kind(head, core, all_words, words, language, lasting, speaker, is_of_moment=is_of_moment),
-        refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in _WORDS["goes_on.en"],
+        refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in WORDS["goes_on.en"],
         opens_with_question=language == "en" and _opens_with_question(words),
         is_of_moment=is_of_moment,
-        is_musing=any(_phrase(_WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
+        is_musing=any(phrase_size(WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
         settles=settles,
     )  # fmt: skip
 
@@ -177,35 +166,24 @@ def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
     return text[start:]
 
 
-def _tokens(head: str) -> tuple[tuple[str, int], ...]:
-    return _tokens_of_short(head) if len(head) <= MOST_READ else _find_tokens(head)
-
-
-def _find_tokens(head: str) -> tuple[tuple[str, int], ...]:
-    return tuple((match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(head))
-
-
-#: What one sentence is asked (its language, its kind, how it opens) is asked of the same tokens.
-_tokens_of_short = cached(1024)(_find_tokens)
-
-
 #: An order at the end of a statement has so few words.
 SHORT_TAIL = 4
 _AT_HAND = frozenset("it this that them these those everything".split())
 
 
 def trimmed(text: str) -> str:
-    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is left."""
+    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is
+    left."""
     head = text
     for _ in range(3):
         body = parse(head).body
         if body == head or _content(body) < 2:
             break
         head = body
-    words = [word for word in _tokens(head[-60:]) if word[0][0].isalnum()]
+    words = [word for word in tokenise(head[-60:]) if word[0][0].isalnum()]
     for size in (2, 1):
         if len(words) > size and "_".join(word for word, _ in words[-size:]) in (
-            _WORDS["closing"] | (_WORDS["tag"] if _TAGGED.search(head) else frozenset())
+            WORDS["closing"] | (WORDS["tag"] if _TAGGED.search(head) else frozenset())
         ):
             at = max(0, len(head) - 60) + words[-size][1]
             shorter = head[:at].rstrip(" ,;")
@@ -221,22 +199,22 @@ def _is_order_at_hand(text: str) -> bool:
     """Whether a text is a few words that order something done about what was just said: "fix it", "can you check"."""
     sentence = parse(text)
     plain = [word for word in sentence.words if word[0].isalnum()]
-    at_hand = len(plain) == 1 or not _AT_HAND.isdisjoint(plain) or bool(_begins("request.en", plain))
+    at_hand = len(plain) == 1 or not _AT_HAND.isdisjoint(plain) or bool(begins("request.en", plain))
     return sentence.kind == "orders" and not sentence.lasting and len(plain) <= SHORT_TAIL and at_hand
 
 
 def _content(text: str) -> int:
     """How many words of a text say something."""
-    return sum(len(word) > 1 or not word.isascii() for word, _ in _tokens(text) if word[0].isalnum())
+    return sum(len(word) > 1 or not word.isascii() for word, _ in tokenise(text) if word[0].isalnum())
 
 
-#: Fewest tokens of a rule that stands behind an order.
+#: Fewest tokens of a rule that follows an order.
 LEAST_CLAUSE = 4
 
 
 def clauses(text: str) -> list[str]:
-    """A sentence, cut where an aside or a rule begins behind an order, a question or another statement."""
-    tokens = _tokens(text[:MOST_READ])
+    """Splits a sentence where an aside or a rule follows an order, a question or another statement."""
+    tokens = tokenise(text[:MOST_READ])
     all_words = [word for word, _ in tokens]
     start = 0
     parts: list[str] = []
@@ -245,8 +223,8 @@ def clauses(text: str) -> list[str]:
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
         ahead = at + (all_words[at] in ("and", "but", "also", "oh"))
-        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], all_words[ahead : ahead + 3])
-        lays_down = _phrase(_WORDS["lays_down"], all_words[at : at + 3])
+        is_aside = mark in ",;:-–—" and phrase_size(WORDS["aside"], all_words[ahead : ahead + 3])
+        lays_down = phrase_size(WORDS["lays_down"], all_words[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
             continue
@@ -261,84 +239,7 @@ def clauses(text: str) -> list[str]:
 
 def has(word_class: str, language: str, text: str) -> bool:
     """Whether a text holds a word of a class in its language."""
-    return _has(word_class, language, _words_in(text), text)
-
-
-def _words_in(text: str) -> tuple[str, ...]:
-    return _words_in_short(text) if len(text) <= MOST_READ else _split(text)
-
-
-def _split(text: str) -> tuple[str, ...]:
-    return tuple(word for word, _ in _tokens(text))
-
-
-_words_in_short = cached(1024)(_split)
-
-
-@cached(512)
-def _openings(phrases: frozenset[str]) -> frozenset[str]:
-    """The words with which some phrases begin."""
-    return frozenset(phrase.partition("_")[0] for phrase in phrases)
-
-
-# --- the language
-
-#: A sentence with so many words of English that are known here is English, whatever script most of its letters are of.
-LEAST_ENGLISH = 2
-#: So many words of another language tell it; one alone where no English word stands beside it.
-LEAST_FUNCTION, LONG_WORD = 2, 4
-
-
-@cached(4096)
-def language_of(text: str) -> str:
-    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is known."""
-    counts: dict[str, int] = {}
-    if not text.isascii():
-        for match in _SCRIPTS.finditer(text):
-            counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
-    letters = sum(map(str.isalpha, text))
-    words = {word.removesuffix("'s") for word, _ in _tokens(text) if word.replace("'", "").isalpha()}
-    # A name or a quotation in another script does not change the language of the sentence around it.
-    is_english = len(words & _KNOWN_ENGLISH) >= LEAST_ENGLISH
-    if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
-        script = max(counts, key=lambda name: (counts[name], name))
-        if script == "zh" and counts.get("ja"):
-            script = "ja"
-        return "" if script == "other" else script
-    scores = {language: len(words & function) for language, function in _FUNCTION.items()}
-    best = max(scores, key=lambda language: scores[language])
-    telling = [word for word in words & _FUNCTION[best] if len(word) > 1]
-    english = sum(
-        len(word) > 1 for word in words & _ENGLISH - _words_of(best)
-    )  # "do", "me" and "was" belong to several languages
-    is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0)
-    if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
-        return best
-    is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
-    has_english = not telling and any(len(word) >= LONG_WORD for word in words & _KNOWN_ENGLISH)
-    return "en" if is_plain or is_english or has_english else ""
-
-
-def is_mostly_not_english(texts: Sequence[str]) -> bool:
-    """Whether most of some texts whose language is known are of another one than English."""
-    languages = [language for text in texts if (language := language_of(text[:MOST_READ]))]
-    return 2 * sum(language != "en" for language in languages) > len(languages)
-
-
-@cached(32)
-def _words_of(language: str) -> frozenset[str]:
-    """Every single word of a language's classes."""
-    return frozenset(
-        word for name, words in _WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
-    )
-
-
-_ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
-_KNOWN_ENGLISH = _ENGLISH | _words_of("en")
-_LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
-_FUNCTION = {
-    language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()
-}
+    return holds(word_class, language, words_in(text), text)
 
 
 # --- lead-in
@@ -353,12 +254,12 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             at += 1
             continue
         ahead = words[at : at + 5]
-        taken = max(_phrase(phrases, ahead) for phrases in leads)
-        request = _phrase(_WORDS["remember"], ahead)
-        if request and words[at + request : at + request + 1] and words[at + request] not in _WORDS["recall"]:
+        taken = max(phrase_size(phrases, ahead) for phrases in leads)
+        request = phrase_size(WORDS["remember"], ahead)
+        if request and words[at + request : at + request + 1] and words[at + request] not in WORDS["recall"]:
             taken, remembers = max(taken, request), True
         if not taken:
-            taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
+            taken = max(phrase_size(WORDS["interjection"], ahead), phrase_size(WORDS["refutes"], ahead))
             if not taken and language != "en" and words[at] in DIALOGUE:
                 taken = 1
             if taken and not _stands_alone(words[at + taken : at + taken + 3], language, before=words[at]):
@@ -374,26 +275,15 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
 def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
     """Whether an interjection is separate from the words after it: a mark, another interjection or a request follows.
 
-    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is separate.
+    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is
+    separate.
     """
     if not behind or not behind[0][0].isalnum():
         return True
     names = ["interjection", "connective"]
     if language == "en":
         names += ["request.en", "subject.en", "aux.en", "wh.en", *(["order.en"] if before in _ASSENT else [])]
-    return any(_phrase(_WORDS[name], behind) for name in names)
-
-
-def _phrase(phrases: frozenset[str], words: Sequence[str]) -> int:
-    """How many words the longest of some phrases takes with which these words begin; 0 for none."""
-    for size in range(min(4, len(words)), 0, -1):
-        if "_".join(words[:size]) in phrases:
-            return size
-    return 0
-
-
-def _begins(word_class: str, words: Sequence[str]) -> int | None:
-    return _phrase(_WORDS[word_class], words) or None
+    return any(phrase_size(WORDS[name], behind) for name in names)
 
 
 # --- what it does
@@ -417,11 +307,11 @@ def _kind(
         return "printed"
     if all(map(_is_dialogue, plain)):
         return "assents"
-    if speaker == "assistant" and _NARRATES.match(body):
+    if speaker == "assistant" and phrase_size(WORDS["narrates.en"], words_in(body)[:4]):
         return "narrates"
-    if _COUNTS.search(head) or (not lasting and (_CHECKED.search(head) or _is_status(plain))):
+    if _counts_tests(plain) or (not lasting and _is_status(plain)):
         return "reports"
-    if speaker == "assistant" and (_INVENTORY.search(head) or _DID.match(body)):
+    if speaker == "assistant" and (_INVENTORY.search(head) or _tells_deed(words_in(body))):
         return "reports"
     marked = ends_with_question(head)
     if language != "en":
@@ -440,25 +330,42 @@ def _is_data(head: str) -> bool:
     return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
 
 
+#: Words that follow the number in a count of tests, within COUNTED_WITHIN words.
+_COUNTED = frozenset("pass passed passes passing failed failures skipped".split())
+COUNTED_WITHIN = 3
+
+
+def _counts_tests(plain: Sequence[str]) -> bool:
+    """Whether a sentence counts tests: "14 unit tests passed"."""
+    numbers = (at for at, word in enumerate(plain) if word.isdigit())
+    return any(not _COUNTED.isdisjoint(plain[at + 1 : at + 1 + COUNTED_WITHIN]) for at in numbers)
+
+
+def _tells_deed(words: Sequence[str]) -> bool:
+    """Whether a sentence tells what its speaker has just done: "I've now added ..."."""
+    verb = next((word for word in words[1:4] if word not in ("have", "also", "now", "just", "then")), "")
+    return words[:1] != () and words[0] in ("i", "we", "i've", "we've") and verb in WORDS["did.en"]
+
+
 def _is_status(plain: Sequence[str]) -> bool:
     """Whether a sentence says nothing but that checks passed."""
-    checks, passes = _WORDS["checks.en"], _WORDS["passes.en"]
-    telling = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
+    checks, passes = WORDS["checks.en"], WORDS["passes.en"]
+    telling = [word for word in plain if not word.isdigit() and word not in WORDS["beside_checks.en"]]
     return (
         len(plain) <= STATUS_WORDS
-        and _WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
+        and WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
         and not passes.isdisjoint(telling)
         and all(word in checks or word in passes for word in telling)
     )
 
 
-#: Words of dialogue without a space between them have at most so many characters.
+#: Most characters of words of dialogue that are written without spaces.
 LONGEST_RUN = 24
 
 
 def _is_dialogue(word: str) -> bool:
     """Whether a word is one of dialogue, or in Chinese, Japanese or Korean a row of them."""
-    if word in DIALOGUE or word in _WORDS["interjection"]:
+    if word in DIALOGUE or word in WORDS["interjection"]:
         return True
     if word[0] < "\u3040" or len(word) > LONGEST_RUN:
         return False
@@ -485,12 +392,12 @@ def _kind_in(
     """The kind of a sentence that is not English."""
     if marked or head.startswith("¿"):
         return "asks"
-    if language in UNSPACED and _has("asks", language, words, head):
+    if language in UNSPACED and holds("asks", language, words, head):
         return "asks"
-    if language in _SPACED and _begins(f"asks.{language}", words):
+    if language in SPACED and begins(f"asks.{language}", words):
         return "asks"
-    may_last = lasting in RULES and not _has("now", language, words, head)
-    if language in _SPACED and not may_last and _begins(f"order.{language}", words):
+    may_last = lasting in RULES and not holds("now", language, words, head)
+    if language in SPACED and not may_last and begins(f"order.{language}", words):
         return "orders"
     if lasting == "ban" and (is_of_moment or _has_now(language, words, head)):
         return "orders"
@@ -503,29 +410,29 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting, *, i
         return None
     first = words[0]
     second = words[1] if len(words) > 1 else ""
-    requested = _begins("request.en", words)
+    requested = begins("request.en", words)
     if (
         requested
         and not (lasting == "ban" and words[requested : requested + 1] == ("not",))
-        and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
+        and not (requested == 2 and second == "we" and not is_verb(words[2:3]))
     ):
         return "orders"
-    if marked or _begins("wonder.en", words) or _ponders(words):
+    if marked or begins("wonder.en", words) or _ponders(words):
         return "asks"
-    subjects = _WORDS["subject.en"]
-    if first in _WORDS["wh.en"] and not (second in subjects and first == "what"):
+    subjects = WORDS["subject.en"]
+    if first in WORDS["wh.en"] and not (second in subjects and first == "what"):
         return "asks"
-    if first in _WORDS["when.en"] and second in _WORDS["aux.en"]:
+    if first in WORDS["when.en"] and second in WORDS["aux.en"]:
         return "asks"
     if (
-        first in _WORDS["aux.en"]
+        first in WORDS["aux.en"]
         and (second in subjects or second[:1] in "[`")
         and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
         and not (first == "don't" and second == "you")  # "don't you dare"
     ):
         return "asks"
-    is_bound = _has("condition", "en", words, "") and first not in _WORDS["halts"]  # "wait until ..." is soon over
-    if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not is_bound:
+    is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]  # "wait until ..." is soon over
+    if is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not is_bound:
         return "orders"
     if lasting == "ban" and (is_of_moment or _has_now("en", words, "")):
         return "orders"
@@ -546,8 +453,8 @@ _SELF = frozenset(
 def _ponders(words: Sequence[str]) -> bool:
     """Whether the speaker asks themselves a question: "let me think about whether", "I keep wondering if"."""
     at = next((at for at, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
-    pondering = [word for word in words[:at] if word in _WORDS["ponder.en"]]
-    others = {word for word in words[:at] if word not in _WORDS["ponder.en"] and word not in _WORDS["adverb"]}
+    pondering = [word for word in words[:at] if word in WORDS["ponder.en"]]
+    others = {word for word in words[:at] if word not in WORDS["ponder.en"] and word not in WORDS["adverb"]}
     return bool(pondering) and not _SELF.isdisjoint(words[:2]) and others <= _SELF
 
 
@@ -559,31 +466,27 @@ def _ends_talk(words: Sequence[str]) -> bool:
         or words[:1] == ("stop",)
         or words[:2] == ("let's", "not")
     )
-    return opens_so and (words[1:2] == ("about",) or not _WORDS["talk.en"].isdisjoint(words[1:6]))
+    return opens_so and (words[1:2] == ("about",) or not WORDS["talk.en"].isdisjoint(words[1:6]))
 
 
 def _opens_with_question(words: Sequence[str]) -> bool:
-    asking = _WORDS["wh.en"] | _WORDS["when.en"] | _WORDS["aux.en"]
-    return bool(words) and (words[0] in asking or bool(_phrase(_WORDS["request.en"], words)))
-
-
-def _is_verb(words: Sequence[str]) -> bool:
-    return bool(words) and words[0] in _WORDS["order.en"]
+    asking = WORDS["wh.en"] | WORDS["when.en"] | WORDS["aux.en"]
+    return bool(words) and (words[0] in asking or bool(phrase_size(WORDS["request.en"], words)))
 
 
 def _is_noun(words: Sequence[str]) -> bool:
     """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends."""
-    if words[0] in _WORDS["verb_only.en"]:
+    if words[0] in WORDS["verb_only.en"]:
         return False
     for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
-        if word in _WORDS["finite.en"]:
+        if word in WORDS["finite.en"]:
             return True
         if at > 1 and word in ("to", "for", "of"):
             continue
-        if word in _WORDS["closed.en"] or not word[0].isalnum():
+        if word in WORDS["closed.en"] or not word[0].isalnum():
             return False
         before = words[at - 1]
-        if (word.removesuffix("s") in _WORDS["stative.en"]) and word.endswith("s") != before.endswith("s"):
+        if (word.removesuffix("s") in WORDS["stative.en"]) and word.endswith("s") != before.endswith("s"):
             return True
     return False
 
@@ -591,133 +494,32 @@ def _is_noun(words: Sequence[str]) -> bool:
 def _has_now(language: str, words: Sequence[str], head: str) -> bool:
     """Whether a ban says that it holds now: "don't commit again"."""
     text = " ".join(words).replace("from now on", "")
-    return _has("now", language, text.split(), head)
-
-
-# --- bans of the moment
-
-#: The words with which an order forbids, and the subjects that only tell what they do not do.
-_FORBIDDING = frozenset("don't dont can't cannot".split())
-_TELLING = frozenset("i it they he she this that there".split())
-#: What stands before the participle of what somebody tells of.
-_PERFECT = frozenset("have has had i've we've you've they've it's i'd we'd i we you they".split())
-_CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
-#: The things at hand that a ban of the moment is about.
-_HANDY = frozenset("it this that them these those".split())
-
-
-def _without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
-    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the moment."""
-    is_of_moment = False
-    kept = []
-    for at, word in enumerate(words):
-        before, rest = words[at - 1] if at else "", words[at + 1 :]
-        is_split = (word, *rest[:1]) in (("do", "not"), ("can", "not"))
-        passes = False
-        if word == "never" and _is_experience(before, rest):
-            is_of_moment = is_of_moment or not at or rest[:1][0] in _WORDS["experienced.en"]
-            continue
-        if word == "never":
-            passes = before == "it" or not rest or rest[0] in _CLAUSE_MARKS
-        elif word in _FORBIDDING or is_split:
-            passes = before in _TELLING or (before == "you" and "can" in word)
-            if not passes and before not in ("we", "you"):
-                passes = _is_at_hand(rest[is_split:])
-                is_of_moment = is_of_moment or passes
-        elif (word, *rest[:1]) == ("no", "need"):
-            passes = is_of_moment = True
-        if not passes and (before, word) != ("no", "need"):
-            kept.append(word)
-    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _picks_at_hand(words))
-    return tuple(kept), is_of_moment and not _has("unfailing", "en", kept, head)
-
-
-def _is_experience(before: str, rest: Sequence[str]) -> bool:
-    """Whether "never" between these words tells what did not happen so far, and is no rule: "never seen that"."""
-    is_told = not before or before in _PERFECT
-    return bool(rest) and (
-        rest[0] == "mind" or (is_told and (rest[0].endswith("ed") or rest[0] in _WORDS["experienced.en"]))
-    )
-
-
-def _is_at_hand(words: Sequence[str]) -> bool:
-    """Whether what is forbidden has no object, or one that is only pointed at: "don't push", "don't open it there"."""
-    verb, *rest = _clause(words) or [""]
-    if not verb or verb in ("call", "name") or _has("as_elsewhere", "en", words, ""):
-        return False
-    return verb in _WORDS["needless.en"] or all(word in _WORDS["pointing.en"] for word in rest) or rest[0] in _HANDY
-
-
-def _clause(words: Sequence[str]) -> Sequence[str]:
-    """The words up to the end of their clause."""
-    return words[: next((at for at, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
-
-
-def _picks_at_hand(words: Sequence[str]) -> bool:
-    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
-    return _has("picks", "en", words, "") and not _has("as_elsewhere", "en", words, "")
-
-
-def _leads_to_errand(words: Sequence[str]) -> bool:
-    """Whether the reason behind a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
-    for at, word in enumerate(words[:-2]):
-        if word == ",":
-            verb = next((word for word in words[at + 2 :] if word not in ("still", "just", "also", "not", "am")), "")
-            if words[at + 1] == "i'll" or (words[at + 1] in ("i'm", "i") and verb.endswith("ing")):
-                return True
-    return False
-
-
-def _is_standing_wish(words: Sequence[str]) -> bool:
-    """Whether an order about things of a kind gives as its reason how the speaker always works or is: "..., I skim"."""
-    order = _clause(words)
-    reason = words[len(order) + 1 :]
-    return (
-        (_is_verb(words) or words[:1] == ("be",))
-        and words[len(order) : len(order) + 1] == (",",)
-        and len(reason) > 1
-        and reason[0] in ("i", "i'm", "we", "we're")
-        and _WORDS["at_hand.en"].isdisjoint(word.partition("'")[0] for word in order)
-        and _WORDS["one_time.en"].isdisjoint(reason)
-        and not reason[1].endswith("ing")
-    )
-
-
-def _halts(all_words: Sequence[str]) -> bool:
-    """Whether a sentence opens with a word that stops what is going on: "stop, ..."."""
-    size = _phrase(_WORDS["halts"], all_words[:4])
-    return size > 0 and (len(all_words) == size or not all_words[size][0].isalnum())
-
-
-def _stops_habit(words: Sequence[str]) -> bool:
-    """Whether a sentence ends a habit: "stop summarising what you did", and not "stop running the server"."""
-    is_habit = words[:1] == ("stop",) and words[1:2] != () and words[1].endswith("ing")
-    return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY
+    return holds("now", language, text.split(), head)
 
 
 # --- whether it lasts
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _picks_at_hand(words))):
+    if language == "en" and (_ends_talk(tuple(words)) or (refutes and picks_at_hand(words))):
         return ""
-    if language == "en" and _stops_habit(words):
+    if language == "en" and stops_habit(words):
         return "ban"
-    if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
+    if language == "en" and words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words):
         return "ban"
-    if language == "en" and refutes and words and words[0] in _WORDS["choose.en"] and words[1:2] != ("it",):
+    if language == "en" and refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
     lasting: Lasting = next(
         (
             name
             for name in LASTING
-            if _has(name, language, words, head)
+            if holds(name, language, words, head)
             and not (name == "role" and is_of_program(words))
-            and not (name == "ban" and _has("tells", language, words, head))
+            and not (name == "ban" and holds("tells", language, words, head))
         ),
         "",
     )
-    is_wish = lasting not in RULES and language == "en" and _is_standing_wish(words)
+    is_wish = lasting not in RULES and language == "en" and is_standing_wish(words)
     return "taste" if is_wish else lasting
 
 
@@ -728,14 +530,14 @@ NAMED_WITHIN = 5
 def is_of_program(words: Sequence[str]) -> bool:
     """Whether the subject of an English sentence is a part of a program: "the Go client", and no person or team."""
     for at, word in enumerate(words[:NAMED_WITHIN]):
-        if word in _WORDS["finite.en"] | _WORDS["role.en"]:
+        if word in WORDS["finite.en"] | WORDS["role.en"]:
             return False
-        if word in _WORDS["program.en"] and at and _WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
+        if word in WORDS["program.en"] and at and WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
             return at > 1 or word != "client"  # one who pays is "our client" as well
     return False
 
 
-#: What an order asks for begins within so many words behind its verb: "tell me which", "check in the code whether".
+#: The indirect question of an order begins within this many words after its verb: "check in the code whether".
 ASKED_WITHIN = 4
 
 
@@ -746,7 +548,7 @@ def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
     """
     for at, word in enumerate(words):
         opens_clause = at == 0 or not words[at - 1][0].isalnum() or words[at - 1] in _BEFORE_ORDER
-        if word not in _WORDS["inquire.en"] or not opens_clause:
+        if word not in WORDS["inquire.en"] or not opens_clause:
             continue
         for behind in range(at + 1, min(at + ASKED_WITHIN, len(words))):
             if words[behind] in _ASKING:
@@ -757,43 +559,32 @@ def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
     return words
 
 
-_ASKING = _WORDS["wh.en"] | _WORDS["when.en"] | {"whether", "if"}
+_ASKING = WORDS["wh.en"] | WORDS["when.en"] | {"whether", "if"}
 _BEFORE_ORDER = frozenset("and then please you just to".split())
 
 
 def _is_refused(language: str, head: str) -> bool:
-    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have spaces."""
+    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have
+    spaces."""
     folded = head.casefold()
-    refusals = [word for word in _WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
+    refusals = [word for word in WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
     return any(language in UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
-
-
-def _has(name: str, language: str, words: Sequence[str], head: str) -> bool:
-    """Whether a sentence holds a word of a class of its language."""
-    phrases = _WORDS.get(f"{name}.{language}")
-    if not phrases:
-        return False
-    if language in UNSPACED:
-        return any(phrase.replace("_", " ") in head for phrase in phrases)
-    openings = _openings(phrases)
-    if openings.isdisjoint(words):
-        return False
-    return any(word in openings and _phrase(phrases, words[at : at + 4]) for at, word in enumerate(words))
 
 
 # --- what callers ask of a sentence
 
 #: An order of so few words is one of the moment.
 SHORT_ORDER = 5
-#: Within so many words behind its verb a rule names what it is about.
+#: A rule names its object within this many words after its verb.
 OBJECT_WITHIN = 3
-#: With these somebody asks for something, wherever they stand; "you can" only at the beginning.
+#: Phrases of a request, wherever they are in a sentence; "you can" is one only at the beginning.
 _TO_ANOTHER = ("can y", "could", "would", "will ")
-_ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.startswith("you_"))
+_ASKED_FOR = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.startswith("you_"))
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
+    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short
+    order."""
     sentence = parse(text, speaker)
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= SHORT_ORDER
@@ -802,7 +593,7 @@ def is_passing(text: str, speaker: Speaker) -> bool:
 
 
 def states_something(text: str) -> bool:
-    """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
+    """Whether a sentence says how something is or is done; a question, printed text and an order for once do not."""
     sentence = parse(text)
     if sentence.settles:
         return True
@@ -815,40 +606,40 @@ def states_something(text: str) -> bool:
 
 def is_of_several(sentence: Sentence) -> bool:
     """Whether an order is one of several people to themselves: "let's only do the first for now"."""
-    return bool(_phrase(_WORDS["of_several.en"], sentence.words))
+    return bool(phrase_size(WORDS["of_several.en"], sentence.words))
 
 
 def _decides(words: Sequence[str]) -> bool:
     """Whether an order decides something for good: "let's drop the importer", "use tabs"; "let's check it" does not."""
-    size = _phrase(_WORDS["of_several.en"], words)
+    size = phrase_size(WORDS["of_several.en"], words)
     if size:
         return (
             words[size : size + 1] != ()
             and not {"also", "first"} & {words[size]}
-            and words[size] not in _WORDS["tackle.en"]
+            and words[size] not in WORDS["tackle.en"]
         )
-    return bool(words) and words[0] in _WORDS["habit.en"] and not _WORDS["pronoun.en"] & set(words[1:2])
+    return bool(words) and words[0] in WORDS["habit.en"] and not WORDS["pronoun.en"] & set(words[1:2])
 
 
 def is_rule_of_kind(sentence: Sentence) -> bool:
     """Whether an order says how things of a kind are done: "put migrations under db/"."""
     if (
         not sentence.words
-        or sentence.words[0] not in _WORDS["manner.en"]
-        or not _WORDS["at_hand.en"].isdisjoint(sentence.words)
+        or sentence.words[0] not in WORDS["manner.en"]
+        or not WORDS["at_hand.en"].isdisjoint(sentence.words)
     ):
         return False
     objects = sentence.words[1 : OBJECT_WITHIN + 2]
     return any(
-        word.endswith("s") and not word.endswith("ss") and behind in _WORDS["place.en"]
+        word.endswith("s") and not word.endswith("ss") and behind in WORDS["place.en"]
         for word, behind in zip(objects, sentence.words[2:], strict=False)
     )
 
 
-#: Where a clause of a sentence ends, and what stands for a secret.
+#: The end of a clause, and the mark that replaced a secret.
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-#: A sentence says something besides a secret if so many of its other words have a meaning; a rule needs fewer.
+#: Fewest other words with a meaning for a sentence with a secret to say something else; a rule needs fewer.
 LEAST_BESIDE_SECRET, LEAST_LAID_DOWN = 5, 3
 _COPULA = frozenset("is are was were".split())
 
@@ -863,40 +654,42 @@ def holds_only_redacted(text: str) -> bool:
     count = 0
     for clause in _CLAUSE_END.split(text):
         value, *behind = _REDACTED.split(clause)
-        words = [word for word, _ in _tokens(value) if word[0].isalnum()]
+        words = [word for word, _ in tokenise(value) if word[0].isalnum()]
         is_value = bool(behind) and (not words or words[-1] in _COPULA)
-        tails = [word for part in behind for word, _ in _tokens(part) if word[0].isalnum()]
-        count += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
+        tails = [word for part in behind for word, _ in tokenise(part) if word[0].isalnum()]
+        count += sum(word not in ENGLISH for word in (tails if is_value else [*words, *tails]))
     return count < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
 
 
 def request_in(text: str) -> str:
     """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
-    if not _openings(_ASKED_FOR) & set(_words_in(text)):
+    if not openings(_ASKED_FOR) & set(words_in(text)):
         return ""
-    tokens = _tokens(text[:MOST_READ])
+    tokens = tokenise(text[:MOST_READ])
     words = [word for word, _ in tokens]
-    return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
+    return next(
+        (text[start:] for at, (_, start) in enumerate(tokens) if phrase_size(_ASKED_FOR, words[at : at + 4])), ""
+    )
 
 
 def refers_back(sentence: Sentence) -> bool:
     """Whether a sentence is about something that was named before it: unclear to anyone who was not there."""
     words = sentence.words
-    if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in _WORDS["thing.en"]:
+    if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in WORDS["thing.en"]:
         words = words[1:]
-    elif not words or words[0] not in _WORDS["pronoun.en"]:
+    elif not words or words[0] not in WORDS["pronoun.en"]:
         return False
     verb = words[1] if len(words) > 1 else ""
-    return verb in _WORDS["finite.en"] or verb in _WORDS["of_it.en"]
+    return verb in WORDS["finite.en"] or verb in WORDS["of_it.en"]
 
 
 def opens(word_class: str, language: str, text: str) -> bool:
-    """Whether a text of a language opens with a word of a class, behind marks."""
+    """Whether a text of a language begins with a word of a class, after any punctuation."""
     return bool(_opening(_phrases(word_class, language), text)[1])
 
 
 def behind(word_class: str, language: str, text: str) -> str:
-    """A text behind the words of a class that it opens with; "" where it does not open with one."""
+    """A text without the words of a class that it begins with; "" if it does not begin with one."""
     tokens, end = _opening(_phrases(word_class, language), text)
     return _from(text, tokens, end) if end else ""
 
@@ -904,46 +697,47 @@ def behind(word_class: str, language: str, text: str) -> str:
 def _phrases(word_class: str, language: str) -> frozenset[str]:
     """The phrases of a class in a language, or in every language where it is of none."""
     named = f"{word_class}.{language}"
-    return _WORDS[named if named in _WORDS else word_class]
+    return WORDS[named if named in WORDS else word_class]
 
 
 def _opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
-    """(tokens of a text, the place behind the longest of some phrases that it opens with, 0 for none)."""
-    tokens = _tokens(text[:MOST_READ])
+    """(tokens of a text, the index after the longest of some phrases that it begins with, 0 for none)."""
+    tokens = tokenise(text[:MOST_READ])
     words = [word for word, _ in tokens]
     first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
-    size = _phrase(phrases, words[first : first + 4])
+    size = phrase_size(phrases, words[first : first + 4])
     return tokens, first + size if size else 0
 
 
 def is_imperative(sentence: Sentence) -> bool:
     """Whether a sentence has the form of an order, whether of the moment or for good."""
     return sentence.kind == "orders" or (
-        sentence.kind == "states" and _is_verb(sentence.words[:1]) and not _is_noun(sentence.words)
+        sentence.kind == "states" and is_verb(sentence.words[:1]) and not _is_noun(sentence.words)
     )
 
 
-#: Within so many words somebody who objects says that something is amiss.
+#: An objection says within this many words that something is amiss.
 AMISS_WITHIN = 6
 
 
 def objects(text: str) -> bool:
-    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not
+    right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
     words = sentence.words[:AMISS_WITHIN]
-    is_of_thing = bool(words) and (words[0] == "the" or words[0] in _WORDS["pronoun.en"])
+    is_of_thing = bool(words) and (words[0] == "the" or words[0] in WORDS["pronoun.en"])
     return is_of_thing and any(
-        _phrase(_WORDS["amiss.en"], words[at : at + 3])
-        and (at == 1 or words[at - 1] == "still" or words[at - 1] in _WORDS["finite.en"])
+        phrase_size(WORDS["amiss.en"], words[at : at + 3])
+        and (at == 1 or words[at - 1] == "still" or words[at - 1] in WORDS["finite.en"])
         for at in range(1, len(words))
     )
 
 
 #: Words that ask for what follows them; "we should" belongs to it.
 _COURTESY = (
-    _WORDS["request.en"] | _WORDS["insist.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
+    WORDS["request.en"] | WORDS["insist.en"] | {phrase for phrase in WORDS["wants.en"] if phrase.endswith("_to")}
 )
 
 
@@ -951,9 +745,10 @@ _ONCE_MORE = frozenset("still again yet already".split())
 
 
 def complains(sentence: Sentence) -> bool:
-    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two rows"."""
-    is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in _WORDS["pronoun.en"]
-    goes_wrong = not (_ONCE_MORE | _WORDS["trouble.en"]).isdisjoint(sentence.words)
+    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two
+    rows"."""
+    is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in WORDS["pronoun.en"]
+    goes_wrong = not (_ONCE_MORE | WORDS["trouble.en"]).isdisjoint(sentence.words)
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
 
 
@@ -962,15 +757,15 @@ def bare_order(text: str, *, sets_out: bool = False) -> str:
 
     With `sets_out` also without the words that only begin it: "get going on the ledger" is "the ledger".
     """
-    courtesy = _COURTESY | _WORDS["set_out.en"] if sets_out else _COURTESY
+    courtesy = _COURTESY | WORDS["set_out.en"] if sets_out else _COURTESY
     head = parse(text).body or text
-    tokens = _tokens(head[:MOST_READ])
+    tokens = tokenise(head[:MOST_READ])
     words = [word for word, _ in tokens]
     at = end = 0
     while at < len(words):
-        if size := _phrase(courtesy, words[at : at + 4]):
+        if size := phrase_size(courtesy, words[at : at + 4]):
             end = at + size
-        elif size := _phrase(_WORDS["connective"] | _WORDS["adverb"], words[at : at + 4]):
+        elif size := phrase_size(WORDS["connective"] | WORDS["adverb"], words[at : at + 4]):
             end = at + size if is_imperative(parse(_from(head, tokens, at + size).rstrip(" ?"))) else end
         elif words[at][0].isalnum() or words[at][0] in "`$_/":
             break
@@ -987,7 +782,7 @@ def tells_what_was_done(text: str) -> bool:
 
 
 def may_be_order(text: str, *, is_asked: bool) -> bool:
-    """Whether a text is an order; behind the words that ask for something any verb begins one."""
+    """Whether a text is an order; after the words of a request any verb begins one."""
     sentence = parse(text)
     if sentence.kind == "orders" or not is_asked:
         return sentence.kind == "orders"
@@ -995,5 +790,5 @@ def may_be_order(text: str, *, is_asked: bool) -> bool:
     return (
         sentence.kind == "states"
         and bool(sentence.words)
-        and not any(sentence.words[0] in _WORDS[name] for name in classes)
+        and not any(sentence.words[0] in WORDS[name] for name in classes)
     )

@@ -1,12 +1,13 @@
-"""Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older; pure.
+"""Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older;
+pure.
 
-`compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is for
-texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
+`compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is
+for texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
 
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
-affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it is
-doubtful, and a person decides; where each names something that the other does not, they are of two things. In doubt both
-statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
+affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it
+is doubtful, and a person decides; where each names something that the other does not, they are of two things. In doubt
+both statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
 """
 
 from __future__ import annotations
@@ -45,9 +46,9 @@ SURE, DOUBTFUL = 0.5, 0.4
 
 # --- measures of common words
 
-#: Two texts with this share of their words in common say the same, if nothing in one stands in another's place.
+#: Two texts with this share of common words say the same, if no word replaces another.
 SAME_SHARE = 0.8
-#: Words that make the order of the others matter, besides those that turn a sentence round.
+#: Words that make word order matter, besides those that reverse a sentence.
 ORDERING = frozenset({"from", "to", "into", "rather", "but"})
 #: A text of fewer words may be contained in one that says something else.
 LEAST_WITHIN = 3
@@ -59,7 +60,8 @@ GIST_KEPT = 600
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What two texts are measured by: the stems of their content words, and the small words that turn a meaning round."""
+    """What two texts are measured by: the stems of their content words, and the small words that turn a meaning
+    round."""
 
     stems: frozenset[str]
     turns: tuple[str, ...] = ()
@@ -109,8 +111,8 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
 def repeats(first: str, other: str, *, within: bool = False) -> bool:
     """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
 
-    "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one has
-    all its words among more; where the order of words matters, in that order.
+    "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one
+    has all its words among more; where the order of words matters, in that order.
     """
     left, right = gist(first), gist(other)
     is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
@@ -131,8 +133,8 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
 class Comparison:
     """What a newer statement is to an older one.
 
-    `reasons` name the signals of a replacement: those of a certain one by confidence, those of a possible one in the order
-    of the tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
+    `reasons` name the signals of a replacement: those of a certain one by confidence, those of a possible one in the
+    order of the tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
     """
 
     relation: Relation
@@ -215,7 +217,7 @@ class _Clause(NamedTuple):
     plain: frozenset[str]
 
     def adds_means(self, other: _Clause) -> bool:
-        """Whether it is another clause, which denies nothing, with the means besides."""
+        """Whether it is another clause without a denial, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
         return is_one and all(opener in WORDS["how"] for opener, _ in added) and not _limits(self.plain - other.plain)
@@ -313,7 +315,8 @@ def _clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[
 def _split_words(
     words: Sequence[Word], empty: frozenset[str]
 ) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
-    """(A clause's own words, what it denies, its parts): the verb comes first, "secrets are stored" is "store secrets"."""
+    """(A clause's own words, what it denies, its parts): the verb comes first, "secrets are stored" is "store
+    secrets"."""
     subject: list[str] = []
     after: list[str] = []
     denials: list[str] = []
@@ -354,7 +357,7 @@ OPPOSITES = clauses.opposites("opposite", clauses.root)
 _HERE = roots("here")
 #: Where the same thing runs side by side: what is said of one of them says nothing of the others.
 _ENVIRONMENTS = roots("environment")
-#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
+#: Words that add nothing to a liking: "prefer tabs", "use tabs for indentation".
 _LIKING = roots("liking")
 #: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
 _HOLDING = roots("holding") | {""}
@@ -363,11 +366,12 @@ _ALWAYS = frozenset((clauses.root("always"), clauses.root("please")))
 
 #: A denial names so much of what it denies.
 MOST_OF_IT = 0.6
-#: Of the shorter statement's words so many are in the other, or they speak of two things.
+#: Two statements are on one subject if they share this part of the shorter one's words.
 SAME_SUBJECT = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
 MOST_OF_SUBJECT = 0.6
-#: `X instead of Y`: of the words beside Y so many are in the older statement, for a plain Y and for one of several words.
+#: `X instead of Y`: the share of the words around Y that the older statement has, for a plain Y and for one of several
+#: words.
 BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
 #: What is left of two statements without their values is one subject when so much of the longer rest is shared.
 SAME_REST = 0.5
@@ -469,7 +473,7 @@ def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) 
 
 
 def _says_instead(claim: Against, before: Claims) -> bool:
-    """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
+    """`X instead of Y`: the older statement has Y and the words that surround it in the newer one."""
     if not claim.what <= before.positive:
         return False
     if claim.context and claim.context <= before.stems - before.positive:
@@ -491,7 +495,8 @@ def _is_all(what: frozenset[str], before: Claims) -> bool:
 
 
 def _denies(claim: Against, before: Claims) -> bool:
-    """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of it."""
+    """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of
+    it."""
     if claim.is_qualified or not claim.what <= before.positive:
         return False
     return claim.context <= before.stems and len(claim.what | claim.context) >= MOST_OF_IT * len(before.main)
@@ -530,7 +535,8 @@ def _other_value(before: Claims, after: Claims) -> dict[str, bool]:
 
 
 def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Claims, after: Claims) -> str:
-    """The signal that a value of one kind gives when it takes another's place; "" for two that are of different kinds."""
+    """The signal that a value of one kind gives when it takes another's place; "" for two that are of different
+    kinds."""
     numbers = has_number(changed), has_number(into)
     if all(numbers):
         return "number"

@@ -1,8 +1,8 @@
 """Reads a change of mind: which thing a sentence gives up, and that another takes its place; pure.
 
-"Let's drop Redis, Valkey it is": one part of the sentence gives up a thing, which has no article, as names and materials
-have none. Another part, or the words behind a preposition, name the thing that takes its place. Neither alone is a switch.
-The words are the classes below "A change of mind" in data/similarity_words.txt.
+"Let's drop Redis, Valkey it is": one part of the sentence gives up a thing, which has no article, as names and
+materials have none. Another part, or the words behind a preposition, name the thing that takes its place. Neither alone
+is a switch. The words are the classes below "A change of mind" in data/similarity_words.txt.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BREAKS = STOPS | frozenset("and but so because since".split())
 _BREAK = Word(".", ".", "")
 #: A part that opens with one of these states nothing.
 _SUPPOSING = frozenset("because since if when whenever once until unless before after while whether".split())
-#: These stand before one thing among others, or one at hand: before no name and no material.
+#: Words before one of several things or a thing at hand, never before a name or a material.
 _DEFINITE = frozenset("the a an".split())
 _ARTICLES = _DEFINITE | frozenset(
     "this that these those it them they its their my your his her some any another one".split()
@@ -47,7 +47,8 @@ MOST_NAMED, MOST_OF_PART = 3, 5
 
 
 class Switch(NamedTuple):
-    """A change of mind, in stems: the thing given up, those that may take its place, all others, and the uses and places named.
+    """A change of mind, in stems: the thing given up, those that may take its place, all others, and the uses and
+    places named.
 
     The uses and places limit the switch: "use Skia for the labels, not Cairo".
     """
@@ -59,7 +60,7 @@ class Switch(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """The words given up, and those before and behind them in their part of the sentence.
+    """The words given up, and those before and after them in their part of the sentence.
 
     `is_past`: the part only says how the thing was.
     """
@@ -131,14 +132,15 @@ def _switch(left: _Left, others: Sequence[Sequence[Word]], entering: Sequence[Se
 
 
 def is_left(older: str, switch: Switch) -> bool:
-    """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and place."""
+    """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and
+    place."""
     words, claims = clauses.read(older).words, parse(older)
     slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MOST_NAMED]
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
         return False
     own = claims.stems - switch.old - {slot.verb for slot in slots}
-    # Each names a thing that the other does not, beside one that both name: two of a kind.
+    # Both name one thing, and each another: they are two of a kind.
     is_other_thing = own & switch.others and own - switch.others - switch.new and switch.others - claims.stems
     return switch.places <= claims.stems and not is_other_thing
 
@@ -179,7 +181,7 @@ def _find_left(part: Sequence[Word], *, follows_comma: bool, antecedent: Sequenc
 
 
 def _start_of_left(part: Sequence[Word], at: int, *, follows_comma: bool) -> int:
-    """The place where the thing given up begins behind the word at a place; 0 where that word gives nothing up."""
+    """The index at which the thing given up begins, after the word at `at`; 0 if that word gives nothing up."""
     plain, word = [other.plain for other in part], part[at]
     rest = plain[at + 1 :]
     if size := clauses.match(_LEADS, part, at):
@@ -224,7 +226,7 @@ def _is_step(part: Sequence[Word]) -> bool:
 
 
 def _denied_at(part: Sequence[Word], start: int) -> int:
-    """Where a denied thing begins behind a place: the object of a weak verb, else the words behind a preposition."""
+    """The index at which a denied thing begins: the object of a weak verb, else the words after a preposition."""
     places = range(start, len(part))
     first = next((at for at in places if part[at].stem or part[at].plain in WORDS["weak"]), len(part))
     if part[first : first + 1] and part[first].plain not in WORDS["weak"]:
@@ -238,7 +240,7 @@ def _is_negation(word: Word) -> bool:
 
 
 def _is_over(plain: Sequence[str]) -> bool:
-    """Whether the words behind a negation say that it has not always been so."""
+    """Whether the words after a negation say that it was different before."""
     return "anymore" in plain or any(pair in (("any", "more"), ("any", "longer")) for pair in pairwise(plain))
 
 

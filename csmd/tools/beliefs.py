@@ -9,22 +9,15 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
+from csmd.knowledge import Candidate, Memory
 from csmd.memory import belief_subjects, habits, merging, promotion, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.recall import query
-from csmd.store import (
-    activity,
-    candidates,
-    cursors,
-    integrity,
-    memories,
-    projects,
-)
+from csmd.store import activity, candidates, cursors, integrity, memories, packet_rows, projects
 from csmd.store.sqlite import Rows
 from csmd.tools import present
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review
 from csmd.tools.present import as_json, find_memory, roots
-from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind, PacketKind
 
 UPKEEP = Tools()
@@ -88,7 +81,8 @@ def _carry_out(
 
 @UPKEEP.add("csm_memory_merge", mutates=True)
 def _merge(
-    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None, asking: str = "", dry_run: bool = True, by_person: bool = False,
+    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None,
+    asking: str = "", dry_run: bool = True, by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Merge a memory into another one, or all duplicates; or take a merge back."""
     if undo:
@@ -209,7 +203,7 @@ def _packets(
     present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
     ident = present.find_session(rows, session, asking).id if session else ""
-    latest = candidates.latest_packets(
+    latest = packet_rows.latest_packets(
         rows, projects=seen, limit=between(limit, MOST_HABITS), session=ident, kind=kind, since=within.since,
         until=within.until,
     )  # fmt: skip

@@ -18,14 +18,14 @@ from csmd.dream.gates import Verdict
 from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
+from csmd.knowledge import Memory
 from csmd.parameters import REQUIRED, Parameter
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
-from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Lane, Store
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])

@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-A plan or a dream shows only projects that the caller may see, and how many actions are left out. Pages that a dream wrote
-are about all projects; if there are walls, only a person is shown them.
+A plan or a dream shows only projects that the caller may see, and how many actions are left out. Pages that a dream
+wrote are about all projects; if there are walls, only a person is shown them.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
 
 
 def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
-    """Returns the questions that a dream would ask the configured language model, of visible projects; None without a model."""
+    """Returns the questions that a dream would ask the configured language model, of visible projects.
+
+    None without a model.
+    """
     provider = ledger.asked_provider(rows)
     if provider is None:
         return None
@@ -201,7 +204,10 @@ def _change_set_json(
 
 
 def _side_json(image: Image) -> Json | None:
-    """Returns a memory or candidate before or after an action, None if it did not exist; a candidate's tier is its status."""
+    """Returns a memory or candidate before or after an action, None if it did not exist.
+
+    A candidate's tier is its status.
+    """
     content = image.content
     if not content:
         return None

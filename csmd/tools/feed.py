@@ -7,8 +7,8 @@ from typing import Any
 
 from csmd.errors import BadInput
 from csmd.recall import query
-from csmd.store import activity
-from csmd.store.activity import FeedRow
+from csmd.store import activity_feed
+from csmd.store.activity_feed import FeedRow
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools import present
@@ -30,9 +30,9 @@ def _tail(
     kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
     """List what has happened since a cursor; of one session, of some kinds (comma-separated), since a time."""
-    ends, kinds = activity.feed_positions(rows), kind.split(",") if kind else activity.KINDS
+    ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
-        present.check_words({"kind": word}, {"kind": activity.KINDS})
+        present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""
     limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
     happenings: list[FeedRow] = []
@@ -41,30 +41,32 @@ def _tail(
         limit = min(max(last, 0), MOST)
         for word in kinds:
             after = max(0, ends[word] - BACK)
-            happenings += activity.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
+            happenings += activity_feed.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
         happenings = sorted(happenings, key=_order)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
         for word in kinds:
-            news = activity.feed_after(
+            news = activity_feed.feed_after(
                 rows, word, min(positions[word], ends[word]), projects=seen, limit=MOST, **limits
             )
             if len(news) == MOST:
                 ends[word], more = news[-1].seq, True
             happenings += news
-    written = ",".join(str(ends[word]) for word in activity.KINDS)
+    written = ",".join(str(ends[word]) for word in activity_feed.KINDS)
     return {"cursor": written, "more": more, "items": list(map(_happening, sorted(happenings, key=_order)))}
 
 
 def _order(happening: FeedRow) -> tuple[str, int, int]:
-    return happening.at, activity.KINDS.index(happening.kind), happening.seq
+    return happening.at, activity_feed.KINDS.index(happening.kind), happening.seq
 
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    if len(numbers) != len(activity_feed.KINDS) or not all(
+        number.isdecimal() and len(number) < 19 for number in numbers
+    ):
         raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
-    return dict(zip(activity.KINDS, map(int, numbers), strict=True))
+    return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 
 
 def _happening(happening: FeedRow) -> Json:

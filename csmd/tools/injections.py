@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from csmd.briefs import Brief
 from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import QUERY_VECTOR_S, Json, ToolContext, Tools
 from csmd.tools.present import (
     brief_json,
 )
-from csmd.values import Brief
 
 TOOLS = Tools()
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from csmd.hosts import adapters
 from csmd.recall import compose
-from csmd.store import (
-    receipts,
-    sessions,
-)
+from csmd.store import receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools

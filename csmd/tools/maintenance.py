@@ -9,8 +9,8 @@ from csmd.embedding import models
 from csmd.errors import BadInput
 from csmd.paths import is_there
 from csmd.recall import visibility
-from csmd.store import backup, projects, purge, workspaces
-from csmd.store.purge import Plan
+from csmd.store import backup, projects, purge_plans, workspaces
+from csmd.store.purge_plans import Plan
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools, need_person, places
 from csmd.tools.present import as_json
@@ -68,7 +68,7 @@ def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
 
 def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
     place = _project_key(rows, what) if what.startswith("/") else ""
-    return purge.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=place)
+    return purge_plans.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=place)
 
 
 def _project_key(rows: Rows, path: str) -> str:
@@ -94,7 +94,7 @@ def _purge(
 def _allow_again(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
     """Let in again what was purged."""
     plan = _plan(ctx, rows, what, kind)
-    gone = ctx.store.write(lambda writing: purge.remove_tombstones(writing, plan, key=ctx.store.hash_key))
+    gone = ctx.store.write(lambda writing: purge_plans.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 

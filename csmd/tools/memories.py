@@ -13,6 +13,7 @@ from typing import cast, get_args
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import CATEGORIES_OF, classify
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, query, results, visibility
@@ -23,6 +24,7 @@ from csmd.store import (
     forget,
     journal,
     memories,
+    memory_links,
     projects,
     receipts,
     search,
@@ -45,16 +47,19 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
 TOOLS = Tools()
-#: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
-DOUBTFUL, RELATED = 5, 2
+#: Memories listed after a save that the new one may replace.
+DOUBTFUL = 5
+#: Memories listed after a save that are about the same.
+RELATED = 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
-#: Memories of one page of a list; what a list may be limited to.
-MOST_LISTED, ALL = 200, 2**31
+#: Most memories of one page of a list.
+MOST_LISTED = 200
+#: Limit of a list without one.
+ALL = 2**31
 #: Filter of a list -> what it may be.
 FILTERS: dict[str, tuple[str, ...]] = {
     "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType), "state": ("active", "replaced"),
@@ -64,8 +69,10 @@ HOST_TYPES: dict[MemdirType, Category] = {
     "user": "preference", "feedback": "convention", "project": "fact", "reference": "fact",
 }  # fmt: skip
 ALL_TYPES: tuple[str, ...] = (*get_args(MemoryType), *HOST_TYPES)
-#: How sure a statement is that a person, or an assistant, saves, unless its words make it surer.
-SURE_BY_PERSON, SURE_BY_ASSISTANT = 0.95, 0.8
+#: Least confidence of a statement that a person saves.
+SURE_BY_PERSON = 0.95
+#: Least confidence of a statement that an assistant saves.
+SURE_BY_ASSISTANT = 0.8
 
 
 @TOOLS.add("csm_memory_list")
@@ -328,8 +335,10 @@ def _supersede(
     return ctx.store.write(write)
 
 
-#: Injections that told a memory which are shown with it, and memories about the same.
-TELLINGS, BESIDE = 3, 3
+#: Injections of a memory that are shown with it.
+TELLINGS = 3
+#: Memories about the same that are shown with one.
+BESIDE = 3
 
 
 def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
@@ -384,7 +393,7 @@ def _show(
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [row for link in memories.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
+        "links": [row for link in memory_links.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from csmd.briefs import Brief
 from csmd.errors import BadInput
 from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.knowledge import Candidate, Memory
 from csmd.memory import confidence, review_answers
 from csmd.privacy.redaction import redact
 from csmd.recall.visibility import is_visible
@@ -20,10 +22,12 @@ from csmd.text import display, prose
 from csmd.text.search_terms import query_terms
 from csmd.text.tokens import content_words
 from csmd.tools.declaration import Json, ToolContext, resolve_id
-from csmd.values import Brief, Candidate, Memory
 
-#: Turns on each side of the one that states a memory, and characters of each.
-AROUND, AROUND_CHARACTERS = 2, 240
+#: Turns shown before and after the one that states a memory.
+AROUND = 2
+#: Characters shown of each of these turns.
+AROUND_CHARACTERS = 240
+#: Characters of a passage.
 PASSAGE = 600
 MEMORY = (
     "id text gate type category tier decay authority origin confidence attention pinned scope project source_uuids times "

@@ -15,8 +15,8 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
 from csmd.recall import lens
-from csmd.store import files, projects, tombstones, workspaces
-from csmd.store.projects import Moved
+from csmd.store import files, project_merges, projects, tombstones, workspaces
+from csmd.store.project_merges import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
 from csmd.tools.declaration import Json, ToolContext, Tools
@@ -100,7 +100,7 @@ def _merge(
                 f"a wall is between {source} and {into}: they are in different workspaces",
                 hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
             )
-        return projects.merge_projects(writing, merged, target)
+        return project_merges.merge_projects(writing, merged, target)
 
     return _move(ctx, write, dry_run=dry_run)
 
@@ -121,14 +121,14 @@ def _split(
             if workspaces.merged_into(writing, merged) != of:
                 raise BadInput(f"{path} is not in {whole}: it is a project of its own, or merged elsewhere")
             workspaces.same_wall(writing, merged, as_that_of=of)
-            return projects.split_projects(writing, of, merged)
+            return project_merges.split_projects(writing, of, merged)
         root = workspaces.root_of(writing, of)
         if directory == root or not root:
             raise BadInput(f"{path} is all of {whole}", hint="name a directory in it, or one merged into it")
         key = hashlib.sha256(f"part:{of}:{directory}".encode()).hexdigest()[:16]
         name = PurePosixPath(directory).name
         part = workspaces.add_part(writing, key=key, root=directory, name=name, whole=of, now=ctx.now())
-        moved = projects.split_projects(writing, of, part)
+        moved = project_merges.split_projects(writing, of, part)
         if not moved.turns:
             raise BadInput(
                 f"nothing of {whole} was said below {directory}", hint="`csmd project list` shows what is where"
@@ -165,7 +165,7 @@ def _set_lens(
     """Put projects and topics under a lens, which ranks them first there; with `wall` also behind a wall; or take them out."""
     _need_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
-    named, about = _words(places), [topic_tagging.name_of(refuse_secrets(topic)) for topic in _words(topics)]
+    named, about = _words(places), [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _words(topics)]
     if "" in about:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
     if not (named or about or (remove and not wall)):

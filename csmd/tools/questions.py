@@ -8,18 +8,17 @@ from typing import Any
 from csmd.errors import BadInput, CsmdError
 from csmd.privacy.redaction import redact
 from csmd.recall import visibility
-from csmd.store import (
-    purge,
-    sql_views,
-)
+from csmd.store import purge, sql_views
 from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 
 TOOLS = Tools()
-#: Rows that are shown of each view, and characters of a value in them.
-SAMPLE_ROWS, SAMPLE_CHARACTERS = 2, 60
+#: Sample rows of each view.
+SAMPLE_ROWS = 2
+#: Characters of a value in a sample row.
+SAMPLE_CHARACTERS = 60
 
 
 @TOOLS.add("csm_store_schema")

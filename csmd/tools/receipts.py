@@ -10,15 +10,7 @@ from csmd.capture import whole_text
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibility
-from csmd.store import (
-    checkpoints,
-    failures,
-    memories,
-    passages,
-    receipts,
-    search,
-    turns,
-)
+from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
 from csmd.store.turns import LeftOut
@@ -34,7 +26,10 @@ KIND_BY_ID = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 SESSION_REASONS = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
 #: Characters shown of a quoted passage.
 QUOTED_CHARACTERS = 300
-RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000
+#: Most receipts that one call shows in detail.
+RECEIPTS_AT_ONCE = 100
+#: Most receipts of one page of a list.
+MOST_RECEIPTS_LISTED = 1000
 WEEK_S = 7 * 86_400
 #: States of an item whose text is not shown.
 UNSEEN = ("gone", "hidden")

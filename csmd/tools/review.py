@@ -7,14 +7,15 @@ from collections.abc import Generator
 from functools import partial
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Memory
 from csmd.memory import open_matters, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.recall import visibility
 from csmd.store import (
     candidates,
-    fulltext,
     journal,
     memories,
+    search,
     upkeep_queries,
 )
 from csmd.store.journal import ChangeSet
@@ -23,7 +24,6 @@ from csmd.text import display, search_terms
 from csmd.tools import present
 from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
-from csmd.values import Candidate, Memory
 
 TOOLS = Tools()
 
@@ -145,9 +145,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
 def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Returns memories of the same project with similar words, one of which may replace it."""
     terms = search_terms.query_terms(memory.text)
-    hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
-    by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
-    others = [by_seq[int(seq)] for seq, _ in hits if int(seq) in by_seq]
+    others = search.memories_matching(rows, terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     others = [other for other in others if other.id != memory.id and not other.superseded_by]
     others = [other for other in others if visibility.is_visible(rows, other.project_seq, asking=asking)]
     return [brief_memory(other) for other in others[:NEAR_IN_REVIEW]]
@@ -170,7 +168,7 @@ def _answer(
 
 @TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
+    """Take back the last answer, edit, replacement or closed matter, or one by its id or that of its memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key

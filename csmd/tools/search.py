@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import get_args
 
+from csmd.briefs import Hit
 from csmd.errors import BadInput
 from csmd.recall import query, results
 from csmd.store.search import SearchFilter
@@ -12,7 +13,6 @@ from csmd.store.sqlite import Rows
 from csmd.text import search_terms
 from csmd.tools.declaration import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between
 from csmd.tools.present import check_words, find_session, lines_of
-from csmd.values import Hit
 from csmd.vocabulary import Category, Gate, MemoryType
 
 TOOLS = Tools()

@@ -6,13 +6,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+from csmd.conversation import ExportedTurn
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
 from csmd.hosts import adapters
+from csmd.knowledge import Memory
 from csmd.paths import file_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
-from csmd.store import digests, files, memories, search, sessions, tombstones, turns
+from csmd.store import digests, files, memories, search, session_contents, sessions, token_usage, tombstones, turns
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -23,7 +25,6 @@ from csmd.tools.present import (
     find_session,
     turns_around,
 )
-from csmd.values import Memory, SaidTurn
 from csmd.vocabulary import TurnKind
 
 TOOLS = Tools()
@@ -59,7 +60,7 @@ def _session(rows: Rows, session: Session) -> Json:
 
 def _first_goal(rows: Rows, session: Session) -> str:
     """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
-    prompts = sessions.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
+    prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
     return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), ABOUT_CHARACTERS)
 
 
@@ -78,8 +79,8 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
-    statements = sessions.statements(rows, session.seq, projects=seen)
-    believed = sessions.memories_of(rows, session.id, projects=seen)
+    statements = session_contents.statements(rows, session.seq, projects=seen)
+    believed = session_contents.memories_of(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
         **_session(rows, session),
@@ -87,7 +88,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
         **as_json(session, "model version"),
-        "kinds": sessions.kinds(rows, session.seq, projects=seen),
+        "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
         "agents": [
             as_json(agent, "id turns started_at model") for agent in sessions.agents(rows, session.id, projects=seen)
         ],
@@ -97,18 +98,18 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in believed],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
-            for row in sessions.injections_into(rows, session.id)
+            for row in session_contents.injections_into(rows, session.id)
         ],
     }
 
 
 def _usage(rows: Rows, session: Session) -> Json:
     """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
-    times, tokens = sessions.tokens_injected(rows, session.id)
+    times, tokens = token_usage.tokens_injected(rows, session.id)
     return {
-        **asdict(sessions.usage_of(rows, session.seq)),
+        **asdict(token_usage.usage_of(rows, session.seq)),
         "context": session.context,
-        "agents": asdict(sessions.usage_of_agents(rows, session.id)),
+        "agents": asdict(token_usage.usage_of_agents(rows, session.id)),
         "csmd": {"injections": times, "tokens": tokens},
     }
 
@@ -124,7 +125,7 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        shown = sessions.conversation(
+        shown = session_contents.conversation(
             rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
         )
         resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
@@ -151,9 +152,11 @@ def _conversation_of(
     named = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
     total = sum(
-        number for kind, number in sessions.kinds(rows, named.seq, projects=visible).items() if kind in ROLES[role]
+        number
+        for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
+        if kind in ROLES[role]
     )
-    turns = sessions.conversation(
+    turns = session_contents.conversation(
         rows,
         named.seq,
         projects=visible,
@@ -184,8 +187,10 @@ def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return as_json(session, "id project last_at", **_usage(rows, session))
 
 
-def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return sessions.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
+def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
+    return session_contents.conversation(
+        rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
+    )
 
 
 @TOOLS.add("csm_turn_show")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csmd.errors import BadInput
 from csmd.recall import results
-from csmd.store import events, integrity
+from csmd.store import integrity, probes
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools
 from csmd.vocabulary import PROBE_SESSION
@@ -65,9 +65,9 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
         raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
-    if not events.has_probe(rows, id_):
+    if not probes.has_probe(rows, id_):
         ctx.poke()  # it may still be in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     texts = [hit.text for hit in hits if hit.session_id == id_]
-    return {"found": texts, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
+    return {"found": texts, "removed": ctx.store.write(lambda writing: probes.remove_probe(writing, session_id=id_))}

@@ -12,18 +12,21 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Link, Memory
 from csmd.memory import remember, supersession, topic_tagging
 from csmd.recall import results, visibility
-from csmd.store import memories, tombstones, topics
+from csmd.store import memories, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
-from csmd.values import Link, Memory
 
 TOOLS = Tools()
-MOST, MOST_OF_TOPIC = 200, 5000
+#: Most memories of a list by type.
+MOST = 200
+#: Most memories of a list by topic.
+MOST_OF_TOPIC = 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.
@@ -58,7 +61,7 @@ def _weigh_tag(
     if not by_person:
         refuse_where_left_out(ctx, asking)
     target = find_memory(rows, ident, asking)
-    name = topic_tagging.name_of(refuse_secrets(topic))
+    name = topic_tagging.normalise_name(refuse_secrets(topic))
     if not name:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
 
@@ -97,12 +100,12 @@ def _link(
         if tombstones.marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
             raise CsmdError("a part of that name was purged", hint="`csmd forget --lift` lets purged text in again")
         ends = (origin.id, target.id, relationship)
-        drawn = any((x.from_id, x.to_id, x.relationship) == ends for x in memories.links_of(writing, origin.id))
+        drawn = any((x.from_id, x.to_id, x.relationship) == ends for x in memory_links.links_of(writing, origin.id))
         if (drawn or undo) and not by_person:
             raise CsmdError("only a person at a terminal can change a link that is there", hint="leave it as it is")
         if not undo:
             link = Link(from_id=origin.id, to_id=target.id, relationship=relationship, weight=weighs)
-            memories.add_link(writing, link, now=ctx.now())
+            memory_links.add_link(writing, link, now=ctx.now())
             if relationship == CONTRADICTS and not (origin.superseded_by or target.superseded_by):
                 older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
                 reason = "somebody linked them as contradicting each other"
@@ -162,7 +165,7 @@ def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 @TOOLS.add("csm_memory_by_topic")
 def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories that are about a topic, the surest first."""
-    name = topic_tagging.name_of(topic)
+    name = topic_tagging.normalise_name(topic)
     members = topics.members(rows, name, seen)
     shown = _surest_first(members.values())[: between(limit, MOST_OF_TOPIC)]
     whole = memories.by_seqs(rows, [member.seq for member in shown])

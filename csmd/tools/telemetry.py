@@ -6,22 +6,23 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from csmd.store import (
-    activity,
-)
-from csmd.store.activity import Composition, Lookup
+from csmd.store import lookup_log
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
-MOST_DAYS, MOST_NOTED = 90, 1000
+#: Most days that a report covers.
+MOST_DAYS = 90
+#: Most entries of the log in an answer.
+MOST_NOTED = 1000
 
 
 @TOOLS.add("csm_context_log")
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
     since = _since(ctx, days)
-    compositions = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
+    compositions = [*_late(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
         event: _composed([composition for composition in compositions if composition.event == event])
         for event in sorted({composition.event for composition in compositions})
@@ -48,7 +49,7 @@ def _composed(compositions: Sequence[Composition]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
     since = _since(ctx, days)
-    lookups = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
+    lookups = [*_late(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {
         kind: _recalled([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})

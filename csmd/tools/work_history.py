@@ -11,7 +11,7 @@ from csmd.memory import session_links, work_outcomes
 from csmd.memory.work_outcomes import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
-from csmd.store import candidates, digests, failures, memories, sessions
+from csmd.store import candidates, digests, failures, memories, outcome_rows, session_link_rows, sessions
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, need_person
 from csmd.tools.injections import visible_places
@@ -73,7 +73,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
             "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
-        for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
+        for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
 @TOOLS.add("csm_self_model")
 def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=seen)]
+    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,
@@ -116,9 +116,9 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in digests.continuity(rows, projects=seen)
+            for row in outcome_rows.continuity(rows, projects=seen)
         ],
-        "links": digests.link_counts(rows, projects=seen),
+        "links": session_link_rows.link_counts(rows, projects=seen),
     }
 
 

@@ -1,1 +1,1 @@
-"""A viewer in the browser, on this machine alone: a process of its own that knows the socket and never the store."""
+"""A viewer in the browser, for this machine only; its own process, which uses the daemon's socket."""

@@ -1,6 +1,6 @@
-"""Who may talk to the viewer: the browser that opened the one-time link, by this machine's own names, on its own pages.
+"""Access to the viewer: only for the browser that opened the one-time link, under this machine's own host names.
 
-Everything else is answered in plain text, before a page or a tool is reached.
+Any other request is refused in plain text before it reaches a page or a tool.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "csmd"
 #: The path of the one-time link.
 ENTRY = "/open"
-#: The most that a form sends: the wording of one memory, however it is encoded.
+#: Most bytes of a form: the wording of one memory, however it is encoded.
 MOST_FORM_BYTES = 64 * 1024
 HEADERS = {
     "Content-Security-Policy": (
@@ -34,9 +34,9 @@ AGAIN = "Run `csmd web` in a terminal for a new link.\n"
 
 
 class Access:
-    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let a visitor in.
+    """Middleware before the pages; owns the link's token, the cookie's secret, and the time of the last visit.
 
-    Pages are below `base`, which cannot be guessed: a cookie knows no port, so this keeps it from other servers of this
+    Pages are below the unguessable path `base`: cookies ignore ports, so this keeps the cookie from other servers on this
     machine.
     """
 
@@ -55,7 +55,7 @@ class Access:
         return f"http://{self._hosts[0]}{ENTRY}?token={self._token}"
 
     def guard(self, app: ASGIApp) -> ASGIApp:
-        """Puts the gate before an application; every answer gets the headers."""
+        """Wraps an application; every answer gets the security headers."""
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
             async def send_with_headers(message: Message) -> None:
@@ -69,7 +69,7 @@ class Access:
         return guarded
 
     def _answer(self, request: Request) -> Response | None:
-        """The answer to a request that may not reach the pages, or that brings the token; None for one that may."""
+        """The answer to a request that is refused or brings the token; None if it may reach the pages."""
         if refusal := self._refusal(request):
             return refusal
         if request.scope["path"] == ENTRY:
@@ -80,7 +80,7 @@ class Access:
         return None
 
     def _refusal(self, request: Request) -> Response | None:
-        """Refuses another host's name (DNS rebinding), another site's request, and what no page of csmd's sends."""
+        """Refuses other host names (DNS rebinding), requests from other sites, and what csmd's pages never send."""
         hosts, site = request.headers.getlist("host"), request.headers.get("sec-fetch-site", "")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
             return _refuse(421, "This address is not the viewer's.", "Use the link that `csmd web` printed.\n")
@@ -99,7 +99,7 @@ class Access:
         return None
 
     def _enter(self, request: Request) -> Response:
-        """Takes the token, which is void from then on, and gives the cookie."""
+        """Exchanges the token, which is void afterwards, for the cookie."""
         token = request.query_params.get("token", "")
         if request.method != "GET" or not self._token or not hmac.compare_digest(token.encode(), self._token.encode()):
             return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", AGAIN)

@@ -9,15 +9,15 @@ from urllib.parse import quote, urlencode
 from csmd.errors import BadInput
 from csmd.web.pages import MOST_QUERY, Json, Page, Visit
 
-#: What was done -> how the next page says so. A page is given the word, never a text.
+#: Change -> the sentence on the next page. The address carries the word, never a text.
 DONE: Mapping[str, str] = {
     "forget": "Forgotten.", "pin": "Pinned: it does not fade.", "unpin": "Unpinned: it fades as others do.",
     "edit": "Your wording replaced it.", "supersede": "Replaced.", "restore": "Active again.", "undo": "Undone.",
     "keep": "Kept.", "drop": "Dropped.", "dream": "The dream was undone.", "same": "Nothing had to be changed.",
 }  # fmt: skip
-#: The changes of a memory that are asked about on a page of their own.
+#: Changes of a memory that have a page with a question.
 ASKED = ("forget", "pin", "unpin", "edit", "supersede", "restore")
-#: Memories that are offered as the one that takes another's place.
+#: Memories offered as replacement.
 MOST_NEAR = 8
 ANSWERS = ("keep", "edit", "drop", "supersede")
 
@@ -39,14 +39,14 @@ def ask_about_memory(visit: Visit) -> Page:
 
 
 def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
-    """Memories that may take another's place: those that the words of a person find, or else its own."""
+    """Memories that may replace one: found by the person's words, else by the memory's."""
     words = visit.query.get("q", "").strip() or memory["text"]
     hits = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
     return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
 
 
 def change_memory(visit: Visit) -> str:
-    """Changes a memory; the address of what came of it."""
+    """Changes a memory; returns the address of the next page."""
     change, person = _named(visit.form.get("do", ""), ASKED), {"id": visit.id, "by_person": True}
     if change == "forget":
         visit.ask("csm_memory_delete", **person)
@@ -66,7 +66,7 @@ def change_memory(visit: Visit) -> str:
 
 
 def answer_review(visit: Visit) -> str:
-    """Carries out an answer in the review; the address of the next question."""
+    """Carries out an answer in the review; returns the address of the next question."""
     form = visit.form
     verb, version = _named(form.get("do", ""), ANSWERS), form.get("version", "")
     other = form.get("other", "").strip() or form.get("near", "")
@@ -79,14 +79,14 @@ def answer_review(visit: Visit) -> str:
 
 
 def answer_import(visit: Visit) -> str:
-    """Keeps or drops all that waits of an import; the address of what is left."""
+    """Keeps or drops all that waits of an import; returns the address of the rest."""
     verb = _named(visit.form.get("do", ""), ("keep", "drop"))
     done = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
     return address("review", did=verb, undo=done["answer"], project=visit.form.get("project", ""))
 
 
 def undo_answer(visit: Visit) -> str:
-    """Takes an answer, an edit or a pin back."""
+    """Undoes an answer, an edit or a pin."""
     undone = visit.ask("csm_review_undo", id=visit.form.get("answer", ""), by_person=True)
     if visit.form.get("back") == "review":
         return address("review", did="undo", project=visit.form.get("project", ""), at=visit.form.get("at", ""))
@@ -115,7 +115,7 @@ ASKING: Mapping[str, Callable[[Visit], Page]] = {
     "/memory/{id}/change": ask_about_memory,
     "/dream/{id}/undo": ask_about_dream,
 }
-#: Path -> what a form sent there does.
+#: Path -> the function for its form.
 FORMS: Mapping[str, Callable[[Visit], str]] = {
     "/memory/{id}/change": change_memory,
     "/review/{id}": answer_review,

@@ -1,4 +1,4 @@
-"""The pages that only look: what each asks the daemon, and the template that shows the answer."""
+"""The pages that only read: what each asks the daemon, and the template that shows the answer."""
 
 from __future__ import annotations
 
@@ -20,12 +20,29 @@ from csmd.vocabulary import Gate
 Json = dict[str, Any]
 T = TypeVar("T")
 
-#: Rows of one page; how many hits a search shows first, and at most.
-ROWS, TURNS, HITS, MOST_HITS = 50, 60, 20, 100
-#: Bytes that the rows of a page may take in HTML; with the markup around them it stays below 300 KB.
-ROOM, ROW_MARKUP = 170_000, 1_500
-#: Characters of a text in a list, of a turn in its conversation, of a turn by itself, of a tool's output, of a file's diff.
-LINE, TURN, WHOLE_TURN, OUTPUT, DIFF = 600, 6_000, 30_000, 1_500, 8_000
+#: Rows of one page of a list.
+ROWS = 50
+#: Turns of one page of a conversation.
+TURNS = 60
+#: Hits that a search shows first.
+HITS = 20
+#: Hits that a search shows at most.
+MOST_HITS = 100
+#: Bytes that the rows of a page may take in HTML; with other markup it stays below 300 KB.
+ROOM = 170_000
+#: Bytes of markup that each row adds.
+ROW_MARKUP = 1_500
+#: Characters of a text in a list.
+LINE = 600
+#: Characters of a turn in its conversation.
+TURN = 6_000
+#: Characters of one part of a turn on its own page.
+WHOLE_TURN = 30_000
+#: Characters of a tool's output.
+OUTPUT = 1_500
+#: Characters of a file's diff.
+DIFF = 8_000
+#: Characters of a search.
 MOST_QUERY = 300
 #: Sources and links of a memory that are shown.
 SOURCES = 20
@@ -62,7 +79,7 @@ class Page:
 
 
 def show_overview(visit: Visit) -> Page:
-    """Whether all is well, what is known, and what happened last."""
+    """The overview: whether csmd works, what is known, and what happened last."""
     state = visit.ask("csm_runtime_status")
     return Page("overview.html", {
         "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
@@ -73,7 +90,7 @@ def show_overview(visit: Visit) -> Page:
 
 
 def health(state: Mapping[str, Any]) -> tuple[str, str]:
-    """(good, warning or bad; one sentence on whether csmd works) from the daemon's state."""
+    """(good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
     counts = state["counts"]
     amounts = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     if state["alarms"]:
@@ -171,7 +188,7 @@ def list_memories(visit: Visit) -> Page:
 
 
 def show_memory(visit: Visit) -> Page:
-    """One memory: where it was said, how sure it is, what it replaced, to whom it was told; how long it is told comes later."""
+    """One memory: where it was said, how sure it is, what it replaced, who was shown it. How long it is shown loads later."""
     memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.number("start")))
     hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
@@ -182,7 +199,7 @@ def show_memory(visit: Visit) -> Page:
 
 
 def show_fading(visit: Visit) -> Page:
-    """How long a memory is told, for the script: it is compared with all that a session's start could be told instead."""
+    """How long a memory is shown, for the script: this compares it with all other memories."""
     return Page(
         "fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id, only_fading=True))}
     )
@@ -211,7 +228,7 @@ def _hits(visit: Visit) -> Json:
 
 
 def list_receipts(visit: Visit) -> Page:
-    """What sessions were told when, why, and whether it was used."""
+    """What sessions were shown when, why, and whether it was used."""
     offset, session = visit.number("offset"), visit.query.get("session", "")
     listed = visit.ask(
         "csm_receipts", **_where(visit), session=session, limit=ROWS // 2 + 1, offset=offset, details=True

@@ -35,8 +35,10 @@ from csmd.web import changes, pages
 from csmd.web.access import Access
 from csmd.web.pages import Page, Visit
 
-#: The viewer ends when nobody has used it for this long; how often it looks.
-IDLE_S, LOOK_S = 1800.0, 1
+#: Idle seconds after which the viewer ends.
+IDLE_S = 1800.0
+#: Seconds between two checks for that.
+LOOK_S = 1
 #: Requests that are answered at the same time.
 MOST_AT_ONCE = 32
 #: How many fields a form has at most.
@@ -45,7 +47,7 @@ Answer = Callable[[Visit], Page | str]
 
 
 def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
-    """Serves the pages on 127.0.0.1 until they are no longer used; `announce` gets the link once it can be opened."""
+    """Serves the pages on 127.0.0.1 until they are no longer used; `announce` gets the link when it can be opened."""
     listening = _listen(port)
     with listening:
         access = Access(listening.getsockname()[1], time.monotonic)
@@ -61,8 +63,8 @@ def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
                 callback_notify=end_when_idle, timeout_notify=LOOK_S,
             )
         )  # fmt: skip
-        announce(access.link)  # who is quicker than the server waits in the queue of the socket
-        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+        announce(access.link)  # an early browser waits in the socket's queue
+        with contextlib.suppress(KeyboardInterrupt):  # ^C ends the viewer
             server.run(sockets=[listening])
 
 
@@ -78,7 +80,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def application(paths: Paths, access: Access) -> Starlette:
-    """Every page below the base that only a cookie of this viewer reaches."""
+    """Every page, below the base path."""
     show = _environment(access)
 
     def ask(tool: str, **params: Any) -> Any:
@@ -156,7 +158,7 @@ def _environment(access: Access) -> Environment:
 
 
 def marked_parts(text: str, marked: list[str]) -> list[tuple[str, bool]]:
-    """A text in parts, each with whether it is one of the texts to be marked; those that are not found are left out."""
+    """Splits a text into (part, whether it is marked); marked texts that do not occur are ignored."""
     parts = [(text, False)]
     for words in filter(None, marked):
         for place, (part, is_marked) in enumerate(parts):

@@ -43,19 +43,20 @@ import charts
 from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
+from csmd.conversation import Project
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
 from csmd.dream import day_files
 from csmd.dream import steps as stage
 from csmd.embedding.models import Embedder
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import duplicates, remember, topic_tagging
 from csmd.store import dreams, files, journal, projects, upkeep_queries
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 from csmd.tools.registry import find_tool
-from csmd.values import Project, Provenance, Statement
 
 #: So many themes and days stand in the example.
 THEMES, DAYS = 2, 2

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_dream_acks.py [--memories 4000] [--projects 8] [--rounds 5] [--doubles 300] [--home DIR]
 
-The real daemon over a store of sentences of random words (bench_upkeep.py's). Before each round some memories are made
+The real daemon over a store of sentences of random words (random_memories.py). Before each round some memories are made
 doubles of others. One client (bench_acks.py's, connected) reports every 20 ms without a dream, then while `csmd dream run
 --force` goes on, then without one again. One that began by itself would rest, for a session is at work: that it goes on
 all the same is the worst that can be. In the end, with a client that reports every 50 ms, as many hooks of several
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_acks import Clients, percentile
-from bench_upkeep import NOW, fill
+from random_memories import NOW, fill
 
 from csmd import client
 from csmd.config import default_paths

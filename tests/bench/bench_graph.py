@@ -40,12 +40,12 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import big_store  # noqa: E402
 
 from csmd.capture import project_identity  # noqa: E402
+from csmd.knowledge import Link, Memory, Provenance  # noqa: E402
 from csmd.recall import results  # noqa: E402
-from csmd.store import fulltext, memories, projects, topics  # noqa: E402
+from csmd.store import fulltext, memories, memory_links, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
 from csmd.text import search_terms, tokens  # noqa: E402
-from csmd.values import Link, Memory, Provenance  # noqa: E402
 
 NOW = "2026-03-01T10:00:00.000Z"
 BULK, TOPICS_OF_ONE, WORDS_ASKED = 100, 5, 2
@@ -101,7 +101,7 @@ class Graph:
             for name in {self.topic() for _ in range(int(self.random.integers(0, TOPICS_OF_ONE + 1)))}:
                 topics.tag(rows, seq, name, by=topics.RULE)
             if self.made % 3 == 0:
-                memories.add_link(rows, self.link(), now=NOW)
+                memory_links.add_link(rows, self.link(), now=NOW)
 
 
 def timed(work: Callable[[], Any], clock: Callable[[], int] = time.process_time_ns) -> float:
@@ -186,7 +186,7 @@ def writes(graph: Graph, runs: int) -> dict[str, float]:
         ),
         "bulk_us": of_many(bulks, many(lambda rows: graph.add(rows, graph.memory())), each=BULK),
         "tag_us": of_many(bulks, many(tag), each=BULK),
-        "link_us": of_many(bulks, many(lambda rows: memories.add_link(rows, graph.link(), now=NOW)), each=BULK),
+        "link_us": of_many(bulks, many(lambda rows: memory_links.add_link(rows, graph.link(), now=NOW)), each=BULK),
     }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
+from csmd.conversation import StoredTurn, Turn  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import chooser  # noqa: E402
 from csmd.extraction.chooser import Source  # noqa: E402
@@ -20,7 +21,6 @@ from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.hosts import transcript_reading  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.text import tokens  # noqa: E402
-from csmd.values import StoredTurn, Turn  # noqa: E402
 
 #: Whose sessions, cut in half by time, rules and weights may be tuned on: a part of the working directory.
 TUNED_ON = "/soph/"

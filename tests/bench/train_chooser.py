@@ -30,11 +30,11 @@ from logistic import newton
 from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import FEATURES, Source, Weights
 from csmd.hosts.claude import transcript
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
-from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
@@ -180,7 +180,6 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
             "MOST",
             dict.fromkeys(("prompt", "reply", "midway", "plan", "commit"), 2) | chooser.MOST,
         ),
-        "a diagnosis must reach the bar": (chooser, "_CAUSE", _never()),
         "agents' reports, too": (chooser, "SILENT", frozenset()),
         "no work in between": (chooser, "SILENT", chooser.SILENT | {"midway"}),
         "no commits": (chooser, "SILENT", chooser.SILENT | {"commit"}),
@@ -190,7 +189,7 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         "what the session said is no bar": (chooser, "SAME", 9.0),
         "passages of 30 words": (chooser, "MOST_WORDS", 30),
         "no title leads in": (chooser, "TITLE_WORDS", -1),
-        "sections of steps and checks stay": (chooser, "POOR_TITLE", _never()),
+        "sections of steps and checks stay": (chooser, "POOR_TITLE", frozenset()),
         "nothing refused": (chooser, "REFUSED", dict.fromkeys(chooser.REFUSED, frozenset())),
         "a rule needs to be as sure as any": (chooser, "LASTS", 9.0),
     }
@@ -198,12 +197,6 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         without = {speaker: kinds - {kind} for speaker, kinds in chooser.REFUSED.items()}
         found[f"not refused: {kind}"] = (chooser, "REFUSED", without)
     return found
-
-
-def _never() -> Any:
-    import re
-
-    return re.compile("(?!)")
 
 
 def main() -> int:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.capture import project_identity
+from csmd.conversation import Project
 from csmd.store import files
-from csmd.values import Project
 
 
 def git(where: Path, *arguments: str) -> None:

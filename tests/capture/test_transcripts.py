@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from csmd.capture import ingest, transcript_source, transcripts
 from csmd.capture.transcript_source import HEAD_BYTES, head_of, is_complete, is_head_of, where_to_start
 from csmd.capture.turn_filter import spans_of, with_times
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.json_fields import EPOCH
 from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.values import Turn
 from csmd.vocabulary import OFF_MARK
 
 NOW = "2026-06-01T00:00:00.000Z"

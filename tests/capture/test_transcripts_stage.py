@@ -17,12 +17,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import ingest, transcript_listing, transcript_source, transcripts
+from csmd.conversation import Event
 from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.files import NOTES_LIMIT
-from csmd.values import Event
 
 NOW = "2026-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"

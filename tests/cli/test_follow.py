@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from csmd import client
 from csmd.cli import follow
 from csmd.errors import DaemonUnreachable
-from csmd.store import activity
+from csmd.store import activity_feed
 
 SECRET = "ghp_" + "a1B2" * 9
 
@@ -147,7 +147,7 @@ def test_more_than_fits_into_one_answer_is_told_in_several_and_a_long_text_is_cu
 def test_a_cursor_from_beyond_goes_on_and_one_that_is_none_is_refused(machine: Machine) -> None:
     machine.start()
     machine.event("UserPromptSubmit", prompt="one")
-    beyond = ",".join(["999999"] * len(activity.KINDS))
+    beyond = ",".join(["999999"] * len(activity_feed.KINDS))
     found = machine.call("csm_tail", cursor=beyond)  # as after a restore
     assert found["items"] == []
     machine.event("UserPromptSubmit", prompt="two")
@@ -186,7 +186,7 @@ def read_some(machine: Machine, arguments: list[str], count: int) -> list[str]:
 
 ITEM = some.fixed_dictionaries(
     {
-        "kind": some.sampled_from(activity.KINDS), "at": some.text(max_size=30) | some.just("2026-05-04T12:00:00.000Z"),
+        "kind": some.sampled_from(activity_feed.KINDS), "at": some.text(max_size=30) | some.just("2026-05-04T12:00:00.000Z"),
         "name": some.text(max_size=40), "session": some.text(max_size=40), "what": some.text(max_size=30),
         "text": some.text(max_size=200), "tokens": some.integers(0, 10**12), "memories": some.integers(0, 10**12), "results": some.integers(0, 10**12),
     }

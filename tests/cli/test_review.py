@@ -17,9 +17,9 @@ from terminal import Terminal
 from csmd.cli import render
 from csmd.cli.memories import show_listed
 from csmd.cli.review import show_waiting
+from csmd.knowledge import Candidate, Evidence
 from csmd.store import candidates
 from csmd.store.core import Store
-from csmd.values import Candidate, Evidence
 
 NOW = "2026-05-04T08:00:00.000Z"
 BELIEF = Candidate(

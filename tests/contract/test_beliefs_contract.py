@@ -14,12 +14,15 @@ from typing import Any
 import pytest
 from team_server import TeamServer
 
+from csmd.conversation import Project
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance
 from csmd.store import (
     belief_changes,
     candidates,
     fulltext,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     search,
     topics,
@@ -29,7 +32,6 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows, connect
 from csmd.team import postgres
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Link, Memory, Project, Provenance
 
 NOW, LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 
@@ -161,13 +163,13 @@ def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) ->
     rows = backend.rows
     gone, stays = save(backend, "m0001", "The port is 8080"), save(backend, "m0002", "The port is 8443")
     topics.tag(rows, gone.seq, "ports", by="person")
-    memories.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="relates_to", weight=0.5), now=NOW)
+    memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="relates_to", weight=0.5), now=NOW)
     backend.add_vector(gone.seq, 0, 16, bytes([1, 2, 3, 4]))
     backend.delete("m0001")
     assert memories.by_id(rows, "m0001") is None
     assert backend.text_hits(["8080"], projects=None, limit=5) == []
     assert backend.vector_hits(bytes([1, 2, 3, 4]), limit=5) == []
-    assert topics.members(rows, "ports", None) == {} and memories.links_of(rows, "m0002") == []
+    assert topics.members(rows, "ports", None) == {} and memory_links.links_of(rows, "m0002") == []
     assert memories.by_seqs(rows, [gone.seq, stays.seq]).keys() == {stays.seq}
 
 
@@ -205,13 +207,15 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     rows = backend.rows
     one, two = save(backend, "m0001", "Deploy on Mondays"), save(backend, "m0002", "Never on Fridays")
     for weight in (0.5, 0.75):
-        memories.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW)
-    assert memories.links_of(rows, "m0002") == [
+        memory_links.add_link(
+            rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
+        )
+    assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
     assert topics.edges(rows, [two.seq], projects=None) == [(two.seq, one.seq, "refines", 0.75, False)]
-    memories.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
-    assert len(memories.links_of(rows, "m0001")) == 1, "there is no such memory"
+    memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
+    assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
     assert topics.remove_link(rows, one.seq, two.seq, "refines") and not topics.remove_link(
         rows, one.seq, two.seq, "refines"
     )
@@ -253,7 +257,7 @@ def test_the_stats_count_memories_topics_and_links_of_the_projects_asked_for(bac
     save(backend, "m0002", "Never on Fridays")
     save(backend, "m0003", "Deploy nightly", project="tools")
     topics.tag(rows, one.seq, "deploy", by="person")
-    memories.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
+    memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
     counts = topics.graph_counts(rows, [one.project_seq])
     assert counts == {"memories": 2, "topics": 1, "sessions": 0, "tagged": 1, "produced": 2}
     assert topics.relationships(rows, None) == {"refines": 1} and search.memory_count(rows) == 3

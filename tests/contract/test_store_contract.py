@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Event, Project, StoredTurn, Turn
 from csmd.errors import DeadlineExceeded, Refused, StoreError
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.store import (
     activity,
     core,
@@ -25,9 +28,12 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
+    memory_links,
     projects,
+    provisional_turns,
     receipts,
     search,
+    statement_rows,
     turns,
     vectors,
 )
@@ -35,7 +41,6 @@ from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 PATIENCE_S = 30.0
@@ -97,7 +102,7 @@ def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: in
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
-    events.add_provisional(
+    provisional_turns.add_provisional(
         rows, turn, event="prompt", text_hash=tokens.normalise(said), host="claude", project=project, path=""
     )
     return True
@@ -244,8 +249,9 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
-        return events.close_provisional(
-            rows, events.expired_provisional(rows, before=at(200), after=events.FIRST, most=1000)[0]
+        return provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0],
         )
 
     assert store.write(story) == (1, 1)
@@ -261,11 +267,11 @@ def test_what_was_made_of_a_hooks_turn_rests_on_the_transcripts(store: Store) ->
         statement = Statement(
             text="use tabs", gate="behavioral", category="preference", confidence=0.8, authority="user"
         )
-        assert memories.add_statement(rows, statement, turn, session_seq=1, text_hash="h")
-        assert not memories.add_statement(rows, statement, turn, session_seq=1, text_hash="h")
+        assert statement_rows.add_statement(rows, statement, turn, session_seq=1, text_hash="h")
+        assert not statement_rows.add_statement(rows, statement, turn, session_seq=1, text_hash="h")
         memories.insert(rows, memory("m1", "use tabs", uuid="hook:e1"), text_hash="h")
         say(rows, "l1", "use tabs")
-        assert [row[2] for row in memories.statements_after(rows, 0, limit=9)] == ["l1"]
+        assert [row[2] for row in statement_rows.statements_after(rows, 0, limit=9)] == ["l1"]
         found = memories.by_id(rows, "m1")
         assert found is not None and [source.uuid for source in found.provenance] == ["l1"]
 
@@ -280,14 +286,14 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         made = memory("m1", "prefers tabs 🦘")
         made = replace(made, seq=memories.insert(rows, made, text_hash="h1"))
         other = memories.insert(rows, memory("m2", "kangaroo"), text_hash="h2")
-        memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO", weight=0.5), now=NOW)
+        memory_links.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO", weight=0.5), now=NOW)
         assert memories.by_hash(rows, "h1", project=0) == memories.by_id(rows, "m1") == made
         memories.update_belief(rows, replace(made, confidence=0.9, pinned=True))
         assert memories.list_memories(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
         memory_deletion.delete_memory(rows, made)
         assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
-        assert memories.links_of(rows, "m2") == []
+        assert memory_links.links_of(rows, "m2") == []
         assert memories.insert(rows, memory("m3", "newer"), text_hash="h3") > other
 
     store.write(story)

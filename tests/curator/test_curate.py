@@ -16,12 +16,12 @@ from csmd.curator import curate
 from csmd.curator.contract import Question
 from csmd.dream import dream_undo
 from csmd.errors import NoThread
+from csmd.knowledge import Memory
 from csmd.memory import remember
 from csmd.recall import brief, prompt
 from csmd.store import candidates, journal, memories, memory_deletion, purge
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
-from csmd.values import Memory
 
 RULE, NOTE = (
     "from now on put migrations under db/migrate, never under db/",

@@ -18,11 +18,11 @@ from machine import eventually
 from scripted_models import Answer, ScriptedModels
 
 from csmd.config import Settings
+from csmd.conversation import Project
 from csmd.curator import spending
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Reply
 from csmd.store import ledger, projects, workspaces
 from csmd.store.core import Store
-from csmd.values import Project
 
 TODAY = NOW[:10]
 

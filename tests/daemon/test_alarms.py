@@ -15,7 +15,7 @@ import pytest
 from machine import PREFERENCE, Machine, eventually
 
 from csmd.config import has_desktop
-from csmd.daemon import alarms, context, reading
+from csmd.daemon import alarms, assistants_in_use, context, reading
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import LIVE_SWEEP_S
 from csmd.errors import StoreError
@@ -562,7 +562,7 @@ START = 1000.0
     ],
 )
 def test_the_directory_is_told_by_where_the_transcript_lies(transcript: str, folder: str | None, inside: str) -> None:
-    assert alarms.directory_of(transcript) == (None if folder is None else Path(folder), inside)
+    assert assistants_in_use.directory_of(transcript) == (None if folder is None else Path(folder), inside)
 
 
 def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
@@ -582,7 +582,7 @@ def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any
     known = parts.call("csm_clients")
     assert known["elsewhere"] == [str(folder)]
     assert known["directories"] == [str(parts.machine.assistant)]
-    (warning,) = alarms.client_warnings(known, parts.background.context.config)
+    (warning,) = assistants_in_use.client_warnings(known, parts.background.context.config)
     assert str(folder) in warning and f"csmd install --config-dir {folder}" in warning
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == 0
 
@@ -646,7 +646,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert parts.background.clients._child is None
     parts.background.hint(str(today(parts.machine, "2.0.77")))
     parts.background.step(START + LIVE_SWEEP_S)
-    (warning,) = alarms.client_warnings(parts.call("csm_clients"), parts.background.context.config)
+    (warning,) = assistants_in_use.client_warnings(parts.call("csm_clients"), parts.background.context.config)
     assert "2.0.77" in warning and "PostCompact" in warning
     child = parts.background.clients._child
     assert child is not None and child.args[1:] == ["-P", "-m", "csmd", "hooks", "settle"]
@@ -655,7 +655,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert "hooks settle" in parts.background.context.trouble["hooks"]
     parts.background.step(START + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is None
-    parts.background.step(START + alarms.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
+    parts.background.step(START + assistants_in_use.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is not None
     parts.background.clients.close()
 

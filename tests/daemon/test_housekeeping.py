@@ -17,8 +17,7 @@ from csmd.config import Settings
 from csmd.daemon import housekeeping
 from csmd.daemon.context import now_iso
 from csmd.errors import StoreError
-from csmd.store import activity, backup, compactions, fulltext, memories
-from csmd.store import turns as stored
+from csmd.store import activity, backup, compactions, fulltext, memories, text_retention
 
 if TYPE_CHECKING:
     from in_process import Parts
@@ -66,7 +65,7 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
         assert parts.store.commits == commits + batches, "one transaction each"
     assert batches == 3, "240 pieces, 100 at a time"
     assert spoken(parts) == before and len(before) == 240
-    assert not parts.store.read(stored.is_any_output_left)
+    assert not parts.store.read(text_retention.is_any_output_left)
 
 
 def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
@@ -79,7 +78,7 @@ def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 300))
     before = spoken(parts)
-    used = parts.store.read(lambda rows: stored.room_used(rows, limit=0)).used
+    used = parts.store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
     assert used > 3 * housekeeping.MB
     near, below = Settings(storage_max_mb=-(-used // housekeeping.MB)), Settings(storage_max_mb=3)
     now = SAID + timedelta(days=1)
@@ -88,14 +87,14 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
         return " ".join(parts.store.read(lambda rows: housekeeping.retention_warnings(rows, settings)))
 
     assert said(Settings(storage_max_mb=100)) == ""
-    if used > near.storage_max_mb * housekeeping.MB * stored.WARN_SHARE:
+    if used > near.storage_max_mb * housekeeping.MB * text_retention.WARN_SHARE:
         assert "beyond it the oldest tool output is dropped" in said(near)
     assert not housekeeping.drop_expired(parts.store, near, now=now), "near the limit is not over it"
     assert "is being dropped" in said(below)
     while housekeeping.drop_expired(parts.store, below, now=now):
         pass
-    room = parts.store.read(lambda rows: stored.room_used(rows, limit=3 * housekeeping.MB))
-    assert not room.is_over and parts.store.read(stored.is_any_output_left), "no more than need be"
+    room = parts.store.read(lambda rows: text_retention.room_used(rows, limit=3 * housekeeping.MB))
+    assert not room.is_over and parts.store.read(text_retention.is_any_output_left), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
     assert "xxx" in newest and oldest.endswith("dropped for room]")

@@ -14,10 +14,10 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon import reading
-from csmd.daemon.reading import Watch
+from csmd.daemon.transcript_watch import Watch
 from csmd.recall import loaded_instructions
 from csmd.recall import visibility as recall
-from csmd.store import projects
+from csmd.store import instruction_rows, projects
 
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
 
@@ -27,7 +27,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 def texts(parts: Any, host: str = "claude") -> list[str]:
     def look(rows: Any) -> list[str]:
         seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
-        return projects.instruction_texts(rows, [seq], host) if seq else []
+        return instruction_rows.instruction_texts(rows, [seq], host) if seq else []
 
     return parts.store.read(look)
 
@@ -99,7 +99,7 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         instructed.visit(str(machine.root / name))
         instructed.step()
     most = len(instructed.folders()) // 2
-    monkeypatch.setattr("csmd.daemon.housekeeping.MOST_WATCHED", most)
+    monkeypatch.setattr("csmd.daemon.instruction_refresh.MOST_WATCHED", most)
     for name, other in (("one", "two"), ("two", "one")):
         instructed.visit(str(machine.root / name))
         instructed.step()

@@ -9,12 +9,12 @@ import pytest
 from machine import ask, event_frames
 
 from csmd.capture import project_identity
+from csmd.conversation import Event, Turn
 from csmd.daemon import injection
 from csmd.errors import DeadlineExceeded
 from csmd.hook_events import EVENTS
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows
-from csmd.values import Event, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]

@@ -24,7 +24,7 @@ from csmd.embedding import models
 from csmd.errors import StoreError
 from csmd.memory import failure_links
 from csmd.recall import threads
-from csmd.store import activity, events
+from csmd.store import activity, provisional_turns
 
 #: A monotonic time of the test's own: nothing here waits for a clock.
 START = 1000.0
@@ -205,9 +205,11 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
     settle(parts)
     assert known(parts)["provisional"] == 7
     asked: list[int] = []
-    over = events.expired_provisional
+    over = provisional_turns.expired_provisional
     monkeypatch.setattr(
-        events, "expired_provisional", lambda rows, **given: asked.append(given["most"]) or over(rows, **given)
+        provisional_turns,
+        "expired_provisional",
+        lambda rows, **given: asked.append(given["most"]) or over(rows, **given),
     )
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
     settle(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
@@ -597,6 +599,7 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
+    monkeypatch.setattr(jobs, "MOST_TASK_S", 0.0)
     machine, background = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
     background.context.submit(Task(id="j", kind="import", path=str(huge)))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from machine import eventually
 
-from csmd.daemon.reading import Watch
+from csmd.daemon.transcript_watch import Watch
 
 # watchdog registers a directory twice when it is made while its parent is walked, says so, and goes on.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")

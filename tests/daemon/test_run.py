@@ -22,16 +22,8 @@ import pytest
 from machine import LIMIT_S, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
 
 from csmd.daemon.logs import WordlessFormatter
-from csmd.daemon.run import (
-    SOCKET_PATH_LIMIT,
-    WRITER_PATIENCE_S,
-    Part,
-    Watchdog,
-    ask_writer,
-    notify_manager,
-    socket_path,
-    watched_parts,
-)
+from csmd.daemon.run import SOCKET_PATH_LIMIT, socket_path
+from csmd.daemon.service_manager import WRITER_PATIENCE_S, Part, Watchdog, ask_writer, notify_manager, watched_parts
 from csmd.errors import BadInput, CsmdError, Damaged, Refused
 from csmd.store import files
 from csmd.store.core import Store

@@ -20,8 +20,8 @@ from csmd import wire
 from csmd.capture import project_identity
 from csmd.daemon import injection
 from csmd.daemon.context import PendingStarts, Task
-from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
+from csmd.daemon.spool_replay import replay
 from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
 from csmd.hosts.hook_payloads import EVENT_OF

@@ -16,7 +16,7 @@ from csmd.daemon import reading, secret_scan, task_steps, tasks
 from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
-from csmd.store import activity, markdown_pages, purge
+from csmd.store import activity, found_secrets, stored_pages
 
 
 def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
@@ -121,11 +121,11 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
     try:
         context.rules = redaction.state_of_rules()  # as a daemon finds it that starts after the change
 
-        def settle() -> purge.FoundSecrets | None:
+        def settle() -> found_secrets.FoundSecrets | None:
             for _ in range(400):
                 parts.background._due["secrets"] = 0.0
                 if not parts.background.step(1000.0):
-                    return store.read(purge.found_secrets)
+                    return store.read(found_secrets.found_secrets)
             raise AssertionError("there is no end of work")
 
         found = settle()
@@ -134,7 +134,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
         assert f"go by themselves from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
-        store.write(lambda rows: rows.upsert("meta", "key", key=purge.SECRETS_FOUND, value=aged))
+        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=aged))
         assert settle() is None and not context.withholds
         first = store.read(lambda rows: rows.value("select text from turns order by seq"))
         assert first == "[redacted:chosen-word] is what we call it", "the value goes, the sentence stays"
@@ -148,12 +148,12 @@ def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(par
     context.guard("reading", lambda: reading.look_at(context, path))
     kinds = {"chosen-word": 4}
     store.write(
-        lambda rows: purge.note_looked_through(
+        lambda rows: found_secrets.note_looked_through(
             rows, context.rules, kinds, kinds, key=store.hash_key, now=iso_before(30 * 86_400)
         )
     )
     assert not parts.background.tasks.look_after_secrets() and context.withholds
-    (warning,) = secret_scan.secret_warnings(store.read(purge.found_secrets))
+    (warning,) = secret_scan.secret_warnings(store.read(found_secrets.found_secrets))
     assert "4 chosen-word" in warning and "by themselves" not in warning
 
 
@@ -161,9 +161,11 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     store = parts.store
     long_ago, now = iso_before(30 * 86_400), iso_before(0)
 
-    def look(kinds: dict[str, int], at: str) -> purge.FoundSecrets | None:
-        store.write(lambda rows: purge.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at))
-        return store.read(purge.found_secrets)
+    def look(kinds: dict[str, int], at: str) -> found_secrets.FoundSecrets | None:
+        store.write(
+            lambda rows: found_secrets.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at)
+        )
+        return store.read(found_secrets.found_secrets)
 
     look({"first-kind": 1}, long_ago)
     found = look({"first-kind": 1, "second-kind": 1}, now)
@@ -173,8 +175,8 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
 def test_what_was_found_before_each_kind_had_its_own_time_is_understood(parts: Any) -> None:
     at = iso_before(86_400)
     old = wire.dumps({"kinds": {"one": 2, "other": 1}, "rare": ["one"], "since": at})
-    parts.store.write(lambda rows: rows.upsert("meta", "key", key=purge.SECRETS_FOUND, value=old))
-    found = parts.store.read(purge.found_secrets)
+    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=old))
+    found = parts.store.read(found_secrets.found_secrets)
     assert found is not None and found.since == {"one": at, "other": at}
 
 
@@ -204,14 +206,14 @@ def test_a_page_and_its_row_say_the_same_whenever_somebody_may_read_them(parts: 
     store, path = parts.store, parts.machine.paths.memory / "projects" / "p.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("# Nightjar\n")
-    row = markdown_pages.PageRow(path="projects/p.md", text="# Nightjar\n", at=iso_before(0))
-    store.write(lambda rows: markdown_pages.put_page(rows, row))
+    row = stored_pages.PageRow(path="projects/p.md", text="# Nightjar\n", at=iso_before(0))
+    store.write(lambda rows: stored_pages.put_page(rows, row))
     redaction.choose_words(["Nightjar"])
     try:
         task = parts.background.context.submit(Task(kind="scan", is_own=True))
         while task.state not in ("done", "failed"):
             parts.background.tasks.step()
-            assert store.read(markdown_pages.pages)["projects/p.md"].text == path.read_text()
+            assert store.read(stored_pages.pages)["projects/p.md"].text == path.read_text()
     finally:
         redaction.choose_words([])
     assert (task.state, path.read_text()) == ("done", "# [redacted:chosen-word]\n")

@@ -25,6 +25,7 @@ from hypothesis import strategies as st
 from machine import Machine, eventually
 
 from csmd.capture import ingest
+from csmd.conversation import Event
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
@@ -33,7 +34,6 @@ from csmd.hosts.host_files import Registration
 from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.registrations import FILES
 from csmd.installer import home_disk, service
-from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 CHECKS: dict[str, Check] = {one.id: one for one in checks.CHECKS}
@@ -270,8 +270,8 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     """Codex with this `hooks.json`, csmd's by default, and what it says of trust: all is trusted but these."""
     folder, wanted = patient.machine.root / "else", Registration(home=patient.machine.home, interpreter="python3")
     folder.mkdir(exist_ok=True)
-    registered = codex_registration.merge_codex_hooks("{}", wanted, "x") if text is None else text
-    codex_registration.hooks_file(folder).write_text(registered)
+    registered = codex_registration.HOOKS.merge("{}", wanted, "x") if text is None else text
+    codex_registration.HOOKS.file(folder).write_text(registered)
     told = None if trust is None else {**dict.fromkeys(codex_registration.EVENTS, "trusted"), **trust}
     return replace(patient.scene, host_dirs=(("codex", folder),), answers={"codex": told})
 
@@ -548,10 +548,10 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
 OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
-from csmd.daemon import run
+from csmd.daemon import instance, run
 from csmd.tools import registry
 del registry.TOOLS["csm_probe_take"]
-run.run(run.configuration())
+run.run(instance.configuration())
 """
 
 
@@ -835,7 +835,7 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
     (programs / "codex").write_text(CODEX)
     (programs / "codex").chmod(0o700)
-    command = codex_registration.hook_command(machine.home, "SessionStart")
+    command = codex_registration.HOOKS.command(machine.home, "SessionStart")
     hooks = [
         {"eventName": "sessionStart", "command": command, "trustStatus": "trusted"},
         {"eventName": "stop", "command": "say done", "trustStatus": "untrusted"},

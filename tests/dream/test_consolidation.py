@@ -18,8 +18,8 @@ from memory_factory import memory
 
 from csmd.dream import consolidation
 from csmd.dream.actions import Action, Snapshot
+from csmd.knowledge import Memory, Provenance
 from csmd.text import similarity
-from csmd.values import Memory, Provenance
 from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 CACHE, AGAIN, LONGER = SAID[0], SAID[1], SAID[4]

@@ -13,8 +13,10 @@ import pytest
 import yaml
 from session_writer import Talk, go_through
 
+from csmd.conversation import Event, Project
 from csmd.dream import day_files
 from csmd.extraction import digest
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle
@@ -23,18 +25,17 @@ from csmd.store import (
     events,
     forget,
     journal,
-    markdown_pages,
     memories,
     projects,
     purge,
     purge_files,
+    stored_days,
     tombstones,
     workspaces,
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import Event, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-01T13:00:00.000Z"
 #: After everything that is said.
@@ -283,7 +284,7 @@ def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_othe
         remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {
+    assert {part.id for part in store.read(lambda rows: stored_days.days_due(rows, "again", limit=9))} == {
         "s1",
         "s2",
     }
@@ -320,7 +321,7 @@ def test_a_memory_of_a_common_word_has_only_days_looked_through_that_say_hardly_
         remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True)
 
     store.write(forget)
-    assert {part.id for part in store.read(lambda rows: markdown_pages.days_due(rows, "again", limit=9))} == {"s5"}
+    assert {part.id for part in store.read(lambda rows: stored_days.days_due(rows, "again", limit=9))} == {"s5"}
 
 
 @pytest.mark.invariant(
@@ -619,7 +620,7 @@ def test_what_an_assistant_repeats_in_a_session_after_the_forgetting_is_told_on_
         found = []
         for place in (beta, alpha):
             tombstones.forget(rows, said, correction=False, by="user", key=store.hash_key, now=LATER, scope=place)
-            found.append(markdown_pages.session_is_out(rows, "s9", key=store.hash_key)(said))
+            found.append(stored_days.session_forgets(rows, "s9", key=store.hash_key)(said))
         return found
 
     assert store.write(story) == [False, True]

@@ -23,6 +23,7 @@ from journal_fixtures import (
     undo,
 )
 
+from csmd.conversation import Project
 from csmd.dream import dream_undo
 from csmd.errors import CsmdError
 from csmd.memory import remember, supersession
@@ -32,20 +33,20 @@ from csmd.store import (
     dreams,
     integrity,
     journal,
-    markdown_pages,
     memories,
     memory_deletion,
+    project_merges,
     projects,
     purge,
     purge_files,
     row_images,
+    stored_pages,
     tombstones,
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import changes_json
-from csmd.values import Project
 
 PAGE = "memory/user.md"
 
@@ -344,7 +345,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
     def merge(rows: Rows) -> int:
         into = projects.ensure(rows, Project(key="b", root="/p/b", name="beta", kind="path"), now=NOW)
         projects.touch(rows, into, "2026-02-01")
-        projects.merge_projects(rows, home(rows), into)
+        project_merges.merge_projects(rows, home(rows), into)
         return into
 
     into = store.write(merge)
@@ -479,7 +480,7 @@ def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_t
     marks = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
     done = purge_files.purge(
         place, place / "log", marks, [], everything=False,
-        purged=lambda kind, names: set(store.read(lambda rows: markdown_pages.missing_lines(rows, names))) if kind == "memory" else set(),
+        purged=lambda kind, names: set(store.read(lambda rows: stored_pages.missing_memories(rows, names))) if kind == "memory" else set(),
     )  # fmt: skip
     left = (place / PAGE).read_text()
     assert done.rewritten == [str(place / PAGE)]

@@ -15,11 +15,11 @@ from csmd.dream import narrator
 from csmd.dream.actions import CATEGORY, Fact
 from csmd.dream.narrator import Failed
 from csmd.extraction import digest, packets
+from csmd.knowledge import Packet, State
 from csmd.memory import promotion
 from csmd.store import purge, tombstones
 from csmd.store.core import Store
 from csmd.store.turns import FailureTurn, WorkItem
-from csmd.values import Packet, State
 
 CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)
 LINT = "string `user` has <n> occurrences (goconst)"

@@ -16,9 +16,9 @@ from csmd.dream.page_format import Page, Read
 from csmd.dream.themes import Theme
 from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
+from csmd.knowledge import Memory, Provenance
 from csmd.recall import compose
 from csmd.text import markdown
-from csmd.values import Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category
 
 PLACE = Place(seq=1, key="k", name="gull", root="/p/gull")

@@ -11,19 +11,21 @@ from typing import Any
 import pytest
 from memory_factory import memory_in
 
+from csmd.conversation import Project, Turn
 from csmd.dream import dream_undo, page_edits, page_files, page_format
 from csmd.dream.actions import Fact
 from csmd.exclusions import Pauses
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.memory.undo import undo_answer
 from csmd.store import (
     candidates,
     dreams,
     journal,
-    markdown_pages,
     memories,
     memory_deletion,
     projects,
+    stored_pages,
     tombstones,
     topics,
     turns,
@@ -31,7 +33,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-02T10:00:00.000Z"
@@ -117,7 +118,7 @@ class Home:
         return found
 
     def saying(self, words: str) -> Memory:
-        found = [one for one in self.store.read(markdown_pages.active_memories) if words in one.text]
+        found = [one for one in self.store.read(memories.active_memories) if words in one.text]
         assert len(found) == 1, [one.text for one in found]
         return found[0]
 
@@ -218,7 +219,7 @@ def test_what_is_behind_a_wall_stands_on_its_own_page_only(home: Home) -> None:
         walled = home.project(name, wall="acme")
         for number in range(6):
             home.say(f"The heron module number {number}{name} is built by make target {number}", project=walled)
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
     home.write()
     holding = [path for path, whole in home.files().items() if "heron" in whole or "inside" in whole or "acme" in whole]
@@ -321,7 +322,7 @@ def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Hom
     for number in range(6):
         home.say(f"The heron module number {number} is built by make target {number}", project=walled)
         home.say(f"The tern reads shard number {number} every hour from host{number}", project=other)
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
     writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     for path in writing:
@@ -341,7 +342,7 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
         home.say(f"The heron module number {number} is built by make target {number}", project=walled)
     for said in ("The tern reads its shards from the spool host", "Reports of tern are mailed on Mondays"):
         home.say(said, project=other)
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
     assert "topics/builds.md" in home.write()
     home.store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), walled))
@@ -358,7 +359,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
     for number in range(3):
         home.say(f"The gull module number {number} is built by make target {number}", project=one)
         home.say(f"The tern shard number {number} lies on the host{number}", project=other)
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
     home.say("Herons are counted on Mondays by the warden", project=third)
     home.say("The warden keeps his list in a blue folder", project=third)
@@ -380,7 +381,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
         "projects/gull": {one}, "projects/tern": {other}, "projects/heron": {third},
     }  # fmt: skip
     home.write()
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(
             lambda rows, seq=memory.seq: rows.run("delete from memory_topics where memory_seq = :seq", seq=seq)
         )
@@ -398,13 +399,13 @@ def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None
         ("update projects set workspace_seq = 9 where seq = :seq", {"seq": project}),
         ("insert into symptoms (memory_seq, uuid, at, text) values (:seq, 'u9', :now, 'it fails')", {"seq": gotcha.seq, "now": NOW}),
     ]  # fmt: skip
-    seen = [home.store.read(markdown_pages.stamp)]
+    seen = [home.store.read(stored_pages.content_stamp)]
     for said, values in changes:
         home.store.write(lambda rows, said=said, values=values: rows.run(said, **values))
-        seen.append(home.store.read(markdown_pages.stamp))
+        seen.append(home.store.read(stored_pages.content_stamp))
     for weight in (1.0, 0.0):
         home.store.write(lambda rows, weight=weight: topics.tag(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight))
-        seen.append(home.store.read(markdown_pages.stamp))
+        seen.append(home.store.read(stored_pages.content_stamp))
     assert len(set(map(repr, seen))) == len(seen)
 
 
@@ -440,7 +441,7 @@ def test_a_whole_life_of_a_page(home: Home) -> None:
     home.write(now=LATER)
     assert home.write(now=LAST) == [] and home.read(now=LAST) == 0
     said = page_format.parse_page(home.text(path)).lines()
-    assert {item.id for _, item in said} == {one.id for one in home.store.read(markdown_pages.active_memories)}
+    assert {item.id for _, item in said} == {one.id for one in home.store.read(memories.active_memories)}
 
 
 def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
@@ -481,7 +482,7 @@ def test_a_removed_line_that_is_dropped_is_forgotten(home: Home) -> None:
     home.answer("drop")
     home.write(now=LAST)
     assert "port 8400" not in home.text(path)
-    assert not [one for one in home.store.read(markdown_pages.active_memories) if "port 8400" in one.text]
+    assert not [one for one in home.store.read(memories.active_memories) if "port 8400" in one.text]
 
 
 def test_a_removed_line_that_is_put_back_is_asked_about_no_more(home: Home) -> None:
@@ -500,7 +501,7 @@ def test_a_line_taken_off_a_themes_page_is_of_that_theme_no_more(home: Home) -> 
     home.filled()
     other = home.project("heron")
     home.say("The heron exporter needs its own directory below var", project=other)
-    for memory in home.store.read(markdown_pages.active_memories):
+    for memory in home.store.read(memories.active_memories):
         home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "exports", by=topics.RULE))
     home.write()
     one = home.saying("port 8400")
@@ -631,7 +632,7 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
     assert released.text in home.text(path) and released.text in home.text(beside)
     assert any(released.text in str(after) for _, after in held), "of a page only the line goes"
     assert page_files.withdraw(home.store, home.directory) == 0
-    assert home.read() == 0 and "Postgres" not in str(home.store.read(markdown_pages.active_memories))
+    assert home.read() == 0 and "Postgres" not in str(home.store.read(memories.active_memories))
 
 
 @pytest.mark.invariant(
@@ -669,7 +670,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     )
     assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
     assert released.text in home.text(path) and "My own words." in home.text(path)
-    assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(markdown_pages.active_memories))
+    assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(memories.active_memories))
 
 
 @pytest.mark.invariant(
@@ -686,7 +687,7 @@ def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_for
     home.read()
 
     def forget(rows: Rows) -> None:
-        for one in markdown_pages.active_memories(rows):
+        for one in memories.active_memories(rows):
             if one.id == postgres.id or ("Releases" in one.text and one.project_seq == postgres.project_seq):
                 remember.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
 
@@ -725,7 +726,7 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
     page_files.withdraw(home.store, home.directory)
     kept = dict(home.store.read(lambda rows: rows.all("select path, after from changed_files")))
     back = {
-        name: home.store.read(partial(markdown_pages.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
+        name: home.store.read(partial(stored_pages.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
         for name, said in stands.items()
     }
     for told in (home.text(path), kept[f"memory/{path}"], back[path]):
@@ -866,15 +867,13 @@ def test_a_file_that_cannot_be_read_is_left_alone_and_told(home: Home) -> None:
     home.filled()
     home.write()
     path, whole = page_of(home), home.text(page_of(home))
-    before = [one.id for one in home.store.read(markdown_pages.active_memories)]
+    before = [one.id for one in home.store.read(memories.active_memories)]
     for name, raw in BAD.items():
         (home.directory / path).write_bytes(raw)
         assert home.read() == 0, name
         assert [one["page"] for one in home.told()["unread"]] == [path], name
         assert home.write(now=LATER) == [] and (home.directory / path).read_bytes() == raw, name
-        assert [one.id for one in home.store.read(markdown_pages.active_memories)] == before and home.waiting() == [], (
-            name
-        )
+        assert [one.id for one in home.store.read(memories.active_memories)] == before and home.waiting() == [], name
         home.put(path, whole)
         home.read(now=LAST)
         assert home.told()["unread"] == [] and home.write(now=LAST) == [], name
@@ -942,9 +941,9 @@ def test_a_persons_headings_prose_and_the_order_of_both_stay_whatever_is_learnt_
     home.change(
         path, "## Facts\n", "## Who to ask\n\nBefore a release, always.\n\n- Ann knows the exporter best\n- Bob runs the nightly builds\n\n### Later\n\nNothing yet.\n\n## Facts\n"
     )  # fmt: skip
-    before = {one.text for one in home.store.read(markdown_pages.active_memories)}
+    before = {one.text for one in home.store.read(memories.active_memories)}
     assert home.read() == 2
-    assert {one.text for one in home.store.read(markdown_pages.active_memories)} - before == {
+    assert {one.text for one in home.store.read(memories.active_memories)} - before == {
         "Ann knows the exporter best",
         "Bob runs the nightly builds",
     }
@@ -991,7 +990,7 @@ def test_a_daemon_that_was_killed_while_it_wrote_has_made_no_edit(home: Home, wr
     home.write(now=LATER)
     after = home.text(path)
     home.store.write(
-        lambda rows: markdown_pages.put_page(rows, markdown_pages.PageRow(path=path, text=before, also=after, at=NOW))
+        lambda rows: stored_pages.put_page(rows, stored_pages.PageRow(path=path, text=before, also=after, at=NOW))
     )
     home.put(path, after if written else before)
     assert home.read(now=LATER) == 0 and home.waiting() == []

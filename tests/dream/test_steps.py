@@ -14,9 +14,11 @@ from dream_fixtures import FACTS, SAID, act, dream, plan, save_memory, talk
 from memory_factory import memory_of
 from session_writer import Talk
 
+from csmd.conversation import Project
 from csmd.dream import consolidation, dream_undo
 from csmd.dream import steps as stage
 from csmd.dream.actions import Action, Fact, Snapshot
+from csmd.knowledge import Memory
 from csmd.memory import merging, remember, supersession, upkeep
 from csmd.recall import results
 from csmd.store import (
@@ -36,7 +38,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"
@@ -147,7 +148,7 @@ def test_what_was_merged_holds_and_is_found_by_words_that_only_it_has(store: Sto
     uuids = [source.uuid for source in memory_of(store, merged).provenance]
     assert {source.uuid for source in memory_of(store, stays).provenance} >= set(uuids)
     places = [memory_of(store, merged).project_seq]
-    assert store.read(lambda rows: belief_changes.superseded(rows, places, limit=9)) == []
+    assert store.read(lambda rows: belief_changes.superseded_memories(rows, places, limit=9)) == []
 
 
 def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_is_left(store: Store) -> None:
@@ -453,9 +454,9 @@ def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
 
     monkeypatch.setattr(stage, "carry_out", moved_meanwhile)
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) == ""
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) != ""
+    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) != ""
 
 
 def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -464,7 +465,7 @@ def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pyt
 
     def dreamt() -> str:
         assert dream(store, now=NOW) == 0
-        return store.read(lambda rows: dream_scopes.dreamt_digest(rows, place))
+        return store.read(lambda rows: dream_scopes.compared_digest(rows, place))
 
     before = dreamt()
     assert dreamt() == before
@@ -482,9 +483,9 @@ def test_a_scope_is_compared_again_after(store: Store, act_on: Callable[[Rows], 
     say(store, SAID[13], day=1)
     place = store.read(look_in)
     assert dream(store, now=NOW) == 0
-    assert len(store.read(lambda rows: dream_scopes.dreamt_digest(rows, place))) == 64
+    assert len(store.read(lambda rows: dream_scopes.compared_digest(rows, place))) == 64
     store.write(act_on)
-    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.compared_digest(rows, place)) == ""
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:

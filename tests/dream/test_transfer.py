@@ -18,10 +18,12 @@ from terminal import Terminal
 
 from csmd.capture import project_identity
 from csmd.cli import import_export, render
+from csmd.conversation import Project
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
 from csmd.foreign_memories.foreign_memory import Skipped
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import remember, supersession
 from csmd.store import (
     belief_changes,
@@ -29,6 +31,8 @@ from csmd.store import (
     failures,
     import_files,
     memories,
+    memory_links,
+    memory_scenes,
     projects,
     topics,
     upkeep_queries,
@@ -37,7 +41,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-05-01T10:00:00.000Z"
@@ -92,12 +95,12 @@ def full(store: Store) -> list[str]:
     def more(rows: Rows) -> None:
         known = [memories.by_id(rows, ident) for ident in idents]
         supersession.supersede(rows, must(known[0]), must(known[5]), by="person", now=LATER, reason="told")
-        memories.add_link(
+        memory_links.add_link(
             rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
         )
         topics.tag(rows, must(known[1]).seq, "exporter", by="person")
         failures.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
-        memories.note_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
+        memory_scenes.note_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
         belief_changes.archive_memory(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
 
     store.write(more)

@@ -111,12 +111,12 @@ def command_of(driver: Driver, where: Path) -> list[str]:
         raise ClientMissingError(f"{driver.host} {driver.version} needs {driver.runner[0]}, which is not on PATH")
     command = [*driver.runner, str(path)]
     with tempfile.TemporaryDirectory() as home:
-        said = subprocess.run(
+        done = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, cwd=home,
             env=driver_environment(driver, Path(home), NOWHERE), check=False,
         ).stdout  # fmt: skip
-    if not re.search(rf"(?<![\d.]){re.escape(driver.version)}(?!\.?\d)", said):
-        raise ClientMissingError(f"{path} says it is {said.strip()!r}, not {driver.version}")
+    if not re.search(rf"(?<![\d.]){re.escape(driver.version)}(?!\.?\d)", done):
+        raise ClientMissingError(f"{path} says it is {done.strip()!r}, not {driver.version}")
     return command
 
 
@@ -224,11 +224,11 @@ class Running:
     def wait_for_request(self, number: int) -> dict[str, Any]:
         """The `number`-th main request (from 1), as soon as it has arrived."""
         limit = time.monotonic() + CLIENT_LIMIT_S
-        while len(found := self.requests("main")) < number:
+        while len(requests := self.requests("main")) < number:
             assert self._process.poll() is None, f"the client ended before request {number}: {self.finish()}"
             assert time.monotonic() < limit, f"request {number} never came"
             time.sleep(0.02)
-        return found[number - 1]
+        return requests[number - 1]
 
     def finish(self) -> Finished:
         """Waits for the client's end."""

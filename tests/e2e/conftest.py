@@ -92,15 +92,15 @@ class Sandbox:
 
     def processes(self) -> list[psutil.Process]:
         """Every live process that belongs to this sandbox."""
-        mark, found = str(self.path), []
+        mark, processes = str(self.path), []
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
                     continue
-                known = [*process.cmdline(), *process.environ().values()]
-                if any(mark in text for text in known):
-                    found.append(process)
-        return found
+                words = [*process.cmdline(), *process.environ().values()]
+                if any(mark in text for text in words):
+                    processes.append(process)
+        return processes
 
 
 @pytest.fixture
@@ -150,14 +150,16 @@ class Csmd:
     def __call__(self, *arguments: str) -> Any:
         """What it says on success: the JSON value with `--json`, else its text; anything but exit code 0 fails."""
         done = self.run(*arguments)
-        told = f"csmd {shlex.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}\n{self._log()}"
-        assert done.returncode == 0, told
+        outcome = (
+            f"csmd {shlex.join(arguments)}: exit code {done.returncode}\n{done.stdout}\n{done.stderr}\n{self._log()}"
+        )
+        assert done.returncode == 0, outcome
         if "--json" not in arguments:
             return done.stdout
         try:
             return json.loads(done.stdout)
         except ValueError:
-            pytest.fail(f"not JSON: {told}")
+            pytest.fail(f"not JSON: {outcome}")
 
     def _log(self) -> str:
         logs = sorted(self._sandbox.csmd_home.glob("log/*.log"))
@@ -261,8 +263,8 @@ class Recorder:
         for event, text in self.says.items():
             answer = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
             (self.folder / f"say-{event}").write_text(json.dumps(answer))
-        given = ["sh", str(script), str(self.folder)]
-        command = {event: shlex.join([*given, event]) for event in events}
+        recording = ["sh", str(script), str(self.folder)]
+        command = {event: shlex.join([*recording, event]) for event in events}
         return {event: [{"hooks": [{"type": "command", "command": command[event]}]}] for event in events}
 
     def seen(self, event: str) -> list[dict[str, Any]]:

@@ -161,13 +161,13 @@ def _responses_events(whole: dict[str, Any]) -> Events:
 
 
 def _chat(message: Message) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    reply: dict[str, Any] = {"role": "assistant", "content": message.text or None}
     if message.tool:
         function = {"name": message.tool, "arguments": json.dumps(message.input)}
-        said["tool_calls"] = [{"id": message.id("call"), "type": "function", "function": function}]
+        reply["tool_calls"] = [{"id": message.id("call"), "type": "function", "function": function}]
     return {
         "id": message.id("chatcmpl"), "object": "chat.completion", "created": 0, "model": message.model,
-        "choices": [{"index": 0, "message": said, "finish_reason": "tool_calls" if message.tool else "stop"}],
+        "choices": [{"index": 0, "message": reply, "finish_reason": "tool_calls" if message.tool else "stop"}],
         "usage": {"prompt_tokens": message.tokens, "completion_tokens": TOKENS_OUT, "total_tokens": message.tokens + TOKENS_OUT},
     }  # fmt: skip
 

@@ -96,7 +96,7 @@ def on_screen(
 def _is_written(sandbox: Sandbox, texts: Sequence[str]) -> bool:
     """Whether one transcript holds all these texts."""
     held = (file.read_text(errors="replace") for file in sandbox.home.glob(".claude/projects/*/*.jsonl"))
-    return any(all(json.dumps(text)[1:-1] in one for text in texts) for one in held)
+    return any(all(json.dumps(text)[1:-1] in wanted for text in texts) for wanted in held)
 
 
 def words(written: str) -> str:

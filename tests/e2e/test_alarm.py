@@ -37,17 +37,17 @@ def told(run: client.Finished) -> list[str]:
 
 def read_by_a_model(run: client.Finished) -> bool:
     """Whether what hooks say reached a model; the memory server's instructions say it in words of their own."""
-    said = [scripted_api.seen_by_model(body) for body in [*run.main, *run.others]]
-    return any(text in one for text in (AWAY, REFUSED) for one in said)
+    seen = [scripted_api.seen_by_model(body) for body in [*run.main, *run.others]]
+    return any(text in body for text in (AWAY, REFUSED) for body in seen)
 
 
 def alarms(csmd: Csmd, *, until: bool) -> Any:
     """The alarms, as soon as there are some, or none."""
     limit = time.monotonic() + LIMIT_S
-    while bool(found := csmd("status", "--json")["alarms"]) != until:
-        assert time.monotonic() < limit, found
+    while bool(alarms := csmd("status", "--json")["alarms"]) != until:
+        assert time.monotonic() < limit, alarms
         time.sleep(0.5)
-    return found
+    return alarms
 
 
 @pytest.mark.invariant(

@@ -47,12 +47,12 @@ def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
     run = running.finish()
     assert (run.exit_code, claude_code.reported_failures(run), claude_code.hook_failures(sandbox.home)) == (0, [], [])
 
-    asked, after = (scripted_api.seen_by_model(body) for body in run.main[2:4])
-    assert "Additional Instructions:\nKeep in the summary: what the user asked for" in asked
-    told = after.partition("<csmd-checkpoint ")[2].partition("</csmd-checkpoint>")[0]
+    before, after = (scripted_api.seen_by_model(body) for body in run.main[2:4])
+    assert "Additional Instructions:\nKeep in the summary: what the user asked for" in before
+    checkpoint = after.partition("<csmd-checkpoint ")[2].partition("</csmd-checkpoint>")[0]
     assert after.count("</csmd-checkpoint>") == 1, after
     for words in (begun["id"], f"- {GOAL} (", ", the assistant's)", f"- {PROMPT}", "- `make check`"):
-        assert words in told, (words, told)
+        assert words in checkpoint, (words, checkpoint)
 
     csmd("sync", "--no-vectors")
     (made,) = csmd("checkpoint", "list", "--json")["checkpoints"]

@@ -43,7 +43,7 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
     # The daemon knows no key of a terminal's: the assistant has its own, as after a login.
     settings["env"] = {"ANTHROPIC_BASE_URL": place, "ANTHROPIC_API_KEY": claude_code.KEY, **nowhere}
     sandbox.write_settings(settings)
-    told = len(recorder.seen("SessionStart"))
+    starts = len(recorder.seen("SessionStart"))
     before = contents(sandbox.home)
 
     csmd("provider", "add", "assistant", "--program", claude.command[0], "--yes")
@@ -54,7 +54,7 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
     assert contents(sandbox.home) == before
     csmd("sync")
     assert csmd("status", "--json")["counts"]["sessions"] == before_sessions
-    assert len(recorder.seen("SessionStart")) == told
+    assert len(recorder.seen("SessionStart")) == starts
     if claude.version.startswith("2.0."):
         assert done.returncode == 1 and "csmd needs one that knows --safe-mode" in done.stderr
         return
@@ -62,7 +62,7 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
     (row,) = csmd("ledger", "--json")["rows"]
     assert (row["provider"], row["purpose"], row["calls"], row["estimated"]) == ("assistant", "test", 1, 0)
     assert (row["tokens_in"], row["tokens_out"]) == (model_apis.TOKENS_IN, model_apis.TOKENS_OUT)
-    (asked,) = [json.loads(path.read_text()) for path in sorted((sandbox.path / "asked").glob("*.json"))]
-    assert not asked.get("tools") and asked["max_tokens"] == 20 and not asked.get("thinking")
-    seen = scripted_api.seen_by_model(asked)
+    (question,) = [json.loads(path.read_text()) for path in sorted((sandbox.path / "asked").glob("*.json"))]
+    assert not question.get("tools") and question["max_tokens"] == 20 and not question.get("thinking")
+    seen = scripted_api.seen_by_model(question)
     assert "You answer with one word." in seen and "sing" not in seen and "ponds" not in seen

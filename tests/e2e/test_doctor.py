@@ -28,8 +28,8 @@ def doctor(claude: Client, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
     done = subprocess.run([sys.executable, "-m", "csmd", "doctor", "--json"], cwd=sandbox.project, env=env, capture_output=True,
                           stdin=subprocess.DEVNULL, timeout=60)  # fmt: skip
     value: dict[str, Any] = json.loads(done.stdout)
-    found = {check["id"]: check["level"] for check in value["checks"] if check["level"] != "ok"}
-    return done.returncode, found, value["verdict"]
+    levels = {check["id"]: check["level"] for check in value["checks"] if check["level"] != "ok"}
+    return done.returncode, levels, value["verdict"]
 
 
 def test_the_doctor_says_what_the_client_does(claude: Client, csmd: Csmd, sandbox: Sandbox) -> None:
@@ -41,12 +41,12 @@ def test_the_doctor_says_what_the_client_does(claude: Client, csmd: Csmd, sandbo
     for _ in range(
         4
     ):  # a hook that a busy machine kept from its answer in time is a warning, which the next look has not
-        code, found, verdict = doctor(claude, sandbox)
-        assert (code, verdict[:14]) == (0, "Capture works:") and found.get("capture", "warn") == "warn", found
-        if "capture" not in found:
+        code, levels, verdict = doctor(claude, sandbox)
+        assert (code, verdict[:14]) == (0, "Capture works:") and levels.get("capture", "warn") == "warn", levels
+        if "capture" not in levels:
             break
     # A client that is slow to start on a busy machine is not waited for: that is no more than a note.
-    assert set(found.values()) <= {"note"} and found.keys() <= {"model", "commands", "client"}, found
+    assert set(levels.values()) <= {"note"} and levels.keys() <= {"model", "commands", "client"}, levels
     after = csmd("status", "--json")
     assert (after["counts"], after["last_event"]) == (before["counts"], before["last_event"])
 
@@ -54,5 +54,5 @@ def test_the_doctor_says_what_the_client_does(claude: Client, csmd: Csmd, sandbo
     sandbox.write_settings({**settings, "disableAllHooks": True})
     claude.run("Say something else", {"text": "Something else."})
     assert csmd("status", "--json")["counts"]["events"] == before["counts"]["events"]
-    code, found, verdict = doctor(claude, sandbox)
-    assert (code, verdict[:18], found["hooks-disabled"]) == (1, "Capture is broken:", "fail")
+    code, levels, verdict = doctor(claude, sandbox)
+    assert (code, verdict[:18], levels["hooks-disabled"]) == (1, "Capture is broken:", "fail")

@@ -38,7 +38,7 @@ def test_the_harness_sees_what_a_hook_injects_and_what_it_is_given(
     assert "UserPromptSubmit hook additional context" not in second
     assert "two-ponds" not in first.replace("echo two-ponds", "") and "two-ponds" in second
     for event in ("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"):
-        assert [given["session_id"] for given in recorder.seen(event)] == [run.session_id], event
+        assert [payload["session_id"] for payload in recorder.seen(event)] == [run.session_id], event
     assert recorder.seen("UserPromptSubmit")[0]["prompt"] == "Look at the ponds."
     assert (claude_code.reported_failures(run), claude_code.hook_failures(sandbox.home)) == ([], [])
 

@@ -140,9 +140,12 @@ def write_others(sandbox: Sandbox) -> Path:
     root = sandbox.path / "others" / "projects"
     folder = root / re.sub(r"\W", "-", str(sandbox.project))
     folder.mkdir(parents=True)
-    asked = [{"role": "user", "text": CONSTRAINT}, {"role": "assistant", "text": "Understood, a line at a time then."}]
-    write_session(folder, sandbox.project, asked, now - timedelta(days=60))
-    afternoon = [*bench_changed.read("ordinary_sessions.jsonl"), *(one for row in rows for one in row["sessions"])]
+    turns = [{"role": "user", "text": CONSTRAINT}, {"role": "assistant", "text": "Understood, a line at a time then."}]
+    write_session(folder, sandbox.project, turns, now - timedelta(days=60))
+    afternoon = [
+        *bench_changed.read("ordinary_sessions.jsonl"),
+        *(session for row in rows for session in row["sessions"]),
+    ]
     for number, session in enumerate(afternoon):
         write_session(folder, sandbox.project, session["turns"], now + timedelta(milliseconds=10 * number))
     return root
@@ -228,10 +231,10 @@ def assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Clie
     third, first = told_at_the_prompt(claude, FEATURE, "Shall I begin with the command?")
     if is_busy(csmd, first, FEATURE, ONLY_THERE):
         return
-    told = "\n".join(added_to_prompts(first))
-    assert ONLY_THERE in told, f"not told at the prompt: {told!r}"
+    added = "\n".join(added_to_prompts(first))
+    assert ONLY_THERE in added, f"not told at the prompt: {added!r}"
     assert first.count(ONLY_THERE) == 1, added_to_prompts(first)
-    assert POSTAGE.new not in told and POSTAGE.old not in told, "how weights are rounded does not bear on it"
+    assert POSTAGE.new not in added and POSTAGE.old not in added, "how weights are rounded does not bear on it"
     resumed = ["--resume", third.session_id]
     consent = seen_at_the_end(claude.run("yes", "I began.", options=resumed), claude)
     assert added_to_prompts(consent) == ([] if claude.version == FORGETFUL else added_to_prompts(first))

@@ -54,10 +54,10 @@ def assert_stored_once(csmd: Csmd) -> None:
         csmd("sync", "--json")
         sessions = csmd("session", "list", "--json")["sessions"]
         shown = [csmd("session", "transcript", row["id"], "--json")["conversation"] for row in sessions]
-        said = [(turn["kind"], turn["text"]) for conversation in shown for turn in conversation]
-        prompts = sorted(text for kind, text in said if kind in ("user", "relayed"))
-        outcomes = sorted(text for kind, text in said if kind == "assistant" and text in (DONE, MORE_DONE))
-        assert (prompts, outcomes) == (sorted((DECIDED, MORE)), sorted((DONE, MORE_DONE))), said
+        stored = [(turn["kind"], turn["text"]) for conversation in shown for turn in conversation]
+        prompts = sorted(text for kind, text in stored if kind in ("user", "relayed"))
+        outcomes = sorted(text for kind, text in stored if kind == "assistant" and text in (DONE, MORE_DONE))
+        assert (prompts, outcomes) == (sorted((DECIDED, MORE)), sorted((DONE, MORE_DONE))), stored
 
 
 @pytest.mark.parametrize("host", ONCE)
@@ -76,9 +76,9 @@ def test_a_session_is_stored_once_and_goes_on_when_it_is_resumed(
 
 def tell(sandbox: Sandbox, csmd: Csmd) -> None:
     """A person makes theirs what a program handed to an assistant: then it is told at a session's start."""
-    for known in csmd("memories", "--json")["memories"]:
-        if WORDS in known["text"] and known["authority"] != "user":
-            typed = Terminal("pin", known["id"], cwd=sandbox.project, environment=sandbox.environment())
+    for memory in csmd("memories", "--json")["memories"]:
+        if WORDS in memory["text"] and memory["authority"] != "user":
+            typed = Terminal("pin", memory["id"], cwd=sandbox.project, environment=sandbox.environment())
             assert typed.ends() == 0, typed.said
 
 
@@ -155,13 +155,13 @@ def test_what_a_model_keeps_by_the_memory_server_it_finds_in_its_next_session(
     csmd("install", "--host", host, "--json")
     csmd("mcp", "--install", host)
 
-    def use(name: str, **given: str) -> dict[str, Any]:
-        return {"text": "I will look.", "tool": TOOL_NAMES[host].format(name), "input": given}
+    def use(name: str, **arguments: str) -> dict[str, Any]:
+        return {"text": "I will look.", "tool": TOOL_NAMES[host].format(name), "input": arguments}
 
     in_order(made.run("Mind the order of the exporters.", use("remember", text=KEPT), "Kept."), 2)
-    found = in_order(made.run("What runs first?", use("search", query="heron exporter"), "The heron one."), 2)
-    assert KEPT not in scripted_api.seen_by_model(found.main[0]), "nobody is told unasked what a model saved"
-    assert KEPT in scripted_api.seen_by_model(found.main[1])
+    run = in_order(made.run("What runs first?", use("search", query="heron exporter"), "The heron one."), 2)
+    assert KEPT not in scripted_api.seen_by_model(run.main[0]), "nobody is told unasked what a model saved"
+    assert KEPT in scripted_api.seen_by_model(run.main[1])
     csmd("sync", "--json")
     (memory,) = [row for row in csmd("memories", "--json")["memories"] if row["text"] == KEPT]
     assert memory["authority"] == "assistant"

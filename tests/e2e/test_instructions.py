@@ -90,7 +90,7 @@ def recorded(home: Path) -> Iterator[tuple[str, str, str]]:
         for line in path.read_text(encoding="utf-8").split("\n"):
             attachment: dict[str, Any] = (json.loads(line).get("attachment") or {}) if line else {}
             if attachment.get("type") == "instructions":
-                yield from ((one["path"], one["type"], one["content"]) for one in attachment["files"])
+                yield from ((file["path"], file["type"], file["content"]) for file in attachment["files"])
 
 
 @pytest.mark.invariant(
@@ -107,5 +107,7 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
     user = claude_instructions.User(
         home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=claude_instructions.MANAGED_ELSEWHERE
     )
-    found = [(one.path, one.kind, one.content) for one in claude_instructions.load(str(sandbox.path / start), user)]
-    assert found == list(recorded(sandbox.home)), f"seed {SEED + number}"
+    loaded = [
+        (file.path, file.kind, file.content) for file in claude_instructions.load(str(sandbox.path / start), user)
+    ]
+    assert loaded == list(recorded(sandbox.home)), f"seed {SEED + number}"

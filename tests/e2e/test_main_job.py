@@ -67,10 +67,10 @@ NEW_ONLY, OLD_ONLY = (
 )
 
 
-def work(said: Said, **last: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def work(prompt: Said, **last: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The replies to one prompt: a command that is run, then the outcome."""
     call = {"text": "I will look first.", "tool": "Bash", "input": {"command": "echo looked", "description": "Look"}}
-    return call, {"text": said.outcome, **last}
+    return call, {"text": prompt.outcome, **last}
 
 
 def set_up(sandbox: Sandbox, csmd: Csmd, recorder: Recorder) -> None:
@@ -99,22 +99,22 @@ def turns_on_disk(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
 
 def uuid_of(prompt: str, turns: dict[str, dict[str, Any]]) -> str:
     """The one line in which the user says `prompt`."""
-    found = [key for key, line in turns.items() if line["message"]["content"] == prompt]
-    assert len(found) == 1, (prompt, found)
-    return found[0]
+    uuids = [key for key, line in turns.items() if line["message"]["content"] == prompt]
+    assert len(uuids) == 1, (prompt, uuids)
+    return uuids[0]
 
 
-def the_only(said: Said, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def the_only(wanted: Said, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """The one of `rows` that holds what was said."""
-    found = [row for row in rows if said.words in row["text"]]
-    assert len(found) == 1, (said.words, rows)
-    return found[0]
+    matching = [row for row in rows if wanted.words in row["text"]]
+    assert len(matching) == 1, (wanted.words, rows)
+    return matching[0]
 
 
 def events_told(recorder: Recorder) -> tuple[int, int]:
     """Least and most events that csmd can have: the warm-up agents of 2.0 may be cut off, and have no type."""
-    told = {event: len(recorder.seen(event)) for event in EVENTS}
-    return sum(told.values()) - told["SubagentStop"], sum(told.values())
+    counts = {event: len(recorder.seen(event)) for event in EVENTS}
+    return sum(counts.values()) - counts["SubagentStop"], sum(counts.values())
 
 
 def assert_everything_is_stored_once(sandbox: Sandbox, csmd: Csmd, recorder: Recorder) -> None:
@@ -131,18 +131,18 @@ def assert_everything_is_stored_once(sandbox: Sandbox, csmd: Csmd, recorder: Rec
     assert least <= status["counts"]["events"] <= most, (status, least, most)
 
     memories = csmd("memories", "--project", str(sandbox.project), "--json")["memories"]
-    for said in SAID:
-        uuid = uuid_of(said.prompt, turns)
-        memory = the_only(said, memories)
+    for each in SAID:
+        uuid = uuid_of(each.prompt, turns)
+        memory = the_only(each, memories)
         # What a program hands to the client (`-p`, as here) nobody is known to have typed.
         relayed = "origin" not in turns[uuid]
         assert (memory["authority"], memory["superseded_by"] or "") == ("assistant" if relayed else "user", ""), memory
         # Before its own line came, the queue may have told it as the user's.
-        gates = {said.gate, "epistemic"} if relayed and said.gate == "correction" else {said.gate}
+        gates = {each.gate, "epistemic"} if relayed and each.gate == "correction" else {each.gate}
         assert memory["gate"] in gates, memory
         assert uuid in memory["source_uuids"], (uuid, memory)
-        found = csmd("search", said.words, "--project", str(sandbox.project), "--kind", "turn", "--json")["hits"]
-        assert the_only(said, found)["source_uuids"][0] == uuid, (uuid, found)
+        hits = csmd("search", each.words, "--project", str(sandbox.project), "--kind", "turn", "--json")["hits"]
+        assert the_only(each, hits)["source_uuids"][0] == uuid, (uuid, hits)
 
 
 def assert_sync_changes_nothing(sandbox: Sandbox, csmd: Csmd) -> None:
@@ -162,9 +162,9 @@ def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Client) 
     all has no receipt, and the next is asked.
     """
     # With `-p` a program runs the client: what it hands over is told at no start until a person makes it theirs.
-    for known in csmd("memories", "--all-projects", "--json")["memories"]:
-        if any(said.words in known["text"] for said in SAID):
-            typed = Terminal("pin", known["id"], cwd=sandbox.project, environment=sandbox.environment())
+    for memory in csmd("memories", "--all-projects", "--json")["memories"]:
+        if any(each.words in memory["text"] for each in SAID):
+            typed = Terminal("pin", memory["id"], cwd=sandbox.project, environment=sandbox.environment())
             assert typed.ends() == 0, typed.said
     brief = csmd("brief", "--project", str(sandbox.project), "--json")["text"]
     for _ in range(BUSY):
@@ -174,7 +174,7 @@ def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Client) 
             break
         csmd("sync", "--json")
         assert csmd("tool", "csm_receipts", "--param", f"session={run.session_id}", "--json")["receipts"] == []
-    assert {said.words: seen.count(said.words) for said in SAID} == {said.words: 1 for said in SAID}, brief
+    assert {each.words: seen.count(each.words) for each in SAID} == {each.words: 1 for each in SAID}, brief
     assert brief.strip() in seen
     assert "SessionStart hook additional context" in seen or ADDED_TO_PROMPT[0] in seen
 
@@ -212,8 +212,8 @@ def test_statements_of_one_session_reach_the_next(
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
     first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox.home)
     assert "hook additional context" not in scripted_api.seen_by_model(first.main[0]), "nothing was known yet"
-    for said in (CORRECTION, DECISION):
-        in_order(claude.run(said.prompt, *work(said), options=["--resume", first.session_id]), 2, sandbox.home)
+    for each in (CORRECTION, DECISION):
+        in_order(claude.run(each.prompt, *work(each), options=["--resume", first.session_id]), 2, sandbox.home)
 
     csmd("sync", "--json")
     assert_everything_is_stored_once(sandbox, csmd, recorder)
@@ -259,8 +259,8 @@ def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
     set_up(sandbox, csmd, recorder)
     csmd("stop")
     options: list[str] = []
-    for said in SAID:
-        run = in_order(claude.run(said.prompt, *work(said), options=options), 2, sandbox.home)
+    for each in SAID:
+        run = in_order(claude.run(each.prompt, *work(each), options=options), 2, sandbox.home)
         assert "hook additional context" not in scripted_api.seen_by_model(run.main[0])
         options = ["--resume", run.session_id]
     waiting = [path for path in (sandbox.csmd_home / "spool").iterdir() if path.is_file()]

@@ -73,8 +73,8 @@ def talk(claude: Client, prompt: str, *replies: str | dict[str, Any]) -> client.
     return run
 
 
-def use(name: str, **given: Any) -> dict[str, Any]:
-    return {"text": "I will look.", "tool": name, "input": given}
+def use(name: str, **arguments: Any) -> dict[str, Any]:
+    return {"text": "I will look.", "tool": name, "input": arguments}
 
 
 def result_of_tool(run: client.Finished) -> str:
@@ -115,8 +115,8 @@ def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox
     csmd("sync", "--json")
     (memory,) = [row for row in csmd("memories", "--json")["memories"] if row["text"] == KEPT]
     assert memory["authority"] == "assistant" and csmd("show", memory["id"], "--json")["origin"] == "model_saved"
-    known = claude.version != "2.0.77"  # that one does not tell its servers which session they belong to
-    assert memory["session_id"] == (first.session_id if known else "")
+    knows_session = claude.version != "2.0.77"  # that one does not tell its servers which session they belong to
+    assert memory["session_id"] == (first.session_id if knows_session else "")
     hits = csmd("search", "heron exporter", "--kind", "turn", "--json")["hits"]
     assert not [hit for hit in hits if "csmd-notes" in hit["text"]], "what csmd answered is not taken in again"
     assert (claude_code.reported_failures(second), claude_code.hook_failures(sandbox.home)) == ([], [])

@@ -49,17 +49,15 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
     before = sorted(str(path) for path in sandbox.home.rglob("*"))
     put_on_the_machine(claude.command, sandbox.home)
     install(csmd, claude.version)
-    asked = {path for path in map(str, sandbox.home.rglob("*")) if path not in before}
-    assert asked == {str(sandbox.home / ".local"), str(sandbox.home / ".local/bin"),
+    paths = {path for path in map(str, sandbox.home.rglob("*")) if path not in before}
+    assert paths == {str(sandbox.home / ".local"), str(sandbox.home / ".local/bin"),
                      str(sandbox.home / ".local/bin/claude"), str(sandbox.settings_file)}  # fmt: skip
     assert registered(csmd) == (list(registration.NEWER) if claude.version == NEW else [])
-    said = claude.run("I prefer tabs over spaces.", "Noted.")
-    assert (
-        said.exit_code == 0 and not claude_code.reported_failures(said) and not claude_code.hook_failures(sandbox.home)
-    )
+    run = claude.run("I prefer tabs over spaces.", "Noted.")
+    assert run.exit_code == 0 and not claude_code.reported_failures(run) and not claude_code.hook_failures(sandbox.home)
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
     if claude.version == NEW:
-        claude.run("/compact", "<summary>They prefer tabs.</summary>", options=("--resume", said.session_id))
+        claude.run("/compact", "<summary>They prefer tabs.</summary>", options=("--resume", run.session_id))
         assert not claude_code.hook_failures(sandbox.home)
         assert "post_compact" in csmd("status", "--json")["last_event"]
     csmd("uninstall")
@@ -124,8 +122,8 @@ def test_a_failure_that_an_earlier_session_solved_is_answered_with_what_solved_i
         claude_code.reported_failures(second),
         claude_code.hook_failures(sandbox.home),
     ) == ([], [], [])
-    told = csmd("why", "--session", second.session_id, "--json")["injections"]
-    (receipt,) = [one for one in told if one["event"] == "tool_failure"]
+    receipts = csmd("why", "--session", second.session_id, "--json")["injections"]
+    (receipt,) = [receipt for receipt in receipts if receipt["event"] == "tool_failure"]
     assert [item["reason"] for item in receipt["items"]] == ["solved before"]
 
 

@@ -32,7 +32,9 @@ def test_what_a_prompt_is_told_stands_behind_it_and_is_nobodys_words(
     assert "<csmd-recall" in seen.partition(ASKED)[2], seen
     csmd("sync", "--json")
     sessions = csmd("session", "list", "--json")["sessions"]
-    told, compacted = (csmd("session", "transcript", row["id"], "--json")["conversation"] for row in sessions)
-    assert [turn["kind"] for turn in told] == ["relayed", "assistant"], told
+    conversation, compacted = (csmd("session", "transcript", row["id"], "--json")["conversation"] for row in sessions)
+    assert [turn["kind"] for turn in conversation] == ["relayed", "assistant"], conversation
     assert [turn["kind"] for turn in compacted][:3] == ["relayed", "assistant", "summary"], compacted
-    assert not any("csmd-recall" in turn["text"] or "Continue if you" in turn["text"] for turn in [*told, *compacted])
+    assert not any(
+        "csmd-recall" in turn["text"] or "Continue if you" in turn["text"] for turn in [*conversation, *compacted]
+    )

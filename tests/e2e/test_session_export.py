@@ -54,9 +54,9 @@ def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Cs
 
     counts = csmd("status", "--json")["counts"]
     target = sandbox.path / "exported.jsonl"
-    told = csmd("session", "export", first.session_id[:8], "--to", str(target), "--json")
-    assert told["session_id"] == first.session_id
-    place = sandbox.home / ".claude" / told["place"]
+    exported = csmd("session", "export", first.session_id[:8], "--to", str(target), "--json")
+    assert exported["session_id"] == first.session_id
+    place = sandbox.home / ".claude" / exported["place"]
     assert place.parent == transcript.parent, "the client looks for it where it was"
     place.parent.mkdir(parents=True)
     shutil.copy(target, place)
@@ -66,8 +66,8 @@ def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Cs
     again = claude.run(NEXT, "Because 7420 was taken.", options=["--resume", first.session_id])
     assert again.exit_code == 0, again
     (body,) = again.main
-    said = scripted_api.seen_by_model(body)
-    assert [said.count(text) for text in (QUESTION, "I look for heron.", "I look for gateway.", ANSWER, NEXT)] == [
+    seen = scripted_api.seen_by_model(body)
+    assert [seen.count(text) for text in (QUESTION, "I look for heron.", "I look for gateway.", ANSWER, NEXT)] == [
         1
     ] * 5
     calls, results = blocks(body, "tool_use"), blocks(body, "tool_result")
@@ -83,12 +83,12 @@ def hard(session: str, cwd: str) -> list[dict[str, Any]]:
     clock, lines = itertools.count(), list[dict[str, Any]]()
 
     def add(kind: str, content: Any, message: str = "", **more: Any) -> None:
-        said: dict[str, Any] = {"role": kind, "content": content}
+        message_body: dict[str, Any] = {"role": kind, "content": content}
         if kind == "assistant":
-            said |= {"id": message, "type": "message", "model": "claude-sonnet-4-5-20250929"}
+            message_body |= {"id": message, "type": "message", "model": "claude-sonnet-4-5-20250929"}
         parent = lines[-1]["uuid"] if lines else None
         lines.append({
-            "type": kind, "uuid": str(uuid.uuid4()), "parentUuid": parent, "sessionId": session, "cwd": cwd, "message": said,
+            "type": kind, "uuid": str(uuid.uuid4()), "parentUuid": parent, "sessionId": session, "cwd": cwd, "message": message_body,
             "timestamp": f"2026-05-04T08:00:{next(clock):02d}.000Z", "version": "2.1.0", "isSidechain": False, **more,
         })  # fmt: skip
 
@@ -123,19 +123,19 @@ def test_what_is_hard_to_hand_back_is_taken_by_the_client(sandbox: Sandbox, csmd
     (tree / f"{session}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     csmd("start", "--json")
     csmd("import", str(tree.parent), "--no-vectors", "--json")
-    told = csmd("session", "export", session, "--to", str(sandbox.path / "out.jsonl"), "--json")
-    place = sandbox.home / ".claude" / told["place"]
+    exported = csmd("session", "export", session, "--to", str(sandbox.path / "out.jsonl"), "--json")
+    place = sandbox.home / ".claude" / exported["place"]
     place.parent.mkdir(parents=True)
     shutil.copy(sandbox.path / "out.jsonl", place)
 
     run = claude.run("What did you see?", "Two herons.", options=["--resume", session])
     assert run.exit_code == 0, run
     (body,) = run.main
-    said = scripted_api.seen_by_model(body)
+    seen = scripted_api.seen_by_model(body)
     kept = ("The summary says: a heron and an ibis.", "Look at both herons.", "Never mind that one.", "I leave it.",
             "[a tool answered: a trimmed call's result]", "[called Bash: ")  # fmt: skip
-    assert [text for text in kept if text not in said] == []
-    assert "Before the compaction" not in said, "it goes on from the summary"
+    assert [text for text in kept if text not in seen] == []
+    assert "Before the compaction" not in seen, "it goes on from the summary"
     assert [block["id"] for block in blocks(body, "tool_use")] == ["toolu_a", "toolu_b"]
     waiting: set[str] = set()
     for message in body["messages"]:

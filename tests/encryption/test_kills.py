@@ -16,7 +16,7 @@ from machine import LIMIT_S, Machine
 
 from csmd.config import Config
 from csmd.daemon import encrypt
-from csmd.daemon.run import hold_instance_lock
+from csmd.daemon.instance import hold_instance_lock
 from csmd.store import backup, keys, sqlite
 from csmd.store.core import Store
 

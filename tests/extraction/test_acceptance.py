@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import acceptance, chooser
-from csmd.values import StoredTurn
 
 LIST = "There are three ways to keep the sessions.\n1. Signed cookies\n2. A table in Postgres\n3. Valkey with a day to live\nWhich one shall we take?"
 INLINE = "Two ways for the ids. 1. ULIDs made by the application, sortable. 2. A bigserial column with a public slug."

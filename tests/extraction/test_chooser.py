@@ -9,11 +9,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped, sources_of
+from csmd.knowledge import Statement
 from csmd.text import prose, sentence
 from csmd.text.tokens import content_words
-from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, TurnKind
 
 CAUSE = (

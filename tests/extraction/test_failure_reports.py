@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.failure_reports import ObservedFailure
-from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 GO_LINT = """Exit code 1
 [fmt] $ gofmt -w .

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.conversation import ObservedTurn
 from csmd.extraction import packets, shell_commands
 from csmd.extraction.packets import Moment
-from csmd.values import Heard, State
+from csmd.knowledge import State
 from csmd.vocabulary import TurnKind
 
 OK, FAILED = True, False
@@ -106,19 +107,19 @@ def test_every_figure_stays_within_its_bounds(moment: Moment) -> None:
 # --- Packets of turns: by fixed names, with how it ended; the same however many turns come at a time.
 
 
-def heard(ordinal: int, kind: TurnKind, text: str, tool: str = "", tool_id: str = "") -> Heard:
-    return Heard(
+def heard(ordinal: int, kind: TurnKind, text: str, tool: str = "", tool_id: str = "") -> ObservedTurn:
+    return ObservedTurn(
         uuid=f"u{ordinal}", session_id="s1", project_seq=1, kind=kind, text=text, ordinal=ordinal, tool_name=tool,
         tool_id=tool_id, at=f"2026-03-01T{ordinal // 3600:02}:{ordinal // 60 % 60:02}:{ordinal % 60:02}.000Z",
     )  # fmt: skip
 
 
-def ran(ordinal: int, line: str, result: str = "ok") -> list[Heard]:
+def ran(ordinal: int, line: str, result: str = "ok") -> list[ObservedTurn]:
     call = heard(ordinal, "tool_call", f'{{"command":"{line}"}}', "Bash", f"t{ordinal}")
     return [call, heard(ordinal + 1, "tool_result", result, tool_id=f"t{ordinal}")]
 
 
-def told(turns: list[Heard], after: int = 0) -> list[tuple[str, str, str, str]]:
+def told(turns: list[ObservedTurn], after: int = 0) -> list[tuple[str, str, str, str]]:
     return [(one.kind, one.subject, one.outcome, one.uuid) for one in packets.packets(turns, after=after)]
 
 

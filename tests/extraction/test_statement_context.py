@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.conversation import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.extraction import statement_context
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
-from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 ANSWER = "the catch: only what stands on the default branch is shown"
 ASKED = "How can I try the order form before it is merged?"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.store import fulltext, passages, projects, turns
 from csmd.store.core import Store
-from csmd.values import Project, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 LATE, EARLY = "2027", "2025"

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.hosts import tool_calls
-from csmd.store import memories, projects, turns
+from csmd.store import projects, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 WHY = (
@@ -102,7 +102,7 @@ def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id
 def distilled(store: Store, *, settled: bool = True) -> list[tuple[str, str, str]]:
     for session in statements.behind(store):
         statements.distill(store, session, settled=settled)
-    rows = store.read(lambda rows: memories.statements_after(rows, 0, limit=99))
+    rows = store.read(lambda rows: statement_rows.statements_after(rows, 0, limit=99))
     return [(row[2], row[1].authority, row[1].text) for row in rows]
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser, verbatim_statements
-from csmd.values import Statement, StoredTurn
+from csmd.knowledge import Statement
 
 
 def turn(text: str, **more: Any) -> StoredTurn:

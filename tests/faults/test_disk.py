@@ -18,12 +18,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from broken_disk import BrokenDisk, broken_disk
 
+from csmd.conversation import Project, Turn
 from csmd.errors import CsmdError, StoreError
 from csmd.store import backup, projects, sqlite, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
-from csmd.values import Project, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 EVERY = os.environ.get("CSMD_TEST_FAULTS") == "all"

@@ -15,11 +15,11 @@ from faults.kill_rounds import World
 from machine import LIMIT_S, Machine, eventually
 
 from csmd.config import base_interpreter
+from csmd.conversation import Event, Project, Turn
 from csmd.hosts.claude import registration
-from csmd.store import events, projects
+from csmd.store import events, projects, provisional_turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Event, Project, Turn
 
 SESSIONS = 50
 TURNS = 1
@@ -105,12 +105,13 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
             )  # fmt: skip
             turn = Turn(uuid=f"hook:{number}", session_id="s", kind="user", text=event.text, at=event.at)
             events.record(rows, event, text_hash=event.text, payload_hash=event.text)
-            assert events.add_provisional(
+            assert provisional_turns.add_provisional(
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )
         rows.connection.set_progress_handler(count, 12)
-        events.close_provisional(
-            rows, events.expired_provisional(rows, before="2027", after=events.FIRST, most=1000)[0]
+        provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before="2027", after=provisional_turns.FIRST, most=1000)[0],
         )
         rows.connection.set_progress_handler(None)
 

@@ -24,19 +24,20 @@ from machine import Machine, temporary_directory
 
 from csmd.capture import transcript_listing, transcripts
 from csmd.config import Config, Settings, child_environment, default_paths
+from csmd.conversation import Project, Turn
 from csmd.daemon import repair
 from csmd.daemon.context import now_iso
+from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
-from csmd.daemon.run import hold_instance_lock
 from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.store import backup, files, fulltext, memories, passages, projects, recovery, sqlite, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Provenance, Statement, Turn
 
 PAGE = 4096
 SESSIONS, LINES = 6, 40

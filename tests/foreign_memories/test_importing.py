@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from planted import ALNUM, drawn
 
+from csmd.conversation import Project
 from csmd.errors import BadInput, TooLarge
 from csmd.foreign_memories import describe_unknown, importing, recognise
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
+from csmd.knowledge import Memory
 from csmd.recall import visibility
 from csmd.store import belief_changes, import_files, memories, projects, upkeep_queries
 from csmd.store.core import Store
-from csmd.values import Memory, Project
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "foreign"
 NOW = "2026-07-01T10:00:00.000Z"

@@ -14,6 +14,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.capture import markdown_imports
+from csmd.conversation import StoredTurn, Turn
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.hosts import csmd_sessions, transcript_reading
@@ -23,7 +24,6 @@ from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display, markdown
-from csmd.values import StoredTurn, Turn
 
 #: What stands in front of bytes that are built into a value instead of being parsed as one.
 BUILT = b"\0"

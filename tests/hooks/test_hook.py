@@ -718,7 +718,7 @@ def test_scripts_that_were_copied_without_what_they_need_say_so_once_at_a_sessio
     printed = {name: [run_script(tmp_path / name, CSMD_HOME=str(home)) for _ in range(2)] for name in SHELL_SCRIPTS}
     said, again = printed.pop("session-start")
     assert list(json.loads(said)) == ["systemMessage"]
-    assert b"csmd_hook.py and csmd_spool.py are not beside its hooks (csmd install)" in said
+    assert b"csmd_hook.py and csmd_spool.py are not next to its hooks (csmd install)" in said
     assert {again, *(line for lines in printed.values() for line in lines)} == {b""}
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 

@@ -157,7 +157,7 @@ def test_codex_runs_hooks_that_are_registered_and_trusted(
 ) -> None:
     home = Path("/h/csmd")
     files = {
-        "/h/.codex/hooks.json": "\n".join(codex.hook_command(home, event) for event in events),
+        "/h/.codex/hooks.json": "\n".join(codex.HOOKS.command(home, event) for event in events),
         "/h/.codex/config.toml": "".join(f'[hooks.state."/h/.codex/hooks.json:{event}:0:0"]\n' for event in trusted),
     }
     assert codex.hooks_state(Path("/h/.codex"), home, files.get) == state

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from csmd.capture import ingest
+from csmd.conversation import Event
 from csmd.errors import BadInput
 from csmd.hosts.adapters import ADAPTERS
-from csmd.values import Event
 from csmd.vocabulary import PROBE_TEXT
 
 SESSION = "019cb000-0000-7000-8000-000000000001"

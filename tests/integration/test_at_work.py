@@ -12,10 +12,10 @@ FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 WHY = "The import of the settings package was missing, so I add it to the till."
 
 
-def tool_lines(machine: Machine, number: int, tool: str, answer: str, **given: str) -> list[dict[str, Any]]:
+def tool_lines(machine: Machine, number: int, tool: str, answer: str, **arguments: str) -> list[dict[str, Any]]:
     """A tool's call and what it answered, as the transcript tells them."""
     call = machine.line("assistant", "")
-    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}]
+    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": arguments}]
     result = machine.line("user", "")
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": answer}]
     return [call, result]
@@ -69,8 +69,8 @@ def test_a_failure_is_answered_once_with_what_solved_it_and_is_stored_by_its_tra
 
 
 def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_files_once(machine: Machine) -> None:
-    said = "The root cause: `till/tree.go` panics because its settings are loaded before the till has any."
-    machine.transcript(machine.line("user", "why does it panic?"), machine.line("assistant", said))
+    cause = "The root cause: `till/tree.go` panics because its settings are loaded before the till has any."
+    machine.transcript(machine.line("user", "why does it panic?"), machine.line("assistant", cause))
     machine.transcript(
         machine.line("user", "go on", session="new"),
         *[{**line, "sessionId": "new"} for line in tool_lines(machine, 1, "Read", "x", file_path="/x/till/tree.go")],
@@ -78,9 +78,9 @@ def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_file
     )
     machine.start()
     machine.sync()
-    known = machine.call("csm_memory_file_recall", project=str(machine.project), file="till/tree.go")
-    (ident,) = (item["id"] for item in known["items"])
-    assert known["text"].splitlines()[1:3] == ["On files at hand:", f"- {said} (2026-05-04, {ident})"]
+    recalled = machine.call("csm_memory_file_recall", project=str(machine.project), file="till/tree.go")
+    (ident,) = (item["id"] for item in recalled["items"])
+    assert recalled["text"].splitlines()[1:3] == ["On files at hand:", f"- {cause} (2026-05-04, {ident})"]
     shown = machine.csmd("recall", "--file", "till/tree.go")
     assert ident in shown and "1 note" in shown and all(len(line) <= 80 for line in shown.splitlines())
     assert machine.csmd("recall", "--file", "till/coin.go") == "nothing is known of till/coin.go\n"
@@ -89,8 +89,8 @@ def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_file
     def prompt(session: str, words: str) -> bytes:
         return machine.event("UserPromptSubmit", session, prompt=words)[1]
 
-    asked = "Rename the helper in till/tree.go, please."
-    assert ident.encode() in prompt("other", asked) and prompt("other", asked + " Now.") == b""
+    words = "Rename the helper in till/tree.go, please."
+    assert ident.encode() in prompt("other", words) and prompt("other", words + " Now.") == b""
     assert ident.encode() in prompt("new", "Thanks, go on like that."), "it was read last"
     assert ident.encode() in machine.event("SessionStart", "new", source="compact")[1]
     assert machine.event("SessionStart", "new", source="resume")[1] == b""

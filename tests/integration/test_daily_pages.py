@@ -20,8 +20,8 @@ MARK = "Zanzibar quokka"
 def said_ago(machine: Machine, hours: float, text: str, session: str = "s1") -> None:
     """A session that ended so many hours ago."""
     lines = []
-    for number, (kind, said) in enumerate([("user", text), ("assistant", "The prices are in cents now.")]):
-        line = machine.line(kind, said, session=session)
+    for number, (kind, body) in enumerate([("user", text), ("assistant", "The prices are in cents now.")]):
+        line = machine.line(kind, body, session=session)
         lines.append({**line, "timestamp": iso(datetime.now(UTC) - timedelta(hours=hours, seconds=-number))})
     machine.transcript(*lines, session=session)
 

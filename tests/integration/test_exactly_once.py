@@ -20,7 +20,7 @@ from session_script import STEPS, WORDS, Client, Hook, Line, written
 from csmd import wire
 from csmd.capture import ingest, transcript_listing, transcripts
 from csmd.exclusions import Excludes
-from csmd.store import events, purge, tombstones
+from csmd.store import provisional_turns, purge, tombstones
 from csmd.store.core import Store
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -65,8 +65,10 @@ class Home:
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
-            over, _ = events.expired_provisional(rows, before=LATER, after=events.FIRST, most=10_000)
-            events.close_provisional(rows, over)
+            over, _ = provisional_turns.expired_provisional(
+                rows, before=LATER, after=provisional_turns.FIRST, most=10_000
+            )
+            provisional_turns.close_provisional(rows, over)
 
         self.store.write(write)
 
@@ -84,13 +86,13 @@ class Home:
 
     def streams(self) -> dict[str, list[tuple[str, str, str]]]:
         """(uuid, kind, text) of every stream's turns in order."""
-        found: dict[str, list[tuple[str, str, str]]] = {}
+        turns: dict[str, list[tuple[str, str, str]]] = {}
         for stream, uuid, kind, text in self.rows(
             "select s.id, t.uuid, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
             "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
         ):
-            found.setdefault(stream, []).append((uuid, kind, text))
-        return found
+            turns.setdefault(stream, []).append((uuid, kind, text))
+        return turns
 
     def hook_only(self) -> list[tuple[Any, ...]]:
         return self.rows("select kind, text from turns where source = 'hook'")
@@ -118,12 +120,12 @@ def key_of(uuid: str) -> str:
 def assert_same(entry: oracle.Entry, stored: tuple[str, str, str]) -> None:
     uuid, kind, text = stored
     assert (key_of(entry.key), entry.kind) == (key_of(uuid), kind), (entry, stored)
-    said, kept = oracle.squeezed(entry.text), oracle.squeezed(text)
+    original, kept = oracle.squeezed(entry.text), oracle.squeezed(text)
     for mark in CUT:  # csmd cuts long output and takes secrets out: what stands before is compared
         if mark in kept:
             kept = kept.partition(mark)[0].rstrip()
-            said = said[: len(kept)]
-    assert said == kept, (entry, stored)
+            original = original[: len(kept)]
+    assert original == kept, (entry, stored)
 
 
 def check(home: Home, tree: Path, *, ordered: bool = False) -> oracle.Holdings:
@@ -235,15 +237,15 @@ def live(home: Home, tree: Path, steps: list[tuple[str, str]], draw: Any) -> Non
     for what, words in steps:
         getattr(client, what)(words)
     late: list[tuple[int, Hook]] = []
-    told: list[Path] = []
-    for number, one in enumerate(client.log):
-        if isinstance(one, Line):
-            written([one])
-            path = Path(one.path)
-            told = [*(known for known in told if known != path), path]
+    recent: list[Path] = []
+    for number, entry in enumerate(client.log):
+        if isinstance(entry, Line):
+            written([entry])
+            path = Path(entry.path)
+            recent = [*(other for other in recent if other != path), path]
         else:
             delay = draw(st.sampled_from([0, 0, 0, 1, 2, 50]))
-            late.append((number + delay, one))
+            late.append((number + delay, entry))
         due = [pair for pair in late if pair[0] <= number]
         late = [pair for pair in late if pair[0] > number]
         deliver(home, client, due, draw)
@@ -251,7 +253,7 @@ def live(home: Home, tree: Path, steps: list[tuple[str, str]], draw: Any) -> Non
         if act == "again":
             home.store.write(lambda rows: rows.run("delete from files"))
         if act:
-            for path in told:
+            for path in recent:
                 home.tail(path)
     deliver(home, client, late, draw)
     home.read(tree)

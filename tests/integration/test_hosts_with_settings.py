@@ -114,10 +114,12 @@ def installed(machine: Machine, host: str) -> Path:
     return folder
 
 
-def chat(machine: Machine, host: str, *said: str) -> Path:
+def chat(machine: Machine, host: str, *prompts: str) -> Path:
     """The transcript of a session in which the user says these and is answered."""
     path = machine.root / HOSTS[host].folder / HOSTS[host].transcript
-    words = [pair for text in said for pair in (("user", text), *(("assistant", part) for part in HOSTS[host].answers))]
+    words = [
+        pair for text in prompts for pair in (("user", text), *(("assistant", part) for part in HOSTS[host].answers))
+    ]
     lines = [(who, text, number, f"2026-05-04T08:{number:02d}:00.000Z") for number, (who, text) in enumerate(words, 1)]
     path.parent.mkdir(parents=True, exist_ok=True)
     if host == "droid":
@@ -172,8 +174,8 @@ def test_a_decision_in_claude_code_is_told_by_the_hosts_own_hooks(machine: Machi
     machine.conversation("earlier")
     machine.start()
     machine.sync()
-    told = hook(machine, host, "SessionStart", source="new" if host == "copilot" else "startup")
-    assert "pathlib" in told and "LISTEN" in told, told
+    brief = hook(machine, host, "SessionStart", source="new" if host == "copilot" else "startup")
+    assert "pathlib" in brief and "LISTEN" in brief, brief
     assert hook(machine, host, HOSTS[host].prompt, prompt="") == ""
     hook(machine, host, HOSTS[host].stop, transcript_path=str(chat(machine, host, "Hello.")))
     machine.sync()

@@ -34,15 +34,15 @@ def sessions(machine: Machine, seed: int) -> list[Client]:
 
 def stored(machine: Machine) -> dict[str, list[tuple[str, str, str]]]:
     """(uuid, kind, text) of every stream's turns, from the file."""
-    found: dict[str, list[tuple[str, str, str]]] = {}
+    turns: dict[str, list[tuple[str, str, str]]] = {}
     with sqlite3.connect(f"file:{machine.paths.database}?mode=ro", uri=True) as rows:
         for stream, *turn in rows.execute(
             "select s.id, t.uuid, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
             "join sessions s on s.seq = st.session_seq"
         ):
-            found.setdefault(stream, []).append(tuple(turn))
+            turns.setdefault(stream, []).append(tuple(turn))
     rows.close()
-    return found
+    return turns
 
 
 def comparable(uuid: str, kind: str, text: str) -> tuple[str, str, str]:
@@ -79,14 +79,17 @@ def test_a_daemon_killed_at_any_point_of_hooks_and_import_stores_what_the_oracle
         ask(machine.socket, event_frames(payload["hook_event_name"], payload, ident=f"late{number}"))
     machine.sync()
     held = oracle.of_tree(machine.assistant / "projects")
-    found = stored(machine)
+    streams = stored(machine)
     for stream, listed in held.streams.items():
         expected = sorted(comparable(entry.key, entry.kind, entry.text) for entry in listed)
-        turns = found.pop(stream, [])
+        turns = streams.pop(stream, [])
         doubles = [
             turn for turn in turns if turn[0].startswith("hook:")
         ]  # they wait two minutes before they are judged
         assert sorted(comparable(*turn) for turn in turns if turn not in doubles) == expected, stream
-        assert all(any(said == oracle.squeezed(text) or said in text for *_, said in expected) for *_, text in doubles)
-    assert not {stream for stream, turns in found.items() if turns}
+        assert all(
+            any(original == oracle.squeezed(text) or original in text for *_, original in expected)
+            for *_, text in doubles
+        )
+    assert not {stream for stream, turns in streams.items() if turns}
     assert machine.stop(daemon) == 0

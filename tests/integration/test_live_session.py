@@ -12,17 +12,17 @@ from machine import CORRECTION, Machine
 from csmd.hosts.claude.transcript import REJECTED
 
 
-def tool(machine: Machine, name: str, answer: str, **given: Any) -> list[dict[str, Any]]:
+def tool(machine: Machine, name: str, answer: str, **arguments: Any) -> list[dict[str, Any]]:
     call, result = machine.line("assistant", ""), machine.line("user", "")
     ident = f"t-{call['uuid']}"
-    call["message"]["content"] = [{"type": "tool_use", "id": ident, "name": name, "input": given}]
+    call["message"]["content"] = [{"type": "tool_use", "id": ident, "name": name, "input": arguments}]
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": ident, "content": answer}]
     del result["permissionMode"]
     return [call, result]
 
 
-def prompt(machine: Machine, said: str, mode: str, **more: Any) -> dict[str, Any]:
-    return {**machine.line("user", said), "permissionMode": mode, **more}
+def prompt(machine: Machine, text: str, mode: str, **more: Any) -> dict[str, Any]:
+    return {**machine.line("user", text), "permissionMode": mode, **more}
 
 
 @pytest.mark.invariant(
@@ -52,12 +52,12 @@ def test_a_live_session_tells_its_progress_its_deviations_and_its_modes(machine:
     )  # fmt: skip
     machine.start()
     machine.sync()
-    told = yaml.safe_load((machine.paths.memory / "sessions" / "s1.yaml").read_text())
-    assert told["progress"] == "1 of 2 done"
-    assert told["deviations"] == [
+    page = yaml.safe_load((machine.paths.memory / "sessions" / "s1.yaml").read_text())
+    assert page["progress"] == "1 of 2 done"
+    assert page["deviations"] == [
         "the config key is database_url, not db_url",
         "turned down: Bash, 2 times",
         "taken back: 1 prompt",
     ]
-    assert [entry.split()[-1] for entry in told["modes"]] == ["default", "plan", "acceptEdits"]
-    assert told["agents"] == [{"id": "ab1", "turns": 1, "outcome": "unknown"}]
+    assert [entry.split()[-1] for entry in page["modes"]] == ["default", "plan", "acceptEdits"]
+    assert page["agents"] == [{"id": "ab1", "turns": 1, "outcome": "unknown"}]

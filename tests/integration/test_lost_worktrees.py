@@ -38,7 +38,7 @@ def test_a_worktree_named_after_its_repository_counts_to_it_whichever_is_read_fi
     for number, place in enumerate(order):
         told(parts, (place, f"said in {place}"), session=f"s{number}")
     assert turns(parts) == {"shop": [f"said in {place}" for place in order]}
-    assert {one["why"] for one in listed(parts)["shop"]["aliases"]} == {"worktree"}
+    assert {alias["why"] for alias in listed(parts)["shop"]["aliases"]} == {"worktree"}
     done(parts, "csm_sync", vectors=False)
     assert roots(parts) == {MAIN}
 
@@ -141,8 +141,8 @@ def test_a_purged_project_does_not_come_back_by_its_worktrees(parts: Any) -> Non
     told(parts, (MAIN, "main"), (TREE, "tree"))
     purged(parts, Path(MAIN))
     told(parts, ("/w/shop-worktrees/shop-50", "another tree"), (TREE, "tree"), session="s2")
-    said = {text for texts in turns(parts).values() for text in texts}
-    assert not said & {"another tree", "tree", "main"}
+    texts_left = {text for texts in turns(parts).values() for text in texts}
+    assert not texts_left & {"another tree", "tree", "main"}
 
 
 def test_what_is_excluded_in_a_repository_is_excluded_in_its_worktrees(parts: Any) -> None:

@@ -70,8 +70,8 @@ def test_what_is_said_in_opencode_is_told_to_claude_code_and_the_other_way(
     assert (
         "round fares to five cents" in answer["text"] and display.short_session(f"opencode:{session}") in answer["text"]
     )
-    told = hook(machine, "SessionStart", source="startup")
-    assert "pathlib" in told and "LISTEN" in told, told
+    brief = hook(machine, "SessionStart", source="startup")
+    assert "pathlib" in brief and "LISTEN" in brief, brief
     hosts = {row["host"]: row for row in machine.status()["hosts"]}
     assert (hosts["opencode"]["sessions"], hosts["opencode"]["turns"], hosts["opencode"]["hooks"]) == (1, 2, "there")
     (row,) = [row for row in machine.call("csm_session_list")["sessions"] if row["id"] == f"opencode:{session}"]

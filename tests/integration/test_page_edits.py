@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from machine import DECISION
 
-from csmd.daemon import dreaming
+from csmd.daemon import page_reader
 from csmd.daemon.context import Task, now_iso
-from csmd.daemon.dreaming import STEPS, PageReader
+from csmd.daemon.dreaming import STEPS
+from csmd.daemon.page_reader import PageReader
 from csmd.dream import page_edits, page_files
 from csmd.recall import brief
 from csmd.recall import visibility as recall
@@ -37,7 +38,7 @@ def written(parts: Any) -> Path:
 
 
 def memories(parts: Any) -> list[str]:
-    return [one["text"] for one in parts.call("csm_memory_list")["memories"]]
+    return [memory["text"] for memory in parts.call("csm_memory_list")["memories"]]
 
 
 def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(parts: Any) -> None:
@@ -49,8 +50,8 @@ def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(
     assert look.step(250.0) is False, "it looks once a minute"
     assert look.step(300.0) is False and parts.store.commits == commits, "it may be half saved"
     os.utime(page, ns=(1, 1))
-    assert look.step(300.0 + dreaming.SETTLED_S) is False, "it has changed again"
-    assert look.step(300.0 + 2 * dreaming.SETTLED_S) is True
+    assert look.step(300.0 + page_reader.SETTLED_S) is False, "it has changed again"
+    assert look.step(300.0 + 2 * page_reader.SETTLED_S) is True
     assert NEW in memories(parts)
     commits = parts.store.commits
     assert look.step(500.0) is False and parts.store.commits == commits
@@ -64,24 +65,22 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
     assert parts.background.pages.read() == 1
-    told = parts.store.read(
-        lambda found: page_edits.report(found, parts.machine.paths.memory, key=parts.store.hash_key)
-    )
-    assert told == {
+    text = parts.store.read(lambda rows: page_edits.report(rows, parts.machine.paths.memory, key=parts.store.hash_key))
+    assert text == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
         "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
     }  # fmt: skip
     assert KEY in memories(parts), "nothing is dropped unasked"
-    places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
-    told = parts.store.read(
-        lambda found: brief.session_brief(
-            found, places=places, session_id="s2", max_tokens=1200, key=parts.store.hash_key
+    places = parts.store.read(lambda rows: recall.scopes(rows, str(parts.machine.project)))
+    text = parts.store.read(
+        lambda rows: brief.session_brief(
+            rows, places=places, session_id="s2", max_tokens=1200, key=parts.store.hash_key
         )
     )
-    assert f"- csmd review asks about 1 line that was removed from {name}\n" in told.text
-    assert DECISION.removeprefix("Good. ") in told.text
-    asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
-    assert [(one["title"], one["text"]) for one in asked] == [("removed from a page", KEY)]
+    assert f"- csmd review asks about 1 line that was removed from {name}\n" in text.text
+    assert DECISION.removeprefix("Good. ") in text.text
+    questions = parts.call("csm_review_list", project=str(parts.machine.project))["items"]
+    assert [(question["title"], question["text"]) for question in questions] == [("removed from a page", KEY)]
 
 
 @pytest.mark.invariant(
@@ -143,7 +142,7 @@ def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.background.pages.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
-    monkeypatch.setattr(dreaming, "SETTLED_S", 0.0)
+    monkeypatch.setattr(page_reader, "SETTLED_S", 0.0)
     assert parts.background.pages.read_settled() == 1 and NEW in memories(parts)
 
 
@@ -160,8 +159,10 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
 ) -> None:
     written(parts)
     store, planned = parts.store, page_files.plan_pages
-    asked: list[int] = []
-    monkeypatch.setattr(page_files, "plan_pages", lambda *given, **more: asked.append(1) or planned(*given, **more))
+    plans: list[int] = []
+    monkeypatch.setattr(
+        page_files, "plan_pages", lambda *arguments, **more: plans.append(1) or planned(*arguments, **more)
+    )
     for path in parts.machine.paths.memory.rglob("*.md"):
         path.unlink()
     store.write(lambda rows: rows.run("delete from pages"))
@@ -169,6 +170,6 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
     next(writing)
     store.write(lambda rows: rows.run("update sessions set settled_at = :at", at=now_iso()))
     next(writing)
-    assert asked == [1]
+    assert plans == [1]
     store.write(lambda rows: rows.run("update memories set version = version + 1"))
-    assert len(list(writing)) > 0 and asked == [1, 1]
+    assert len(list(writing)) > 0 and plans == [1, 1]

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from machine import Machine
 
+from csmd.conversation import Project, StoredTurn, Turn
+from csmd.knowledge import Statement
 from csmd.memory import remember, speakers
-from csmd.store import activity, integrity, memories, projects, turns
+from csmd.store import activity, integrity, memories, projects, speaker_reviews, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Statement, StoredTurn, Turn
 
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
 NOW = "2026-01-01T00:00:00.000Z"
@@ -64,7 +65,7 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
             at=turn.at, ordinal=1,
         )  # fmt: skip
         for sentence in PROMPTS.get(turn.uuid, ("", []))[1]:
-            memories.add_statement(
+            statement_rows.add_statement(
                 rows,
                 statement(sentence),
                 stored,
@@ -97,7 +98,7 @@ def statement(words: str) -> Statement:
 
 def pin(rows: Rows, key: bytes) -> None:
     """A memory of a program's words that a person has pinned is the person's."""
-    handed = next(one for one in memories.list_memories(rows, projects=None) if "tabs" in one.text)
+    handed = next(memory for memory in memories.list_memories(rows, projects=None) if "tabs" in memory.text)
     pinned = replace(handed, id="m-pinned", text=PINNED, pinned=True, decay="permanent")
     memories.insert(rows, pinned, text_hash=tokens.keyed_hash(PINNED, key))
 
@@ -111,12 +112,12 @@ def settle(parts: Any) -> None:
 
 
 def standing(rows: Rows) -> dict[str, tuple[str, str]]:
-    return {one.text: (one.authority, one.tier) for one in memories.list_memories(rows, projects=None)}
+    return {memory.text: (memory.authority, memory.tier) for memory in memories.list_memories(rows, projects=None)}
 
 
 def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
-    found = rows.all("select t.uuid, t.kind, s.id from turns t join sessions s on s.seq = t.session_seq")
-    return {uuid: (kind, session) for uuid, kind, session in found}
+    turns = rows.all("select t.uuid, t.kind, s.id from turns t join sessions s on s.seq = t.session_seq")
+    return {uuid: (kind, session) for uuid, kind, session in turns}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
@@ -126,17 +127,17 @@ def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_ho
     parts = request.getfixturevalue("parts")
     assert {authority for authority, _ in parts.store.read(standing).values()} == {"user"}
     settle(parts)
-    found = parts.store.read(kinds)
-    assert found == {"errand": ("user", "s1/sidechain"), "handed": ("relayed", "s2"), "typed": ("user", "s1")}
-    told = parts.store.read(standing)
-    assert told["We never call the exporter from the importer"] == ("assistant", "archive")
-    assert told["We use tabs and never spaces for the Go files"][0] == "assistant"
-    assert told["We use tabs and never spaces for the Go files"][1] != "archive"
+    after = parts.store.read(kinds)
+    assert after == {"errand": ("user", "s1/sidechain"), "handed": ("relayed", "s2"), "typed": ("user", "s1")}
+    beliefs = parts.store.read(standing)
+    assert beliefs["We never call the exporter from the importer"] == ("assistant", "archive")
+    assert beliefs["We use tabs and never spaces for the Go files"][0] == "assistant"
+    assert beliefs["We use tabs and never spaces for the Go files"][1] != "archive"
     for words in ("We keep all times in UTC", PINNED):
-        assert told[words][0] == "user" and told[words][1] != "archive"
+        assert beliefs[words][0] == "user" and beliefs[words][1] != "archive"
     left = {words for (words,) in parts.store.read(lambda rows: rows.all("select text from statements"))}
     assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
-    corrected = parts.store.read(lambda rows: turns.corrected_speakers(rows, activity.counters(rows)))
+    corrected = parts.store.read(lambda rows: speaker_reviews.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
     assert parts.store.read(lambda rows: integrity.violations(rows, parts.store.hash_key)) == {}
 
@@ -146,7 +147,7 @@ def test_killed_between_any_two_writes_it_ends_the_same(misread: Machine, monkey
     monkeypatch.setattr(speakers, "BATCH", 1)
     store = Store(misread.paths.database, now=NOW)
     for uuid in PROMPTS:
-        store.write(lambda rows, uuid=uuid: turns.correct_speaker(rows, row_of(rows, uuid), "notification"))
+        store.write(lambda rows, uuid=uuid: speaker_reviews.correct_speaker(rows, row_of(rows, uuid), "notification"))
     store.close()
     ends: list[Sequence[Any]] = []
     copy = misread.paths.database.read_bytes()
@@ -158,7 +159,7 @@ def test_killed_between_any_two_writes_it_ends_the_same(misread: Machine, monkey
                 store.close()
                 store = Store(misread.paths.database, now=NOW)
         ends.append([store.read(kinds), store.read(standing)])
-        assert not store.read(turns.is_speaker_due)
+        assert not store.read(speaker_reviews.is_speaker_due)
         store.close()
     assert ends[0] == ends[1]
     assert ends[0][1]["We keep all times in UTC"] == ("assistant", "archive")

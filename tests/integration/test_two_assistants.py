@@ -28,7 +28,7 @@ def installed(machine: Machine) -> Path:
     return folder
 
 
-def rollout(folder: Path, cwd: Path, *said: str) -> Path:
+def rollout(folder: Path, cwd: Path, *prompts: str) -> Path:
     """A rollout of a session in a terminal, in which the user says these and is answered."""
 
     def line(ordinal: int, kind: str, payload: dict[str, Any]) -> str:
@@ -38,7 +38,7 @@ def rollout(folder: Path, cwd: Path, *said: str) -> Path:
     head = {"id": THREAD, "session_id": THREAD, "cwd": str(cwd), "source": "cli", "thread_source": "user",
             "cli_version": "0.169.0", "history_mode": "paginated"}  # fmt: skip
     lines = [line(0, "session_meta", head)]
-    for text in said:
+    for text in prompts:
         for kind, words in (("UserMessage", text), ("AgentMessage", "It is done.")):
             item = {"type": kind, "id": f"i{len(lines)}", "content": [{"type": "text", "text": words}]}
             lines.append(line(len(lines), "event_msg", {"type": "item_completed", "item": item}))
@@ -66,8 +66,8 @@ def test_a_decision_in_codex_is_told_to_claude_code_at_its_start_and_task(machin
     rollout(installed(machine), machine.project, SAID)
     machine.start()
     machine.sync()
-    told = machine.hook("SessionStart", "c1", source="startup").decode()
-    assert "round fares to five cents" in told
+    brief = machine.hook("SessionStart", "c1", source="startup").decode()
+    assert "round fares to five cents" in brief
     answer = machine.csmd("recall", "--project", str(machine.project), "--prompt", ASKED, "--json")
     assert "round fares to five cents" in answer["text"] and "codex:019cb000-0000" in answer["text"]
     hosts = {row["host"]: row for row in machine.status()["hosts"]}
@@ -81,8 +81,8 @@ def test_a_decision_in_claude_code_is_told_to_codex_by_its_own_hooks(machine: Ma
     machine.conversation("earlier")
     machine.start()
     machine.sync()
-    told = codex_hook(machine, "SessionStart", source="startup")
-    assert "pathlib" in told and "LISTEN" in told, told
+    brief = codex_hook(machine, "SessionStart", source="startup")
+    assert "pathlib" in brief and "LISTEN" in brief, brief
     codex_hook(machine, "Stop", last_assistant_message="Done.")
     assert machine.status()["last_event"].keys() >= {"session_start", "stop"}
     (host,) = [row for row in machine.status()["hosts"] if row["host"] == "codex"]

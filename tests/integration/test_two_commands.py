@@ -52,8 +52,8 @@ def test_of_two_commands_at_once_exactly_one_is_told_something(
 ) -> None:
     before = daemon.status()["counts"]["events"]
     for number in range(ROUNDS):
-        told = [body for body in both(daemon, name, f"{name}-{number}", **more) if body]
-        assert len(told) == 1 and b"pathlib" in told[0], (number, told)
+        answers = [body for body in both(daemon, name, f"{name}-{number}", **more) if body]
+        assert len(answers) == 1 and b"pathlib" in answers[0], (number, answers)
     assert daemon.status()["counts"]["events"] - before == ROUNDS
     receipts = [row for row in daemon.call("csm_receipts", limit=100)["receipts"] if row["session_id"].startswith(name)]
     assert len(receipts) == ROUNDS, "what nobody was told has no receipt"
@@ -61,12 +61,12 @@ def test_of_two_commands_at_once_exactly_one_is_told_something(
 
 def test_what_two_commands_leave_in_the_spool_becomes_one_turn(machine: Machine) -> None:
     """As registered in the settings and as the plugin has it: both are run with no daemon there."""
-    for event, said in (
+    for event, answer in (
         ("UserPromptSubmit", {"prompt": PREFERENCE}),
         ("Stop", {"last_assistant_message": "It is done."}),
     ):
         for _ in range(2):
-            machine.hook(event, "spooled", prompt_id="p1", **said)
+            machine.hook(event, "spooled", prompt_id="p1", **answer)
     assert len(machine.spooled()) == 4
     machine.start()
     eventually(lambda: not machine.spooled())
@@ -98,7 +98,7 @@ def test_the_plugins_manifests_are_true() -> None:
     manifest = json.loads((root / ".claude-plugin" / "plugin.json").read_text())
     market = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())
     assert manifest["version"] == csmd.__version__
-    assert [(one["name"], one["source"]) for one in market["plugins"]] == [(manifest["name"], "./")]
+    assert [(plugin["name"], plugin["source"]) for plugin in market["plugins"]] == [(manifest["name"], "./")]
     skill = root / Path(manifest["skills"]) / "memory" / "SKILL.md"
     assert skill.read_text().startswith("---\nname: memory\ndescription: ")
     assert not (root / ".mcp.json").exists(), "it would count as a project's of whoever opens this repository"

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from memory_factory import add_turn
 
 from csmd.capture import project_identity
+from csmd.conversation import Turn
 from csmd.errors import BadInput
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 #: Two directories of each client, and two of nobody's.
@@ -44,15 +45,15 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def say(rows: Rows, number: int, root: str, saying: int) -> str:
     """A turn with its memory; their words name where they were said, but for those that hold everywhere."""
-    said = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
-    turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
+    text = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
+    turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=text, at=NOW, cwd=root)
     home = projects.ensure_with_directory(
         rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
     )
     add_turn(rows, turn, project=home.seq, directory=home.directory)
     general = saying < 2
     statement = Statement(
-        text=said, gate="behavioral" if general else "epistemic", category="preference" if general else "fact",
+        text=text, gate="behavioral" if general else "epistemic", category="preference" if general else "fact",
         confidence=0.9, authority="user",
     )  # fmt: skip
     ident, new = remember.remember(
@@ -124,10 +125,10 @@ def seen_from(rows: Rows, root: str) -> set[str]:
     return seen
 
 
-def check(rows: Rows, said: dict[str, str]) -> None:
+def check(rows: Rows, places: dict[str, str]) -> None:
     for root in ROOTS:
         for uuid in seen_from(rows, root):
-            assert CLIENT[said[uuid]] in ("", CLIENT[root]), f"{uuid}, said in {said[uuid]}, is seen in {root}"
+            assert CLIENT[places[uuid]] in ("", CLIENT[root]), f"{uuid}, said in {places[uuid]}, is seen in {root}"
 
 
 places_and_sayings = st.lists(
@@ -144,11 +145,11 @@ def test_nothing_is_seen_from_behind_a_wall(
     """Said before the wall stood or after; what was said outside of it too is not the client's alone."""
 
     def story(rows: Rows) -> None:
-        said = {say(rows, number, *one): one[0] for number, one in enumerate(before)}
+        places = {say(rows, number, *act): act[0] for number, act in enumerate(before)}
         build_walls(rows)
         mixed = {source.uuid for memory in memories.list_memories(rows, projects=[0]) for source in memory.provenance}
-        said |= {say(rows, number, *one): one[0] for number, one in enumerate(after, 100)}
-        check(rows, {uuid: ("/own/tool" if uuid in mixed else root) for uuid, root in said.items()})
+        places |= {say(rows, number, *act): act[0] for number, act in enumerate(after, 100)}
+        check(rows, {uuid: ("/own/tool" if uuid in mixed else root) for uuid, root in places.items()})
         raise _Undone
 
     with pytest.raises(_Undone):
@@ -160,9 +161,9 @@ def test_without_the_wall_the_same_check_fails(shelf: Store) -> None:
     """A check that cannot fail is none."""
 
     def story(rows: Rows) -> None:
-        said = {say(rows, number, root, 0): root for number, root in enumerate(ROOTS[:1])}
+        places = {say(rows, number, root, 0): root for number, root in enumerate(ROOTS[:1])}
         with pytest.raises(AssertionError, match="is seen in /clients/bolt"):
-            check(rows, said)
+            check(rows, places)
         raise _Undone
 
     with pytest.raises(_Undone):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from memory_factory import memory
 
+from csmd.knowledge import Provenance
 from csmd.memory.belief_subjects import group_beliefs
-from csmd.values import Provenance
 
 
 def told(*sessions: str) -> tuple[Provenance, ...]:

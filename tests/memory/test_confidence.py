@@ -44,8 +44,8 @@ def test_a_promise_is_due_on_the_first_day_to_come_that_it_names_and_of_days_in_
     text: str, until: str
 ) -> None:
     at = "2026-11-22T10:00:00.000Z"
-    assert score.due(text, gate="promissory", at=at) == until
-    assert score.due(text, gate="epistemic", at=at) == ""
+    assert score.due_day(text, gate="promissory", at=at) == until
+    assert score.due_day(text, gate="epistemic", at=at) == ""
 
 
 def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_factory import NOW, memory
 
+from csmd.knowledge import Memory
 from csmd.memory import merging, upkeep
 from csmd.memory.duplicates import Finding, compare, find_duplicates, iter_pairs
-from csmd.values import Memory
 
 
 def said_of(one: str, other: str, **changes: object) -> str:

@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from session_writer import NOW, Talk, go_through
 
+from csmd.briefs import Hit
 from csmd.dream import page_content, page_format, transfer
 from csmd.extraction import failure_reports
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import failure_links as stage
 from csmd.memory import remember, supersession
 from csmd.recall import compose, results, visibility
-from csmd.store import belief_changes, failures, fulltext, memories, projects, purge, search, sessions
+from csmd.store import belief_changes, failures, fulltext, memories, project_merges, purge, search, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Hit, Memory, Provenance, Statement
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = (
@@ -292,7 +293,9 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
 
     def written(rows: Rows) -> tuple[object, object]:
         before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
-        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key))
+        tampered_transcripts.note_tampered(
+            rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
+        )
         return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
 
     before, after = store.write(written)
@@ -329,9 +332,9 @@ def test_errors_follow_their_turns_into_another_project_and_back(store: Store) -
     def seen(project: int) -> int:
         return len(store.read(lambda rows: failures.list_errors(rows, [project], limit=9)))
 
-    store.write(lambda rows: projects.merge_projects(rows, alpha, beta))
+    store.write(lambda rows: project_merges.merge_projects(rows, alpha, beta))
     assert (seen(alpha), seen(beta)) == (0, 1)
-    store.write(lambda rows: projects.split_projects(rows, beta, alpha))
+    store.write(lambda rows: project_merges.split_projects(rows, beta, alpha))
 
 
 def test_a_report_of_one_session_belongs_to_the_cause_that_a_later_one_finds_whichever_is_read_first(

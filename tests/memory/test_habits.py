@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.extraction import packets
+from csmd.knowledge import Packet, State
 from csmd.memory import habits
-from csmd.values import Packet, State
 from csmd.vocabulary import PacketKind
 
 CALM = State(frustration=0.0, energy=0.5, stance="orders", urgency=0.0)

@@ -10,13 +10,25 @@ from typing import Any
 import pytest
 from memory_factory import add_turn, key_of
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import packets
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import promotion, remember
-from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, workspaces
+from csmd.store import (
+    belief_changes,
+    candidates,
+    memories,
+    packet_rows,
+    project_merges,
+    projects,
+    purge,
+    tampered_transcripts,
+    tombstones,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Project, Provenance, Statement, Turn
 from csmd.vocabulary import TurnKind
 
 SURE = Candidate(
@@ -313,7 +325,9 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
     asked(store, range(4), of=4, start=10)
     hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
     store.write(
-        lambda rows: sessions.note_tampered(rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed)
+        lambda rows: tampered_transcripts.note_tampered(
+            rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed
+        )
     )
     count(store)
     assert texts(store) == []
@@ -345,10 +359,10 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
     alpha, other = store.read(
         lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
     )
-    store.write(lambda rows: projects.merge_projects(rows, other, alpha))
+    store.write(lambda rows: project_merges.merge_projects(rows, other, alpha))
     count(store)
     assert texts(store) == [TOLD.format(6, 6)]
-    store.write(lambda rows: projects.split_projects(rows, alpha, other))
+    store.write(lambda rows: project_merges.split_projects(rows, alpha, other))
     count(store)
     assert texts(store) == apart
 
@@ -373,7 +387,7 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
     asked(store, range(1), of=1)
     store.write(lambda rows: rows.run("update turns set source = 'hook', provisional = 1 where uuid = 'u0-1'"))
     count(store)
-    observed = store.read(lambda rows: candidates.latest_packets(rows, projects=None, limit=9))
+    observed = store.read(lambda rows: packet_rows.latest_packets(rows, projects=None, limit=9))
     assert [packet.subject for packet in observed] == ["begin"]
     store.write(lambda rows: rows.run("update turns set source = 'transcript', provisional = 0 where uuid = 'u0-1'"))
     count(store)

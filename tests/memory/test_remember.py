@@ -11,12 +11,13 @@ import pytest
 from memory_factory import project_in
 from session_writer import Talk, go_through
 
+from csmd.briefs import BriefItem
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember as stage
-from csmd.store import integrity, memories, projects, receipts, recovery, tombstones, workspaces
+from csmd.store import integrity, memories, project_merges, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import BriefItem, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -291,7 +292,7 @@ def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store
     ident, _ = save_memory(store, statement(ROTATES), "u1")
     save_memory(store, statement("Use Postgres for the job queue"), "u2", name="beta")
     forget(store, ident)
-    store.write(lambda rows: projects.merge_projects(rows, 1, 2))
+    store.write(lambda rows: project_merges.merge_projects(rows, 1, 2))
     assert stays_out(store, at=BEFORE, name="beta") and stays_out(store, at=BEFORE)
 
 
@@ -441,9 +442,9 @@ def _behind_a_wall(rows: Rows, *names: str) -> None:
 
 def test_what_is_forgotten_after_a_merge_stays_out_after_the_split(store: Store) -> None:
     ident, _ = save_memory(store, statement(ROTATES), "u1")
-    store.write(lambda rows: projects.merge_projects(rows, *_ensured(rows, "alpha", "beta")))
+    store.write(lambda rows: project_merges.merge_projects(rows, *_ensured(rows, "alpha", "beta")))
     forget(store, ident)
-    store.write(lambda rows: projects.split_projects(rows, *_ensured(rows, "beta")[:1], 1))
+    store.write(lambda rows: project_merges.split_projects(rows, *_ensured(rows, "beta")[:1], 1))
     assert stays_out(store, at=BEFORE) and stays_out(store, at=BEFORE, name="beta")
     assert stays_out(store, at=AFTER, authority="assistant") and not stays_out(store, at=BEFORE, name="gamma")
 
@@ -455,8 +456,8 @@ def test_what_is_forgotten_in_the_whole_stays_out_of_a_part_that_was_merged_else
     def part(rows: Rows) -> None:
         alpha, beta = _ensured(rows, "alpha", "beta")
         made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=alpha, now=NOW)
-        projects.split_projects(rows, alpha, made)
-        projects.merge_projects(rows, made, beta)
+        project_merges.split_projects(rows, alpha, made)
+        project_merges.merge_projects(rows, made, beta)
 
     store.write(part)
     assert stays_out(store, at=BEFORE, name="beta")
@@ -467,7 +468,7 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
 
     def part(rows: Rows) -> None:
         made = workspaces.add_part(rows, key="part", root="/p/alpha/sub", name="sub", whole=1, now=NOW)
-        projects.split_projects(rows, 1, made)
+        project_merges.split_projects(rows, 1, made)
 
     store.write(part)
     source = Provenance(uuid="u2", session_id="s2", at=NOW)
@@ -530,7 +531,7 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
 
     ident, _ = (each.write(tell) for each in (turned, older))
     if change == "merge":
-        turned.write(lambda rows: projects.merge_projects(rows, 1, 2))
+        turned.write(lambda rows: project_merges.merge_projects(rows, 1, 2))
     else:
         turned.write(lambda rows: _behind_a_wall(rows, "alpha"))
     turned.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=key, now=AFTER, by_person=True))

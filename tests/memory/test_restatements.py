@@ -14,11 +14,11 @@ from journal_fixtures import LAST, LATER, NOW, dump, memory_of, save_memory, sou
 from memory_factory import memory
 
 from csmd.errors import BadInput
+from csmd.knowledge import Memory
 from csmd.memory import duplicates, merging, restatements
 from csmd.store import belief_changes, dreams, memories, upkeep_queries, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 MODEL = "m"
 LOGS, LOGGED = "Logs must not contain personal data.", "Personal data is not allowed in the logs."

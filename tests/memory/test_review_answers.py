@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_in
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Project
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance, Statement
 from csmd.memory import remember, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.store import (
@@ -19,6 +22,8 @@ from csmd.store import (
     failures,
     journal,
     memories,
+    memory_links,
+    project_merges,
     projects,
     purge,
     receipts,
@@ -28,7 +33,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 EARLIER = "2026-02-01T10:00:00.000Z"
@@ -128,7 +132,9 @@ def known(store: Store) -> list[str]:
         third = memories.by_id(rows, found[2])
         assert third is not None
         memories.update_belief(rows, replace(third, superseded_by=found[0]))
-        memories.add_link(rows, Link(from_id=found[0], to_id=found[1], relationship="elaborates", weight=0.5), now=NOW)
+        memory_links.add_link(
+            rows, Link(from_id=found[0], to_id=found[1], relationship="elaborates", weight=0.5), now=NOW
+        )
         receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],
@@ -154,7 +160,7 @@ def test_a_wording_of_ones_own_takes_the_old_ones_place(store: Store) -> None:
         assert (new.text, new.authority, new.origin, new.superseded_by) == (said, "user", "stated", "")
         assert (new.gate, new.category) == (old.gate, old.category)
         assert old.superseded_by == new.id and old.confidence < 0.8
-        links = store.read(lambda rows, ident=ident: memories.links_of(rows, ident))  # type: ignore[misc]
+        links = store.read(lambda rows, ident=ident: memory_links.links_of(rows, ident))  # type: ignore[misc]
         assert Link(from_id=ident, to_id=new.id, relationship="superseded_by") in links
         ident = new.id
 
@@ -337,7 +343,7 @@ def test_a_supersession_whose_figures_a_purge_took_is_lifted_with_what_is_left(s
     was = read(store, old).confidence
     store.write(lambda rows: supersession.undo(rows, read(store, old), by="person", now=LATER))
     assert (read(store, old).confidence, read(store, old).superseded_by) == (was, "")
-    assert store.read(lambda rows: memories.links_of(rows, old)) == []
+    assert store.read(lambda rows: memory_links.links_of(rows, old)) == []
 
 
 def test_what_has_changed_since_is_not_undone(store: Store) -> None:
@@ -368,7 +374,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: St
     gone = remembered(store, SAID[0], "u1", at=EARLIER)
     store.write(lambda rows: remember.forget(rows, memory_in(rows, gone), key=store.hash_key, now=NOW, by_person=True))
     ident = store.write(lambda rows: in_beta(rows, NOW))
-    store.write(lambda rows: projects.merge_projects(rows, 1, 2))
+    store.write(lambda rows: project_merges.merge_projects(rows, 1, 2))
     before = state(store)
     done = answer(store, ident, "drop")
     assert store.read(lambda rows: kept_out(rows, LATER))
@@ -479,3 +485,24 @@ def test_whether_the_newer_replaces_the_older_is_asked_once_answered_and_taken_b
     if verb != "keep":
         undo(store, done)
         assert state(store) == before
+
+
+def test_an_answer_is_taken_back_also_after_a_session_used_the_memory(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1", confidence=0.7)
+    done = answer(store, ident, "keep")
+    store.write(lambda rows: remember.use(rows, memory_in(rows, ident), at="2026-03-05T10:00:00.000Z"))
+    undo(store, done)
+    memory = read(store, ident)
+    assert (memory.authority, memory.confidence, memory.used_at[:10]) == ("assistant", 0.7, "2026-03-05")
+
+
+def test_what_was_said_to_hold_with_another_may_be_superseded_by_it_once_that_is_taken_back(store: Store) -> None:
+    old, new = (
+        remembered(store, said, f"u{at[:10]}", at=at, authority="user")
+        for said, at in zip(NARROW, (EARLIER, NOW), strict=True)
+    )
+    (question,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
+    done = answer(store, question.id, "keep")
+    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == {new}
+    undo(store, done)
+    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == frozenset()

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import data
+from csmd.conversation import Project
 from csmd.extraction.classifier import classify
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember as stage
 from csmd.memory import scope
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Project, Provenance, Statement
 from csmd.vocabulary import Gate, Scope
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
@@ -138,7 +139,7 @@ CHECKOUTS = [
 
 @pytest.mark.parametrize(("text", "named"), CHECKOUTS)
 def test_what_is_of_a_worktree_or_a_branch_names_it_and_stays_there(text: str, named: str) -> None:
-    assert scope.checkout_named(text) == named
+    assert scope.named_checkout(text) == named
     assert (
         where_it_holds(f"I always do so, {text}", gate="behavioral", project_name="payments") == "project" or not named
     )
@@ -219,13 +220,13 @@ OF_A_PROJECT = [
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("text", OF_THE_USER)
 def test_what_somebody_says_of_themselves_is_of_no_project(text: str) -> None:
-    assert scope.is_of_the_user(text, project_name="payments")
+    assert scope.describes_user(text, project_name="payments")
 
 
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
 @pytest.mark.parametrize("text", OF_A_PROJECT)
 def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(text: str) -> None:
-    assert not scope.is_of_the_user(text, project_name="payments")
+    assert not scope.describes_user(text, project_name="payments")
 
 
 FOR_EACH_CLASS = [
@@ -239,8 +240,8 @@ def test_each_class_of_words_is_needed(name: str, monkeypatch: pytest.MonkeyPatc
     def answers(module: Any) -> list[object]:
         classified = {text: classify(text, speaker="user") for text in FOR_EACH_CLASS}
         return [
-            *(module.is_of_the_user(text, project_name="payments") for text in (*OF_THE_USER, *OF_A_PROJECT)),
-            *(module.checkout_named(text) for text, _ in CHECKOUTS),
+            *(module.describes_user(text, project_name="payments") for text in (*OF_THE_USER, *OF_A_PROJECT)),
+            *(module.named_checkout(text) for text, _ in CHECKOUTS),
             *(
                 module.scope_of(
                     text, gate="behavioral", about_speaker=classified[text].about_speaker, project_name="payments"
@@ -272,7 +273,7 @@ LONG = (
 
 def test_how_long_a_text_is_looked_at_grows_with_its_length_alone() -> None:
     for text in LONG:
-        assert not scope.is_of_the_user(40 * text + " it fails", project_name="payments")
+        assert not scope.describes_user(40 * text + " it fails", project_name="payments")
 
 
 def test_what_the_user_says_of_themselves_is_known_everywhere_and_an_assistants_word_of_it_is_not(store: Store) -> None:

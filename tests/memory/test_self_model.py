@@ -11,14 +11,27 @@ from typing import Any
 import pytest
 from memory_factory import add_turn
 
+from csmd.conversation import Event, Project, Turn
 from csmd.errors import CsmdError
 from csmd.extraction import digest, statements
+from csmd.knowledge import Candidate
 from csmd.memory import self_model
-from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
+from csmd.store import (
+    candidates,
+    digests,
+    events,
+    outcome_rows,
+    project_merges,
+    projects,
+    purge,
+    session_link_rows,
+    sessions,
+    tampered_transcripts,
+    tombstones,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Event, Project, Turn
 
 NOW = "2026-04-01T10:00:00.000Z"
 MARK = "Zanzibar quokka"
@@ -73,12 +86,12 @@ def known(store: Store) -> dict[str, Any]:
         return {
             ident: (
                 [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
-                [link[1:] for link in digests.links_of_session(rows, seq, projects=None)],
+                [link[1:] for link in session_link_rows.links_of_session(rows, seq, projects=None)],
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": digests.outcomes_counted(rows, projects=None),
-            "continuity": digests.continuity(rows, projects=None),
+            "counted": outcome_rows.outcomes_counted(rows, projects=None),
+            "continuity": outcome_rows.continuity(rows, projects=None),
             "waiting": [(candidate.text, candidate.status, candidate.evidence) for candidate in waiting(rows)],
         }
 
@@ -200,10 +213,10 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
     alone = known(store)
     seqs = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
     alpha, other = int(seqs["alpha"]), int(seqs["beta"])
-    store.write(lambda rows: projects.merge_projects(rows, other, alpha))
+    store.write(lambda rows: project_merges.merge_projects(rows, other, alpha))
     work_through(store)
     assert [link[2] for link in known(store)["s02"][1]] == ["same work"]
-    store.write(lambda rows: projects.split_projects(rows, alpha, other))
+    store.write(lambda rows: project_merges.split_projects(rows, alpha, other))
     work_through(store)
     assert known(store)["s02"][1] == []
     assert known(store)["s01"] == alone["s01"]
@@ -212,7 +225,7 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
-        lambda rows: sessions.note_tampered(
+        lambda rows: tampered_transcripts.note_tampered(
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from memory_factory import memory_of, state
 
 from csmd.errors import BadInput
+from csmd.knowledge import Memory
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, candidates, memories, memory_deletion
+from csmd.store import belief_changes, candidates, memories, memory_deletion, memory_links
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
 
 NOW = "2026-03-01T10:00:00.000Z"
 PNPM = "Use pnpm in the web client, not npm"
@@ -36,7 +36,8 @@ def undo(store: Store, ident: str) -> Memory:
 
 def links(store: Store, ident: str) -> list[tuple[str, str, str]]:
     return [
-        (one.from_id, one.to_id, one.relationship) for one in store.read(lambda rows: memories.links_of(rows, ident))
+        (one.from_id, one.to_id, one.relationship)
+        for one in store.read(lambda rows: memory_links.links_of(rows, ident))
     ]
 
 

@@ -12,12 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_of
 
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
 from csmd.memory import topic_tagging
 from csmd.recall import results
-from csmd.store import memories, memory_deletion, projects, purge, row_images, tombstones, topics
+from csmd.store import (
+    memories,
+    memory_deletion,
+    memory_links,
+    project_merges,
+    projects,
+    purge,
+    row_images,
+    tombstones,
+    topics,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Link, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [
@@ -152,8 +163,8 @@ def test_any_text_can_be_looked_at(said: list[str]) -> None:
 
 
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
-    assert topic_tagging.name_of('  "Shadow\n Branch". ') == "shadow branch"
-    assert topic_tagging.name_of(" .. ") == ""
+    assert topic_tagging.normalise_name('  "Shadow\n Branch". ') == "shadow branch"
+    assert topic_tagging.normalise_name(" .. ") == ""
 
 
 # --- Topics over a real store: what somebody says stays, what moves takes its topics along, what is gone leaves no name.
@@ -257,13 +268,13 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
     say(store, "m5", "delivery", by=topics.PERSON)
     source = memory_of(store, "m5").project_seq
     into = store.write(lambda rows: home(rows, "b"))
-    store.write(lambda rows: projects.merge_projects(rows, source, into))
+    store.write(lambda rows: project_merges.merge_projects(rows, source, into))
     assert about(store, "delivery", [into]) == {"m5"}
     assert about(store, "shadow branch", [into]) == set(BRANCH)
     assert store.read(lambda rows: rows.all("select 1 from topics where project_seq = :p", p=source)) == []
     opened_step(store)
     assert about(store, "shadow branch", [into]) == set(BRANCH)
-    store.write(lambda rows: projects.split_projects(rows, into, source))
+    store.write(lambda rows: project_merges.split_projects(rows, into, source))
     opened_step(store)
     assert about(store, "delivery", [source]) == {"m5"}
     assert about(store, "shadow branch", [source]) == set(BRANCH)
@@ -321,7 +332,7 @@ def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[
 
 def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) -> None:
     link = Link(from_id="m9", to_id="m5", relationship="symptom_of", weight=1.0)
-    store.write(lambda rows: memories.add_link(rows, link, now=NOW))
+    store.write(lambda rows: memory_links.add_link(rows, link, now=NOW))
     neighbours = near(store, "m9", "m5", "m0")
     assert neighbours["m9"]["m5"] == neighbours["m5"]["m9"] == "symptom_of"
     assert neighbours["m0"]["m1"] == results.SAME_TOPIC
@@ -369,7 +380,7 @@ def test_a_twin_counts_for_nothing_in_the_graph(store: Store) -> None:
         return topics.graph_counts(rows, None), topics.relationships(rows, [home(rows)])
 
     def draw(rows: Rows) -> None:
-        memories.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)
+        memory_links.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)
         for seq in (1, 2):
             topics.tag(rows, seq, f"only {seq}", by=topics.PERSON)
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from memory_factory import NOW, memory_in, memory_of, project_in, state
 
+from csmd.briefs import BriefItem
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate
 from csmd.memory import confidence, merging, remember, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.store import (
@@ -17,6 +19,7 @@ from csmd.store import (
     integrity,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     receipts,
     tombstones,
@@ -25,7 +28,6 @@ from csmd.store import (
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
@@ -104,7 +106,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
 
     store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(memory_of(store, ident), version=0) for ident in (first, other)] == before
-    assert store.read(lambda rows: memories.links_of(rows, first)) == []
+    assert store.read(lambda rows: memory_links.links_of(rows, first)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
         store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from recall_fixtures import memory
 
+from csmd.knowledge import Candidate, Packet, State
 from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability
 from csmd.recall import advisory, compose
@@ -15,7 +16,6 @@ from csmd.recall.advisory import Line
 from csmd.recall.compose import Block, Note
 from csmd.store.core import Store
 from csmd.tools import receipts as receipt_tools
-from csmd.values import Candidate, Packet, State
 from csmd.vocabulary import CandidateKind
 
 GOLDEN = Path(__file__).resolve().parent.parent / "data" / "advisory_trimming.json"

@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall_fixtures import memory
 
+from csmd.briefs import Brief
 from csmd.capture import project_identity
+from csmd.conversation import Event, Project, Turn
 from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import advisory, brief, compose, last_sessions, visibility
 from csmd.recall.brief import Candidate
@@ -23,7 +26,6 @@ from csmd.store import digests, events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Event, Project, Provenance, Statement, Turn
 from csmd.vocabulary import Category, Gate, TurnKind
 
 words = st.text(st.sampled_from("abcdefghij ÄßЖ文😀<>/`-"), min_size=1, max_size=300)

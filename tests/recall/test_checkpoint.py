@@ -10,16 +10,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from csmd.briefs import Brief
+from csmd.conversation import Event, Project, Turn
 from csmd.extraction.work import Entry, Stated
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import checkpoint
 from csmd.recall.checkpoint import Captured, Piece, RestoredCheckpoint
 from csmd.recall.compose import Block, Note
-from csmd.store import checkpoints, cursors, events, projects, purge, receipts, sessions, tombstones, turns  # fmt: skip
+from csmd.store import (
+    checkpoints,
+    cursors,
+    events,
+    project_merges,
+    projects,
+    purge,
+    purge_plans,
+    receipts,
+    sessions,
+    tampered_transcripts,
+    text_retention,
+    tombstones,
+    turns,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Event, Project, Provenance, Statement, Turn
 
 CWD = "/p/alpha"
 
@@ -382,7 +398,7 @@ def test_statements_that_are_distilled_later_are_added_and_what_was_captured_out
     assert kept(store)[0].awaits == "" and stored_pieces(store, "correction") == ["a naive string is UTC"]
     assert stored_pieces(store, "failing") == ["pytest"] and stored_pieces(store, "error")
     before = everything(store)
-    store.write(lambda rows: turns.drop_oldest_output(rows, limit=9))
+    store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=9))
     step(store)
     assert everything(store) == before and raw(store)[-1].startswith("Exit code 1")
 
@@ -417,8 +433,8 @@ def test_a_summariser_is_told_the_task_that_was_set_last(store: Store) -> None:
 
 
 def purged(store: Store, typed: str, **more: Any) -> None:
-    plan = store.read(lambda rows: purge.resolve_plan(rows, typed, key=store.hash_key, **more))
-    store.write(lambda rows: purge.add_tombstones(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
+    plan = store.read(lambda rows: purge_plans.resolve_plan(rows, typed, key=store.hash_key, **more))
+    store.write(lambda rows: purge_plans.add_tombstones(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     store.write(purge.end)
 
@@ -471,7 +487,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
             )
         )
         store.write(
-            lambda rows: sessions.note_tampered(
+            lambda rows: tampered_transcripts.note_tampered(
                 rows, ["s1.jsonl"], at=at(0), hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
             )
         )
@@ -670,9 +686,9 @@ def test_goals_go_with_a_merge_and_come_back_with_a_split(store: Store) -> None:
             goal.text for goal in store.read(lambda rows: checkpoints.goal_list(rows, projects=[project], done=False))
         )
 
-    store.write(lambda rows: projects.merge_projects(rows, other, one))
+    store.write(lambda rows: project_merges.merge_projects(rows, other, one))
     assert (of(one), of(other)) == (["ours", "theirs"], [])
-    store.write(lambda rows: projects.split_projects(rows, one, other))
+    store.write(lambda rows: project_merges.split_projects(rows, one, other))
     assert (of(one), of(other)) == (["ours"], ["theirs"])
 
 

@@ -9,8 +9,8 @@ import pytest
 from recall_fixtures import memory
 
 from csmd.dream import page_content
+from csmd.knowledge import Memory, Provenance
 from csmd.recall import evidence
-from csmd.values import Memory, Provenance
 
 #: Name -> (what the user said, the evidence or the reason against it).
 SAID: dict[str, tuple[str, str]] = {

@@ -6,10 +6,10 @@ import pytest
 from recall.test_brief import HERE, told_on
 from recall.test_prompt import note
 
+from csmd.briefs import Brief
 from csmd.recall import compose, last_sessions, prompt, visibility
 from csmd.recall.last_sessions import SessionSummary
 from csmd.store.core import Store
-from csmd.values import Brief
 
 
 def told(store: Store, asked: str, session: str = "") -> str:

@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from csmd.briefs import Brief, Hit
 from csmd.capture import project_identity
+from csmd.conversation import Turn
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief, lens, prompt, results, visibility
 from csmd.store import projects, topics, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
 from csmd.text import tokens
-from csmd.values import Brief, Hit, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 API, SITE, TOOL = "/jobs/api", "/jobs/site", "/oss/tool"

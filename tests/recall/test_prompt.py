@@ -13,16 +13,17 @@ from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
 from recall_fixtures import ordinary, passage
 
+from csmd.briefs import Brief
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import prompt, ranking, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.recall.prompt import Line
-from csmd.store import memories, passages, projects, purge, receipts, sessions, vectors
+from csmd.store import instruction_rows, memories, passages, purge, receipts, tampered_transcripts, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Brief, Provenance, Statement
 
 ASKED = "where does the queue live?"
 #: Below every score: what may be told at all is told, whatever the weights say.
@@ -530,7 +531,9 @@ def test_what_stands_in_a_transcript_that_a_tool_wrote_is_not_quoted(store: Stor
 
     def write(rows: Rows) -> None:
         rows.run("update sessions set path = '/t/s1.jsonl'")
-        sessions.note_tampered(rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key))
+        tampered_transcripts.note_tampered(
+            rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
+        )
 
     store.write(write)
     assert told(store).text == ""
@@ -541,8 +544,8 @@ def test_what_the_instruction_files_say_is_not_repeated(store: Store) -> None:
     say(store, "The queue has a dead letter table for jobs that failed twice.", 4)
     assert len(told(store).items) == 2
     said = "# Notes\n\n- The queue lives in the jobs table of Postgres.\n"
-    one = projects.Instruction(path=f"{HERE}/CLAUDE.md", kind="project", root=HERE, text=said, text_hash="h")
-    store.write(lambda rows: projects.replace_instructions(rows, project(rows, HERE), [one], now=NOW))
+    one = instruction_rows.Instruction(path=f"{HERE}/CLAUDE.md", kind="project", root=HERE, text=said, text_hash="h")
+    store.write(lambda rows: instruction_rows.replace_instructions(rows, project(rows, HERE), [one], now=NOW))
     made = told(store)
     assert "dead letter" in made.text and "of Postgres" not in made.text
 

@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from recall_fixtures import ordinary
 from session_writer import Talk, go_through
 
+from csmd.briefs import Hit
 from csmd.capture import project_identity
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import results, visibility
 from csmd.recall.results import Part
@@ -23,7 +26,6 @@ from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.values import Hit, Project, Provenance, Statement, Turn
 from csmd.vocabulary import Category
 
 NOW = datetime(2026, 3, 18, 15, 30, tzinfo=UTC)

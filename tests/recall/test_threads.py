@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recall_fixtures import memory, ordinary, passage
 
+from csmd.briefs import Brief
 from csmd.capture import project_identity
+from csmd.conversation import Project, Turn
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
+from csmd.knowledge import Provenance
 from csmd.memory import supersession
 from csmd.memory.supersession import Replaced
 from csmd.recall import prompt, threads, visibility
@@ -24,7 +27,6 @@ from csmd.store import passages, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Brief, Project, Provenance, Turn
 from csmd.vocabulary import TurnKind
 
 NOW = "2026-03-01T10:00:00.000Z"

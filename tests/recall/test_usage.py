@@ -8,14 +8,16 @@ from typing import NamedTuple
 
 import pytest
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Event, Project, Turn
 from csmd.hook_events import EventName
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
 from csmd.vocabulary import TurnKind
 
 

@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.briefs import BriefItem
 from csmd.capture import project_identity
+from csmd.conversation import Event, Project, Turn
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
 from csmd.errors import EmbeddingUnavailable
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief, hybrid_search, loaded_instructions, results, visibility
 from csmd.recall import prompt as prompts
@@ -22,7 +25,6 @@ from csmd.store import events, projects, receipts, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"

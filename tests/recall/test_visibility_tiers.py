@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from csmd.capture import project_identity
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Memory, Provenance
 from csmd.memory import confidence
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Provenance, Turn
 from csmd.vocabulary import Decay, Gate, Tier
 
 HERE = "/p/alpha"

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from memory_factory import memory
 from session_writer import NOW, Talk, go_through
 
+from csmd.briefs import Brief, BriefItem
+from csmd.conversation import Event, Failure
 from csmd.recall import compose, loaded_instructions, work_notes
 from csmd.recall.compose import Block, Note
 from csmd.store import events, failures, receipts
 from csmd.store.core import Store
 from csmd.text import display
-from csmd.values import Brief, BriefItem, Event, Failure
 
 FAILS = "Exit code 1\n# shop/till\ntill/tree.go:42:24: undefined: load_settings"
 CAUSE = "The import of the settings package was missing in the till, so I added it to tree.go."

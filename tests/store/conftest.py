@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import Event, Project, StoredTurn, Turn
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.store.core import Store
 from csmd.text import tokens
-from csmd.values import Event, Memory, Project, Provenance, Statement, StoredTurn, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 KEY = b"k" * 32

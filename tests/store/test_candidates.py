@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from csmd.store import candidates, projects, turns
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Candidate, Evidence, Packet, State
+from csmd.store import candidates, packet_rows, project_merges, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Packet, Project, State, Turn
 
 ONE = Candidate(
     id="c1", kind="belief", source="scan", project_seq=0, fingerprint="release", text="A release has three steps.",
@@ -89,7 +90,7 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
         of_there = (Evidence(uuid="u2", session_id="sb", at="2026-01-02"),)
         candidates.put_candidate(rows, replace(both, id="c3", project_seq=there, evidence=of_there))
         candidates.put_candidate(rows, replace(both, id="c4", project_seq=there, fingerprint="tag", evidence=of_there))
-        projects.merge_projects(rows, there, here)
+        project_merges.merge_projects(rows, there, here)
         return here, there
 
     here, there = store.write(write)
@@ -99,7 +100,7 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
         return {one.fingerprint: [evidence.uuid for evidence in one.evidence] for one in found}
 
     assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"], "tag": ["u2"]}, {})
-    store.write(lambda rows: projects.split_projects(rows, here, there))
+    store.write(lambda rows: project_merges.split_projects(rows, here, there))
     assert (waiting(here), waiting(there)) == ({"release": ["u1", "u2"], "commit": ["u1"]}, {"tag": ["u2"]})
 
 
@@ -121,11 +122,11 @@ def put(rows: Rows, given: Any) -> None:
         )
         for subject, state in (("known", KNOWN), ("unknown", UNKNOWN))
     ]  # fmt: skip
-    assert candidates.put_packets(rows, made) == 2
+    assert packet_rows.put_packets(rows, made) == 2
 
 
 def states(rows: Rows) -> dict[str, State]:
-    return {one.subject: one.state for one in candidates.latest_packets(rows, projects=None, limit=9)}
+    return {one.subject: one.state for one in packet_rows.latest_packets(rows, projects=None, limit=9)}
 
 
 def test_a_state_comes_back_with_what_is_unknown(store: Store, given: Any) -> None:

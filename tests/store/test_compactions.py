@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from csmd.store import compactions, turns
+from csmd.conversation import Turn
+from csmd.store import compactions, text_retention, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.values import Turn
 
 LIMIT = 8192
 OUTPUT = "".join(f"line {number}: the heron stands in the reeds\n" for number in range(900))
@@ -88,8 +88,8 @@ def test_what_is_dropped_for_its_age_is_counted_with_what_was_trimmed_before(sto
         for uuid, said in (("long", OUTPUT), ("short", "it passed")):
             add(rows, given, output(given, uuid, said))
         before = compactions.latest(rows, projects=None, limit=1)[0].tokens_before
-        assert turns.drop_old_output(rows, before="2027-01-01", days=90, limit=9) == 2
-        assert turns.drop_old_output(rows, before="2027-01-01", days=90, limit=9) == 0
+        assert text_retention.drop_old_output(rows, before="2027-01-01", days=90, limit=9) == 2
+        assert text_retention.drop_old_output(rows, before="2027-01-01", days=90, limit=9) == 0
         kept = {row.uuid: row for row in compactions.latest(rows, projects=None, limit=9)}
         assert {row.cause for row in kept.values()} == {"age"}
         assert (kept["short"].outcome, kept["short"].tokens_saved) == ("failed", 0), "what says so is longer"

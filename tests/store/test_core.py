@@ -572,7 +572,7 @@ def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store)
 WRITER = """
 import sys, threading
 from pathlib import Path
-from csmd.values import Project, Turn
+from csmd.conversation import Project, Turn
 from csmd.store import projects, turns, vectors
 from csmd.store.core import Store
 store = Store(Path(sys.argv[1]), now="")

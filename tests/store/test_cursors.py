@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import activity, cursors, events, projects, turns
+from csmd.store import activity, cursors, projects, provisional_turns, turns
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.sqlite import Rows
@@ -65,7 +65,7 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
         ):
             turn = given.turn(uuid, uuid, session=session, second=second, agent_id=agent)
             turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
-        events.settle_provisional(rows, "early", at=given.at(30))
+        provisional_turns.settle_provisional(rows, "early", at=given.at(30))
         first, last = cursors.sessions_behind(rows, "distill")
         assert (first.session_id, first.position, first.turns, first.started_at) == ("early", 0, 2, given.at(10))
         assert (first.last_at, first.settled_at, last.session_id) == (given.at(20), given.at(30), "late")
@@ -102,8 +102,8 @@ def test_a_long_session_at_work_is_read_whole_again_when_it_rests_has_grown_or_w
         assert not is_due()
         assert is_due(quiet_before=given.at(31)), "it rests"
         assert is_due(now=given.at(29)), "the clock was set back: it would not rest for long"
-        assert is_due(asked={session.session_seq: length + 3})
-        assert not is_due(asked={session.session_seq: length}), "what came after it was asked for waits"
+        assert is_due(required={session.session_seq: length + 3})
+        assert not is_due(required={session.session_seq: length}), "what came after it was asked for waits"
         assert cursors.sessions_at_work(rows, quiet_before=given.at(30)) == {session.session_seq: length + 3}
         assert cursors.sessions_at_work(rows, quiet_before=given.at(31)) == {}
         goes_on(length + 3, 1)

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from csmd.store import candidates, cursors, integrity, memories, projects, tombstones, turns, vectors
+from csmd.conversation import Turn
+from csmd.knowledge import Candidate, Evidence, Link
+from csmd.store import candidates, cursors, integrity, memories, memory_links, projects, tombstones, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Link, Turn
 
 
 def story(rows: Rows, given: Any) -> None:
@@ -114,7 +115,7 @@ def _superseded_elsewhere(rows: Rows, given: Given) -> None:
 
 def _merged(rows: Rows, given: Given) -> None:
     put(rows, given, "m2", "use tabs, please")
-    memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="merged_into"), now=given.now)
+    memory_links.add_link(rows, Link(from_id="m1", to_id="m2", relationship="merged_into"), now=given.now)
 
 
 def _statement(authority: str, session: str = "1") -> Callable[[Rows, Given], None]:

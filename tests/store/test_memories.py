@@ -7,23 +7,26 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
 from csmd.errors import StoreError
+from csmd.knowledge import Link, Provenance
 from csmd.store import (
     activity,
     forget,
     fulltext,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     receipts,
     search,
+    statement_rows,
     turns,
     vectors,
 )
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
-from csmd.values import BriefItem, Link, Provenance
 
 
 def put(rows: Rows, given: Any, ident: str, said: str, **more: Any) -> int:
@@ -34,7 +37,7 @@ def spoken(rows: Rows, given: Any, uuid: str, said: str) -> bool:
     project = projects.ensure(rows, given.project(), now=given.now)
     turns.add_turn(rows, given.turn(uuid, said), text_hash=given.hash(said), host="claude", project=project, path="")
     seq = search.turns_of_uuids(rows, [uuid])[uuid]
-    return memories.add_statement(
+    return statement_rows.add_statement(
         rows, given.statement(said, reasons=("cue", "remember")), given.stored(seq, project, uuid=uuid),
         session_seq=1, text_hash=given.hash(said),
     )  # fmt: skip
@@ -92,11 +95,11 @@ def test_a_sentence_is_stored_once_under_its_turn(store: Store, given: Any) -> N
         assert spoken(rows, given, "u1", "use tabs")
         assert not spoken(rows, given, "u1", "use tabs")
         assert spoken(rows, given, "u2", "use tabs")
-        first, second = memories.statements_after(rows, 0, limit=9)
+        first, second = statement_rows.statements_after(rows, 0, limit=9)
         assert first[1].reasons == ("cue", "remember")
         assert (first[2], first[3], first[5], first[6]) == ("u1", "s1", 1, given.hash("use tabs"))
-        assert memories.statements_after(rows, first[0], limit=9) == [second]
-        assert memories.statements_after(rows, 0, limit=1) == [first]
+        assert statement_rows.statements_after(rows, first[0], limit=9) == [second]
+        assert statement_rows.statements_after(rows, 0, limit=1) == [first]
 
     store.write(story)
 
@@ -109,7 +112,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         spoken(rows, given, "u1", said)
         seq = put(rows, given, "m1", said)
         put(rows, given, "m2", "other")
-        memories.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO"), now="")
+        memory_links.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO"), now="")
         model = vectors.ensure_model(rows, "m", 4, now="")
         vectors.add(rows, "memory", model, [(seq, 0, 0, 5, b"abcd"), (seq, 0, 5, 9, b"abce")], reached=seq)
         receipts.add_receipt(rows, receipt_id="r", session_id="s1", event="prompt", project=0, at="", tokens=1, text_hash="",
@@ -125,7 +128,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
         assert vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
-        assert memories.links_of(rows, "m2") == [] and "m1" not in receipts.ids_in_context(rows, "s1")
+        assert memory_links.links_of(rows, "m2") == [] and "m1" not in receipts.ids_in_context(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)
@@ -148,13 +151,13 @@ def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: 
 def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         spoken(rows, given, "u1", "use tabs")
-        ((cursor, *_),) = memories.statements_after(rows, 0, limit=9)
+        ((cursor, *_),) = statement_rows.statements_after(rows, 0, limit=9)
         seq = put(rows, given, "m1", "use tabs")
         memory = memories.by_id(rows, "m1")
         assert memory is not None
         memory_deletion.delete_memory(rows, memory)
         spoken(rows, given, "u2", "use spaces")
-        assert len(memories.statements_after(rows, cursor, limit=9)) == 1
+        assert len(statement_rows.statements_after(rows, cursor, limit=9)) == 1
         assert put(rows, given, "m2", "use spaces") > seq
 
     store.write(story)
@@ -165,9 +168,11 @@ def test_a_link_is_drawn_once_and_between_known_memories_only(store: Store, give
         put(rows, given, "m1", "one")
         put(rows, given, "m2", "two")
         for weight, other in ((0.5, "m2"), (0.9, "m2"), (1.0, "nobody")):
-            memories.add_link(rows, Link(from_id="m1", to_id=other, relationship="RELATES_TO", weight=weight), now="")
+            memory_links.add_link(
+                rows, Link(from_id="m1", to_id=other, relationship="RELATES_TO", weight=weight), now=""
+            )
         expected = [Link(from_id="m1", to_id="m2", relationship="RELATES_TO", weight=0.9)]
-        assert memories.links_of(rows, "m1") == memories.links_of(rows, "m2") == expected
+        assert memory_links.links_of(rows, "m1") == memory_links.links_of(rows, "m2") == expected
 
     store.write(story)
 

@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
-from csmd.store import activity, backup, events, journal, memories, migrate, sessions, sqlite, topics, turns
+from csmd.store import (
+    activity,
+    backup,
+    events,
+    journal,
+    memories,
+    migrate,
+    speaker_reviews,
+    sqlite,
+    tampered_transcripts,
+    topics,
+    turns,
+)
 from csmd.store.core import Store
 from csmd.store.integrity import inspect, integrity
 from csmd.store.sqlite import Rows
@@ -267,11 +279,11 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     assert store.migrated == ["0023_schema", "0024_journal"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
-    assert [prompt.uuid for prompt in store.read(lambda rows: turns.speakers_due(rows, limit=9))] == ["u1"]
+    assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
     assert [(row.at, row.after_event) for row in store.read(events.unreported_sessions)] == [("2026", 7)]
     assert [due.changes for due in store.read(topics.due_projects)] == [3]
     assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
-    assert store.read(lambda rows: sessions.is_tampered(rows, "hash of a name"))
+    assert store.read(lambda rows: tampered_transcripts.is_tampered(rows, "hash of a name"))
     assert store.write(integrity) == []
     store.close()
     again = Store(path, now="2027")

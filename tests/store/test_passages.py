@@ -11,7 +11,7 @@ from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import fulltext, migrate, passages, projects, purge, turns, vectors
+from csmd.store import fulltext, migrate, passages, project_merges, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, close_quietly, connect
@@ -214,7 +214,7 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
         shop, bank = (projects.ensure(rows, given.project(name), now=NOW) for name in ("shop", "bank"))
         say(rows, given, "u1", LONG, name="shop")
         model = embed(rows)
-        projects.merge_projects(rows, shop, bank)
+        project_merges.merge_projects(rows, shop, bank)
         near = [
             len(vectors.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
             for one in (shop, bank)

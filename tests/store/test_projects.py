@@ -11,14 +11,25 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from csmd.conversation import Project, Turn
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
-from csmd.store import files, memories, projects, turns, vectors, workspaces
+from csmd.store import (
+    files,
+    instruction_rows,
+    memories,
+    project_merges,
+    projects,
+    statement_rows,
+    turns,
+    vectors,
+    workspaces,
+)
 from csmd.store.core import Store
+from csmd.store.instruction_rows import Instruction
 from csmd.store.integrity import integrity
-from csmd.store.projects import Instruction
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Provenance, Statement, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 
@@ -210,7 +221,7 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
         rows, rows.value("select seq from sessions where id = :id", id=turn.session_id), after=0
     )
     last = next(row for row in stored if row.uuid == turn.uuid)
-    memories.add_statement(rows, statement, last, session_seq=1, text_hash=tokens.keyed_hash(turn.text, key))
+    statement_rows.add_statement(rows, statement, last, session_seq=1, text_hash=tokens.keyed_hash(turn.text, key))
     ident, new = remember.remember(
         rows, statement, Provenance(uuid=turn.uuid, session_id=turn.session_id, at=at), project=home.seq,
         origin="stated", key=key,
@@ -278,9 +289,9 @@ def test_what_was_merged_and_split_is_as_it_was(shelf: Store, sayings: list[Said
     def story(rows: Rows) -> None:
         one, other, _ = told(rows, sayings)
         before = everything(rows)
-        brought = projects.merge_projects(rows, one, other)
+        brought = project_merges.merge_projects(rows, one, other)
         assert vectors.problems(rows) == []
-        given_back = projects.split_projects(rows, other, one)
+        given_back = project_merges.split_projects(rows, other, one)
         assert everything(rows) == before
         assert (brought.turns, brought.sessions) == (given_back.turns, given_back.sessions)
 
@@ -297,13 +308,13 @@ def test_a_chain_of_merges_with_talk_between_is_taken_apart_the_other_way(
 
     def story(rows: Rows) -> None:
         one, two, three = told(rows, first)
-        projects.merge_projects(rows, one, two)
-        projects.merge_projects(rows, two, three)
+        project_merges.merge_projects(rows, one, two)
+        project_merges.merge_projects(rows, two, three)
         for number, saying in enumerate(later, 100):
             say(rows, number, saying)
         assert {seq for (seq,) in rows.all("select distinct project_seq from turns")} <= {three}
-        projects.split_projects(rows, three, two)
-        projects.split_projects(rows, two, one)
+        project_merges.split_projects(rows, three, two)
+        project_merges.split_projects(rows, two, one)
         homes = {f"u{number}": saying[0] for number, saying in [*enumerate(first), *enumerate(later, 100)]}
         assert dict(rows.all("select uuid, project_seq from turns")) == {
             u: (one, two, three)[n] for u, n in homes.items()
@@ -330,7 +341,7 @@ def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sa
     def story(rows: Rows) -> None:
         one, other, _ = told(rows, sayings)
         before = memories.list_memories(rows, projects=[one, other])
-        projects.merge_projects(rows, one, other)
+        project_merges.merge_projects(rows, one, other)
         assert rows.all("select seq from turns where project_seq = :one", one=one) == []
         after = memories.list_memories(rows, projects=[other])
         assert sorted(memory.text for memory in after) == sorted({memory.text for memory in before})
@@ -351,7 +362,7 @@ def test_a_part_takes_what_was_said_in_its_directory_and_only_there(shelf: Store
     def story(rows: Rows) -> None:
         one, *_ = told(rows, sayings)
         part = workspaces.add_part(rows, key="part", root="/w/a/sub", name="sub", whole=one, now=NOW)
-        moved = projects.split_projects(rows, one, part)
+        moved = project_merges.split_projects(rows, one, part)
         below = {f"u{number}" for number, (project, folder, *_) in enumerate(sayings) if (project, folder) == (0, 1)}
         assert {uuid for (uuid,) in rows.all("select uuid from turns where project_seq = :p", p=part)} == below
         assert moved.turns == len(below)
@@ -361,7 +372,7 @@ def test_a_part_takes_what_was_said_in_its_directory_and_only_there(shelf: Store
             assert not {source.uuid for source in memory.provenance} <= below
         say(rows, 500, (0, 1, 0, 6, "user"))
         assert rows.value("select project_seq from turns where uuid = 'u500'") == part
-        projects.merge_projects(rows, part, one)
+        project_merges.merge_projects(rows, part, one)
         say(rows, 501, (0, 1, 0, 6, "user"))
         assert rows.value("select project_seq from turns where uuid = 'u501'") == one
 
@@ -372,10 +383,10 @@ def test_what_is_forgotten_after_a_merge_is_forgotten_on_both_sides(store: Store
 
     def story(rows: Rows) -> list[Any]:
         one, other, _ = told(rows, [(0, 0, 0, 1, "user"), (1, 0, 0, 2, "user")])
-        projects.merge_projects(rows, one, other)
+        project_merges.merge_projects(rows, one, other)
         [memory] = memories.list_memories(rows, projects=[other])
         remember.forget(rows, memory, key=b"k" * 32, now=NOW, by_person=True)
-        projects.split_projects(rows, other, one)
+        project_merges.split_projects(rows, other, one)
         return [rows.all("select seq from memories"), rows.all("select seq from vectors where kind = 'memory'")]
 
     assert store.write(story) == [[], []]
@@ -387,7 +398,7 @@ def test_the_same_said_again_after_a_split_is_a_memory_of_its_own(store: Store) 
     def story(rows: Rows) -> list[int]:
         one, *_ = told(rows, [(0, 1, 0, 1, "user")])
         part = workspaces.add_part(rows, key="part", root="/w/a/sub", name="sub", whole=one, now=NOW)
-        projects.split_projects(rows, one, part)
+        project_merges.split_projects(rows, one, part)
         say(rows, 7, (0, 0, 0, 2, "user"))
         return [len(memories.list_memories(rows, projects=[seq])) for seq in (one, part)]
 
@@ -432,26 +443,35 @@ def test_the_latest_of_each_file_is_kept_in_its_order(store: Store, given: Given
     def story(rows: Rows) -> None:
         here, there = (projects.ensure(rows, given.project(name), now=given.now) for name in ("a", "b"))
         assert (
-            projects.replace_instructions(rows, here, [one("/p/B.md", "b"), one("/p/A.md", "a")], now=given.at(1)) == 2
+            instruction_rows.replace_instructions(
+                rows, here, [one("/p/B.md", "b"), one("/p/A.md", "a")], now=given.at(1)
+            )
+            == 2
         )
-        assert projects.replace_instructions(rows, there, [one("/p/B.md", "other")], now=given.at(1)) == 1
-        assert projects.instruction_texts(rows, [here], "claude") == ["b", "a"]
+        assert instruction_rows.replace_instructions(rows, there, [one("/p/B.md", "other")], now=given.at(1)) == 1
+        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["b", "a"]
         assert (
-            projects.replace_instructions(rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(2)) == 1
+            instruction_rows.replace_instructions(
+                rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(2)
+            )
+            == 1
         )
-        assert projects.instruction_texts(rows, [here, there], "claude") == ["a", "b2", "other"]
-        assert projects.instruction_hashes(rows, here) == [
+        assert instruction_rows.instruction_texts(rows, [here, there], "claude") == ["a", "b2", "other"]
+        assert instruction_rows.instruction_hashes(rows, here) == [
             ("/p/A.md", "h:a", "claude"),
             ("/p/B.md", "h:b2", "claude"),
         ]
-        assert projects.replace_instructions(rows, here, [one("/p/A.md", "a")], now=given.at(3)) == 1
-        assert projects.instruction_texts(rows, [here], "claude") == ["a"]
+        assert instruction_rows.replace_instructions(rows, here, [one("/p/A.md", "a")], now=given.at(3)) == 1
+        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["a"]
         gone = rows.all("select path, text, text_hash from instructions where gone = 1")
         assert gone == [("/p/B.md", "", "h:b2")]
         assert (
-            projects.replace_instructions(rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(4)) == 1
+            instruction_rows.replace_instructions(
+                rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(4)
+            )
+            == 1
         )
-        assert projects.instruction_texts(rows, [here], "claude") == ["a", "b2"], "it came back"
+        assert instruction_rows.instruction_texts(rows, [here], "claude") == ["a", "b2"], "it came back"
 
     store.write(story)
 

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
 from csmd.extraction import digest, work
+from csmd.knowledge import Candidate, Link, Packet, Provenance, State
 from csmd.memory import session_links, work_outcomes
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
@@ -24,14 +26,24 @@ from csmd.store import (
     failures,
     files,
     fulltext,
+    instruction_rows,
     journal,
+    lookup_log,
     memories,
+    memory_links,
+    memory_scenes,
+    outcome_rows,
+    packet_rows,
     projects,
+    provisional_turns,
     purge,
     purge_files,
+    purge_plans,
     receipts,
     search,
-    sessions,
+    session_link_rows,
+    statement_rows,
+    token_usage,
     tombstones,
     turns,
     vectors,
@@ -40,10 +52,9 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.purge_files import in_bytes
-from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
+from csmd.store.token_usage import Spent
 from csmd.text import tokens
-from csmd.values import BriefItem, Candidate, Link, Packet, Provenance, State
 
 Given = Any
 MARK = "Zanzibar quokka"
@@ -65,7 +76,7 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     seq = search.turns_of_uuids(rows, [uuid])[uuid]
     stored = given.stored(seq, project, uuid=uuid)
     session = rows.value("select session_seq from turns where seq = :seq", seq=seq)
-    memories.add_statement(
+    statement_rows.add_statement(
         rows, given.statement(said), stored, session_seq=session, text_hash=tokens.keyed_hash(said, key_of(rows))
     )
     memory = given.memory(f"m-{uuid}", said, uuids=(uuid,), project=project, session_id=turn.session_id)
@@ -123,8 +134,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
             turns.set_title(rows, session, f"title of {session}")
         one = projects.ensure(rows, given.project("shop"), now=given.now)
         projects.add_alias(rows, "another", one, path="/home/me/old", why="by hand", now=given.now)
-        told = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
-        projects.replace_instructions(rows, one, told, now=given.now)
+        told = [instruction_rows.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
+        instruction_rows.replace_instructions(rows, one, told, now=given.now)
         workspaces.add_topic(rows, workspaces.ensure(rows, "lens", now=given.now), "a topic")
         candidates.put_candidate(rows, CANDIDATE)
         dream(rows, now=given.now)
@@ -138,17 +149,17 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         item = work.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
-        digests.replace_links(
+        session_link_rows.replace_links(
             rows,
             session,
             [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
-        digests.replace_outcomes(
+        outcome_rows.replace_outcomes(
             rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
-        candidates.put_packets(rows, [PACKET])
+        packet_rows.put_packets(rows, [PACKET])
         belief_changes.record_change(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
         memory = memories.by_id(rows, "m-u00")
         assert memory is not None
@@ -169,11 +180,11 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         )
         failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
         failures.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
-        memories.note_scene(rows, 1, uuid="u01", text="at src/cart.py")
+        memory_scenes.note_scene(rows, 1, uuid="u01", text="at src/cart.py")
         belief_changes.record_change(
             rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01"
         )
-        memories.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
+        memory_links.add_link(rows, Link(from_id="m-u00", to_id="m-u20", relationship="RELATES_TO"), now="")
 
     store.write(story)
     yield store
@@ -207,11 +218,11 @@ def state(path: str) -> cursors.FileState:
     return cursors.FileState(path=path, device=1, inode=1, position=9, head="h")
 
 
-def plan_of(store: Store, typed: str, **more: Any) -> purge.Plan:
-    return store.read(lambda rows: purge.resolve_plan(rows, typed, key=store.hash_key, **more))
+def plan_of(store: Store, typed: str, **more: Any) -> purge_plans.Plan:
+    return store.read(lambda rows: purge_plans.resolve_plan(rows, typed, key=store.hash_key, **more))
 
 
-def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
+def carry_out(store: Store, plan: purge_plans.Plan, *, now: str = LATER) -> int:
     """What the daemon does with a plan, without its files."""
     needles = [Needle(said) for said in plan.texts]
 
@@ -220,12 +231,12 @@ def carry_out(store: Store, plan: purge.Plan, *, now: str = LATER) -> int:
         for table, column in purge.WAYS:
             after: int | None = 0
             while after is not None:
-                after, more = purge.variants(rows, needles, table, column, after)
+                after, more = purge_plans.variants(rows, needles, table, column, after)
                 said |= more
         return said
 
     said = sorted(store.read(found))
-    store.write(lambda rows: purge.add_tombstones(rows, plan, said, key=store.hash_key, now=now))
+    store.write(lambda rows: purge_plans.add_tombstones(rows, plan, said, key=store.hash_key, now=now))
     changed = store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     assert store.cleanse()
     return changed
@@ -315,10 +326,10 @@ def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, give
         for below in ("a", "b"):
             projects.ensure_with_directory(rows, replace(place, place=f"{folder}/{below}"), now=given.now)
         told = [
-            projects.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
+            instruction_rows.Instruction(path=f"{folder}/{name}", kind="Project", root=folder, text="t", text_hash="h")
             for name in ("CLAUDE.md", ".claude/CLAUDE.md")
         ]
-        projects.replace_instructions(rows, seq, told, now=given.now)
+        instruction_rows.replace_instructions(rows, seq, told, now=given.now)
 
     filled.write(plant)
     carry_out(filled, plan_of(filled, MARK))
@@ -345,11 +356,11 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
         agent = given.turn("a1", "what the agent of the first one said among its own", session="s1-first", agent_id="a")
         turns.add_turn(rows, agent, text_hash="", host="claude", project=1, path="")
 
-        made = activity.Composition(
+        made = lookup_log.Composition(
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
-        activity.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
-        sessions.note_usage(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
+        lookup_log.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
+        token_usage.note_usage(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
 
     texts_of_first = texts_of(filled)[0]
     filled.write(fork)
@@ -384,12 +395,12 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
         seq = projects.ensure_with_directory(rows, bank, now=given.now).seq
         projects.add_alias(rows, "key-old-bank", seq, path="/home/me/heron-bank", why="moved", now=given.now)
         told = [
-            projects.Instruction(
+            instruction_rows.Instruction(
                 path="/home/me/heron-bank/CLAUDE.md", kind="Project", root="/home/me/bank",
                 text="The heron bank settles at noon", text_hash="h",
             )
         ]  # fmt: skip
-        projects.replace_instructions(rows, seq, told, now=given.now)
+        instruction_rows.replace_instructions(rows, seq, told, now=given.now)
 
     filled.write(known)
     carry_out(filled, plan)
@@ -397,7 +408,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
     for key in ("key-bank", "key-old-bank"):
         assert filled.read(lambda rows, key=key: projects.seq_of(rows, replace(given.project(), key=key))) is None
     assert {row[1] for row in filled.read(activity.project_counts)} == {"/home/me/shop", PURGED}
-    assert filled.read(lambda rows: memories.links_of(rows, "m-u00")) == []
+    assert filled.read(lambda rows: memory_links.links_of(rows, "m-u00")) == []
     # What begins in it later is another project.
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
     assert filled.write(lambda rows: purge.apply_tombstones(rows, filled.hash_key)) == 0
@@ -536,7 +547,7 @@ def test_a_purge_that_was_broken_off_at_any_step_is_finished_by_its_tombstones(
     )
     key = filled.hash_key
     plan = plan_of(filled, MARK)
-    filled.write(lambda rows: purge.add_tombstones(rows, plan, [], key=key, now=LATER))
+    filled.write(lambda rows: purge_plans.add_tombstones(rows, plan, [], key=key, now=LATER))
     assert filled.read(purge.is_unfinished)
     for one in itertools.islice(purge.PASSES, 4):  # it got this far
         filled.write(lambda rows, one=one: one(rows, key, 0))
@@ -555,7 +566,9 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
         hash_ = tokens.keyed_hash(event.text, filled.hash_key)
         assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
         turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
-        return events.add_provisional(rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path="")
+        return provisional_turns.add_provisional(
+            rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path=""
+        )
 
     assert filled.write(hear)  # the second report of this text, of which one turn is stored
 
@@ -570,7 +583,7 @@ def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(fi
     plan = plan_of(filled, part)
     carry_out(filled, plan)
     assert filled.read(is_out), "whole words go"
-    assert filled.write(lambda rows: purge.remove_tombstones(rows, plan, key=key)) >= 1
+    assert filled.write(lambda rows: purge_plans.remove_tombstones(rows, plan, key=key)) >= 1
     assert not filled.read(is_out) and not filled.read(tombstones.has_purged)
 
 
@@ -583,7 +596,7 @@ def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was
         out = tombstones.marks(rows, key)
         return [said for said in ("zanzibar", "quokka") if out.spans(f"so {said} it is")]
 
-    filled.write(lambda rows: purge.add_tombstones(rows, plan, found, key=key, now=LATER))
+    filled.write(lambda rows: purge_plans.add_tombstones(rows, plan, found, key=key, now=LATER))
     assert filled.read(still_out) == ["zanzibar", "quokka"]
     for one, left in zip(texts, (["quokka"], []), strict=True):
         assert filled.write(lambda rows, one=one: tombstones.remove_text(rows, one, key=key))
@@ -598,7 +611,7 @@ def test_lifting_lets_in_again(filled: Store, given: Given) -> None:
         plan = plan_of(filled, typed, project_key=project)
         carry_out(filled, plan)
         again = plan_of(filled, typed, project_key=project)
-        assert filled.write(lambda rows, again=again: purge.remove_tombstones(rows, again, key=key)) >= 1
+        assert filled.write(lambda rows, again=again: purge_plans.remove_tombstones(rows, again, key=key)) >= 1
     assert (
         filled.read(
             lambda rows: rows.value("select count(*) from tombstones where kind in ('text', 'session', 'project')")
@@ -637,13 +650,13 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:
     plan = plan_of(filled, "in words that nobody else has said", kind="text")
-    every = filled.read(lambda rows: purge.plan_places(rows, plan))
-    counted = filled.read(lambda rows: purge.plan_counts(rows, plan))
+    every = filled.read(lambda rows: purge_plans.plan_places(rows, plan))
+    counted = filled.read(lambda rows: purge_plans.plan_counts(rows, plan))
     assert [(one["project"], one["turns"]) for one in every] == [("/home/me/shop", 8), ("/home/me/bank", 4)]
     assert sum(one["turns"] for one in every) == counted["turns.text"]
     assert sum(one["memories"] for one in every) == counted.get("memories.text", 0)
     bank = filled.read(lambda rows: int(rows.value("select seq from projects where root = '/home/me/bank'")))
-    assert filled.read(lambda rows: purge.plan_places(rows, plan, seen=[0, bank])) == every[1:]
+    assert filled.read(lambda rows: purge_plans.plan_places(rows, plan, seen=[0, bank])) == every[1:]
 
 
 def test_secrets_that_are_known_already_take_no_room_of_new_ones(store: Store) -> None:

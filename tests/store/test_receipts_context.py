@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
 from csmd.store import events, memories, receipts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem
 
 
 def receipt(rows: Rows, given: Any, ident: str, *items: str, second: float, session: str = "s1") -> None:

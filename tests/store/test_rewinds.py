@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements
 from csmd.hosts.claude import transcript
+from csmd.knowledge import Memory
 from csmd.memory import remember
-from csmd.store import digests, memories, projects, search, sessions, turns
+from csmd.store import digests, memories, projects, search, session_contents, sessions, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Memory, Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 REDIS = "We decided to use Redis for the job queue because it is simple."
@@ -72,7 +73,7 @@ class World:
     def rewound(self, session: str = "s1") -> list[str]:
         found = self.store.read(lambda rows: sessions.by_id(rows, session))
         assert found is not None
-        conversation = self.store.read(lambda rows: sessions.conversation(rows, found.seq, projects=None))
+        conversation = self.store.read(lambda rows: session_contents.conversation(rows, found.seq, projects=None))
         return [turn.uuid for turn in conversation if turn.rewound]
 
     def searchable(self) -> set[str]:
@@ -219,7 +220,7 @@ def test_a_session_is_named_by_the_first_prompt_that_stands(world: World) -> Non
     found = world.store.read(lambda rows: sessions.by_id(rows, "s1"))
     assert found is not None
     seq = found.seq
-    assert world.store.read(lambda rows: sessions.first_prompts(rows, seq, most=1, characters=300)) == [RABBIT]
+    assert world.store.read(lambda rows: session_contents.first_prompts(rows, seq, most=1, characters=300)) == [RABBIT]
 
 
 def test_a_statement_that_was_chosen_while_its_prompt_was_rewound_is_not_stored(

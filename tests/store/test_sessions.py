@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from csmd.store import projects, receipts, sessions, turns
+from csmd.store import projects, receipts, sessions, tampered_transcripts, token_usage, turns
 from csmd.store.core import Store
-from csmd.store.sessions import Spent, Sum
 from csmd.store.sqlite import Rows
+from csmd.store.token_usage import Spent, Sum
 
 
 @pytest.mark.invariant("A session's tokens equal its transcript's, each message once")
@@ -20,14 +20,14 @@ def test_a_message_counts_once_with_what_its_last_line_says(store: Store, given:
             turns.ensure_session(rows, turn, host="claude", project=0, path="")
         lines = [Spent("s1", "m1", 1, 2, 3, 4), Spent("s1", "m1", 1, 9, 3, 4), Spent("s1/a1", "m2", 5, 5, 5, 5)]
         for _ in range(2):  # read again, nothing is added
-            sessions.note_usage(rows, lines)
-        sessions.note_usage(
+            token_usage.note_usage(rows, lines)
+        token_usage.note_usage(
             rows, [Spent("s1", "m3", 10, 10, 0, 0), Spent("fork", "m1", 1, 9, 3, 4), Spent("nobody", "m", 1, 1, 1, 1)]
         )
-        assert sessions.usage_of(rows, 1) == Sum(2, 11, 19, 3, 4)
-        assert sessions.usage_of(rows, 2) == sessions.usage_of_agents(rows, "s1") == Sum(1, 5, 5, 5, 5)
-        assert sessions.usage_of(rows, 3) == Sum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
-        assert sessions.usage_of_agents(rows, "fork") == Sum()
+        assert token_usage.usage_of(rows, 1) == Sum(2, 11, 19, 3, 4)
+        assert token_usage.usage_of(rows, 2) == token_usage.usage_of_agents(rows, "s1") == Sum(1, 5, 5, 5, 5)
+        assert token_usage.usage_of(rows, 3) == Sum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
+        assert token_usage.usage_of_agents(rows, "fork") == Sum()
 
     store.write(story)
 
@@ -39,7 +39,7 @@ def test_what_csmd_put_before_a_session_is_counted_over_all_of_it(store: Store, 
                 rows, receipt_id=f"r{number}", session_id="s1", event="prompt", project=0, at=given.at(number),
                 tokens=tokens, text_hash="h", items=[],
             )  # fmt: skip
-        assert sessions.tokens_injected(rows, "s1") == (2, 42) and sessions.tokens_injected(rows, "s2") == (0, 0)
+        assert token_usage.tokens_injected(rows, "s1") == (2, 42) and token_usage.tokens_injected(rows, "s2") == (0, 0)
 
     store.write(story)
 
@@ -101,8 +101,8 @@ def test_only_what_was_read_of_that_file_after_the_call_is_taken_back(store: Sto
         stored(rows, given, "read-before", "/e/projects/-q/one.jsonl", read_second=4)
         stored(rows, given, "longer-name", "/c/projects/-p/another-one.jsonl", read_second=9)
         stored(rows, given, "wildcards", "/c/projects/-p/onexjsonl", read_second=9)
-        sessions.note_tampered(rows, ["one.jsonl"], at=given.at(5), hashed=hashed)
-        assert sessions.is_tampered(rows, "hash of one.jsonl")
+        tampered_transcripts.note_tampered(rows, ["one.jsonl"], at=given.at(5), hashed=hashed)
+        assert tampered_transcripts.is_tampered(rows, "hash of one.jsonl")
         return [
             str(name) for (name,) in rows.all(
                 "select s.id from statements st join sessions s on s.seq = st.session_seq order by s.id"

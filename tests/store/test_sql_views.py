@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import vocabulary
+from csmd.conversation import Project
 from csmd.errors import BadInput, TooLarge
 from csmd.extraction import digest
 from csmd.store import projects, sql_views, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
-from csmd.values import Project
 
 NOW, LATER = "2026-03-01T10:00:00.000Z", "2026-03-02T10:00:00.000Z"
 #: What is never left out of an answer by mistake and never in one by right: each row says where it was said.

@@ -12,6 +12,7 @@ import pytest
 
 from csmd.store import (
     activity,
+    activity_feed,
     belief_changes,
     checkpoints,
     cursors,
@@ -20,16 +21,25 @@ from csmd.store import (
     events,
     failures,
     fulltext,
+    instruction_rows,
     journal,
-    markdown_pages,
+    lookup_log,
     memories,
     memory_deletion,
+    memory_scenes,
     passages,
+    probes,
     projects,
+    provisional_turns,
     receipts,
     row_images,
     search,
+    session_contents,
     sessions,
+    statement_rows,
+    stored_days,
+    text_retention,
+    token_usage,
     tombstones,
     topics,
     turns,
@@ -37,8 +47,8 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.core import Store
-from csmd.store.sessions import Spent
 from csmd.store.sqlite import Rows
+from csmd.store.token_usage import Spent
 
 Given = Any
 #: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has
@@ -81,7 +91,7 @@ def story(rows: Rows, given: Given) -> int:
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
         events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
-        events.add_provisional(
+        provisional_turns.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
         )  # fmt: skip
@@ -101,7 +111,7 @@ def _add_turn(rows: Rows, given: Given) -> None:
 def _add_provisional(rows: Rows, given: Given) -> None:
     events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
     events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
-    events.add_provisional(
+    provisional_turns.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
     )  # fmt: skip
@@ -164,14 +174,14 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.by_id(rows, failures.error_id("f"), None)
     failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
-    memories.note_scene(rows, 1, uuid="l1", text="at a.py")
-    memories.note_scene(rows, 2, uuid="l1", text="")
-    memories.scenes_of_session(rows, "s1")
-    memories.prompts_of(rows, 1, upto=9)
-    memories.personal_turns(rows, 1)
-    memories.scene_places(rows, 1)
-    memories.stated_by_session(rows, 1, "s1", upto=9)
-    memories.file_changes_of(rows, 1, upto=9, most=9, characters=9)
+    memory_scenes.note_scene(rows, 1, uuid="l1", text="at a.py")
+    memory_scenes.note_scene(rows, 2, uuid="l1", text="")
+    memory_scenes.scenes_of_session(rows, "s1")
+    memory_scenes.prompts_of(rows, 1, upto=9)
+    statement_rows.personal_turns(rows, 1)
+    memory_scenes.scene_places(rows, 1)
+    memory_scenes.stated_by_session(rows, 1, "s1", upto=9)
+    memory_scenes.file_changes_of(rows, 1, upto=9, most=9, characters=9)
     failures.forget_turn(rows, 1, "l1")
 
 
@@ -187,18 +197,18 @@ def _uses(rows: Rows, given: Given) -> None:
 
 
 def _usage(rows: Rows) -> None:
-    sessions.note_usage(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
-    sessions.usage_of(rows, 1)
-    sessions.usage_of_agents(rows, "s1")
-    sessions.tokens_injected(rows, "s1")
+    token_usage.note_usage(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
+    token_usage.usage_of(rows, 1)
+    token_usage.usage_of_agents(rows, "s1")
+    token_usage.tokens_injected(rows, "s1")
 
 
 def _noted(rows: Rows, given: Given) -> None:
-    one = activity.Composition(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
-    asked = activity.Lookup(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
-    activity.add_lookups(rows, [one], [asked], before=given.at(0), key=b"k")
-    activity.compositions_since(rows, given.at(0))
-    activity.lookups_since(rows, given.at(0))
+    one = lookup_log.Composition(at="", session_id="s1", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0)
+    asked = lookup_log.Lookup(at="", kind="search", query_hash="h", results=0, top=0, ms=0)
+    lookup_log.add_lookups(rows, [one], [asked], before=given.at(0), key=b"k")
+    lookup_log.compositions_since(rows, given.at(0))
+    lookup_log.lookups_since(rows, given.at(0))
     rows.run("delete from context_log where session_id = :id", id="s1")
 
 
@@ -241,8 +251,8 @@ def _dream(rows: Rows, given: Given) -> None:
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
     place = dream_scopes.Place(seq=1, everywhere=0)
-    dream_scopes.mark_dreamt(rows, place, "d1")
-    dream_scopes.dreamt_digest(rows, place)
+    dream_scopes.record_compared_digest(rows, place, "d1")
+    dream_scopes.compared_digest(rows, place)
     dream_scopes.vector_state(rows, place)
     journal.action_counts(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
@@ -263,32 +273,35 @@ def _topics(rows: Rows, given: Given) -> None:
 
 
 def _told_days(rows: Rows, given: Given) -> None:
-    one = markdown_pages.Ending(1, 1, "s1", 1, "", 0, "", "", given.now, "", "", False, 0, "", "")
-    markdown_pages.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
-    markdown_pages.days_waiting(rows, after=0, limit=9)
-    markdown_pages.live_endings(rows, since=given.at(0), limit=9)
-    markdown_pages.turn_times(rows, 1)
-    markdown_pages.gotchas_of(rows, 1, limit=9)
-    markdown_pages.agents_of(rows, "s1")
-    markdown_pages.days_due(rows, "move", limit=9)
-    markdown_pages.mark_days_moved(rows, 1)
-    markdown_pages.move_days(rows, markdown_pages.days_due(rows, "move", limit=9))
-    markdown_pages.days_due(rows, "leave", limit=9)
-    markdown_pages.drop_days(rows, [markdown_pages.DayPart(1, "s1", "2026-03-01", "", "", 0)])
+    one = stored_days.Ending(1, 1, "s1", 1, "", 0, "", "", given.now, "", "", False, 0, "", "")
+    stored_days.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
+    stored_days.days_waiting(rows, after=0, limit=9)
+    stored_days.live_endings(rows, since=given.at(0), limit=9)
+    session_contents.turn_times(rows, 1)
+    session_contents.gotchas(rows, 1, limit=9)
+    session_contents.agents_of(rows, "s1")
+    stored_days.days_due(rows, "move", limit=9)
+    stored_days.mark_days_moved(rows, 1)
+    stored_days.move_days(rows, stored_days.days_due(rows, "move", limit=9))
+    stored_days.days_due(rows, "leave", limit=9)
+    stored_days.drop_days(rows, [stored_days.DayPart(1, "s1", "2026-03-01", "", "", 0)])
 
 
 LIMITED = search.SearchFilter(since="2026", session="s1")
-INSTRUCTED = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
+INSTRUCTED = [instruction_rows.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
 #: What runs for every hook, step of the background thread, brief, search and forgetting.
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
     "add_turn": _add_turn,
-    "settle": lambda rows, given: events.settle_provisional(rows, "s1", at=given.at(400)),
+    "settle": lambda rows, given: provisional_turns.settle_provisional(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
-    "over": lambda rows, given: events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=9),
+    "over": lambda rows, given: provisional_turns.expired_provisional(
+        rows, before=given.at(400), after=provisional_turns.FIRST, most=9
+    ),
     "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, most=9),
-    "close_provisional": lambda rows, given: events.close_provisional(
-        rows, events.expired_provisional(rows, before=given.at(400), after=events.FIRST, most=1000)[0]
+    "close_provisional": lambda rows, given: provisional_turns.close_provisional(
+        rows,
+        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.FIRST, most=1000)[0],
     ),
     "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "calls that say something": lambda rows, _: turns.tool_calls(
@@ -318,15 +331,17 @@ HOT: dict[str, Any] = {
         upkeep_queries.about_memory(rows, "m1"),
         belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
-    "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
+    "superseded": lambda rows, _: belief_changes.superseded_memories(rows, [1], limit=9),
     "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
-    "instructions of a brief": lambda rows, _: projects.instruction_texts(rows, [1], "claude"),
-    "instructions read again": lambda rows, given: projects.replace_instructions(rows, 1, INSTRUCTED, now=given.now),
-    "instructions known": lambda rows, _: projects.instruction_hashes(rows, 1),
+    "instructions of a brief": lambda rows, _: instruction_rows.instruction_texts(rows, [1], "claude"),
+    "instructions read again": lambda rows, given: instruction_rows.replace_instructions(
+        rows, 1, INSTRUCTED, now=given.now
+    ),
+    "instructions known": lambda rows, _: instruction_rows.instruction_hashes(rows, 1),
     "listing": lambda rows, _: memories.list_memories(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
-    "statements_after": lambda rows, _: memories.statements_after(rows, 0, limit=9),
+    "statements_after": lambda rows, _: statement_rows.statements_after(rows, 0, limit=9),
     "keeps_out": _keeps_out,
     "marks": lambda rows, _: tombstones.marks(rows, b"k"),
     "purged_names": _purged_names,
@@ -363,15 +378,15 @@ HOT: dict[str, Any] = {
     "delete_for": lambda rows, _: vectors.delete_for(rows, "memory", 1),
     "move_to": lambda rows, _: vectors.move_passages(rows, 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
-    "conversation": lambda rows, _: sessions.conversation(rows, 1, projects=None),
+    "conversation": lambda rows, _: session_contents.conversation(rows, 1, projects=None),
     "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
     "last dream": lambda rows, _: dreams.last(rows),
     "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.list_sessions(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
-    "drop_old": lambda rows, given: turns.drop_old_output(rows, before=given.at(400), days=90, limit=9),
-    "drop_oldest": lambda rows, _: turns.drop_oldest_output(rows, limit=9),
-    "is_any_left": lambda rows, _: turns.is_any_output_left(rows),
+    "drop_old": lambda rows, given: text_retention.drop_old_output(rows, before=given.at(400), days=90, limit=9),
+    "drop_oldest": lambda rows, _: text_retention.drop_oldest_output(rows, limit=9),
+    "is_any_left": lambda rows, _: text_retention.is_any_output_left(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "unheard sessions": _unheard,
     "count": lambda rows, _: activity.count(rows, [("bad lines", 1)]),
@@ -380,15 +395,17 @@ HOT: dict[str, Any] = {
     "sessions for the days' files": _told_days,
     "typed prompts": lambda rows, given: sessions.count_typed(rows, latest=10),
     "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
-    "probes": lambda rows, given: events.remove_probe(rows, before=given.at(0)),
+    "probes": lambda rows, given: probes.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
-    "stream positions": lambda rows, _: activity.feed_positions(rows),
-    "stream": lambda rows, _: [activity.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity.KINDS],
+    "stream positions": lambda rows, _: activity_feed.feed_positions(rows),
+    "stream": lambda rows, _: [
+        activity_feed.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity_feed.KINDS
+    ],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
     "stream of all": lambda rows, _: [
-        activity.latest_feed(rows, kind, projects=None, limit=9) for kind in activity.KINDS
+        activity_feed.latest_feed(rows, kind, projects=None, limit=9) for kind in activity_feed.KINDS
     ],
 }
 

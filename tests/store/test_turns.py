@@ -11,12 +11,27 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
+from csmd.knowledge import Provenance
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import activity, events, fulltext, memories, migrate, projects, purge, sessions, sqlite, turns, vectors
+from csmd.store import (
+    activity,
+    events,
+    fulltext,
+    memories,
+    migrate,
+    projects,
+    provisional_turns,
+    purge,
+    session_contents,
+    sqlite,
+    statement_rows,
+    text_retention,
+    turns,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
-from csmd.values import Provenance
 
 Given = Any
 DIM = 4
@@ -29,7 +44,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
     project = projects.ensure(rows, given.project(), now=given.now)
-    return events.add_provisional(
+    return provisional_turns.add_provisional(
         rows, given.turn(f"hook:{ident}", said, session=named.session_id, kind=kind, second=0, agent_id=named.agent_id),
         event=named.name, text_hash=given.hash(said), host="claude", project=project, path="",
     )  # fmt: skip
@@ -49,7 +64,7 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
     assert found is not None
     seq, session, project, said = found
     turn = given.stored(seq, project, uuid=uuid)
-    memories.add_statement(rows, given.statement(said), turn, session_seq=session, text_hash=given.hash(said))
+    statement_rows.add_statement(rows, given.statement(said), turn, session_seq=session, text_hash=given.hash(said))
     known = memories.by_hash(rows, given.hash(said), project=0)
     if known is None:
         memories.insert(rows, given.memory(f"m{seq}", said, uuids=(uuid,)), text_hash=given.hash(said))
@@ -92,7 +107,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
         assert line(rows, given, "l1", "Use tabs, please!", second=3)
         assert texts(rows) == [("l0", "earlier"), ("l1", "Use tabs, please!")]
         assert activity.counts(rows)["provisional"] == 0
-        assert [uuid for _, _, uuid, *_ in memories.statements_after(rows, 0, limit=9)] == ["l1"]
+        assert [uuid for _, _, uuid, *_ in statement_rows.statements_after(rows, 0, limit=9)] == ["l1"]
         assert memories.list_memories(rows, projects=None)[0].provenance[0].uuid == "l1"
         assert dangling(rows) == []
 
@@ -146,7 +161,7 @@ def test_a_line_that_a_forks_file_brought_first_still_takes_the_hooks_place(stor
         assert texts(rows) == texts(rows, "fork") == [("l1", "use tabs")]
         (memory,) = memories.list_memories(rows, projects=None)
         assert [(source.uuid, source.role) for source in memory.provenance] == [("l1", "states")]
-        assert len(memories.statements_after(rows, 0, limit=9)) == 1
+        assert len(statement_rows.statements_after(rows, 0, limit=9)) == 1
         assert activity.counts(rows)["turns"] == activity.counts(rows)["vectors"] == 1
 
     store.write(story)
@@ -173,18 +188,30 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         hook(rows, given, "e3", "only here", second=70)
         believe(rows, given, "hook:e2")
         believe(rows, given, "hook:e3")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(0), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 0), "it is too early"
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 1)
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e3", "l9"]
         assert activity.counts(rows)["hook_only"] == 1
@@ -200,12 +227,18 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
 def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "only here")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 0)
         events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 1)
         assert line(rows, given, "l1", "only here") and texts(rows) == [("l1", "only here")]
 
@@ -218,8 +251,11 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
         for uuid, said in (("l1", "First this."), ("l2", "Then that.")):
             line(rows, given, uuid, said, kind="assistant", message_id="m1")
         believe(rows, given, "hook:e1")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (1, 0)
         assert texts(rows) == [("l1", "First this."), ("l2", "Then that.")]
         assert dangling(rows) == []
@@ -318,8 +354,11 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l1", "Ship it.")
         hook(rows, given, "e2", "ship it", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 1)
         assert texts(rows) == [("l1", "Ship it."), ("hook:e2", "ship it"), ("l2", "later")]
         assert activity.counts(rows)["hook_only"] == 1
@@ -332,8 +371,11 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l1", "done", kind="assistant")
         hook(rows, given, "e1", "done", second=60)
         line(rows, given, "l2", "later", second=100)
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 1)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "hook:e1", "l2"]
 
@@ -347,8 +389,11 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         line(rows, given, "l1", "yes", kind="notification")
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e1", "yes")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (1, 0)
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2"]
 
@@ -361,8 +406,11 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "use tabs")
         line(rows, given, "l2", "later", second=100)
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (0, 1)
         assert line(rows, given, "l1", "use tabs")
         assert sorted(uuid for uuid, _ in texts(rows)) == ["l1", "l2"]
@@ -379,7 +427,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         line(rows, given, "l1", "use tabs", project="other")
         other = projects.seq_of(rows, given.project("other"))
         assert other is not None
-        assert [row[5] for row in memories.statements_after(rows, 0, limit=9)] == [other]
+        assert [row[5] for row in statement_rows.statements_after(rows, 0, limit=9)] == [other]
         assert len(vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
         assert vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
@@ -413,8 +461,8 @@ def test_a_session_knows_when_it_was_settled_with_its_agents_and_never_goes_back
     def story(rows: Rows) -> list[tuple[Any, ...]]:
         line(rows, given, "l1", "one")
         line(rows, given, "l2", "two", agent_id="a1")
-        events.settle_provisional(rows, "s1", at=given.at(50))
-        events.settle_provisional(rows, "s1", at=given.at(20))
+        provisional_turns.settle_provisional(rows, "s1", at=given.at(50))
+        provisional_turns.settle_provisional(rows, "s1", at=given.at(20))
         turns.set_title(rows, "s1", "A title")
         return rows.all("select id, settled_at, title from sessions order by id")
 
@@ -460,8 +508,11 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         line(rows, given, "l2", "later", second=100)
         hook(rows, given, "e2", "yes", second=60)
         believe(rows, given, "hook:e2")
-        assert events.close_provisional(
-            rows, events.expired_provisional(rows, before=given.at(500), after=events.FIRST, most=1000)[0]
+        assert provisional_turns.close_provisional(
+            rows,
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+                0
+            ],
         ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
@@ -602,7 +653,7 @@ def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(sto
     store.write(lambda rows: fill(rows, given, days=4, said="word " * 30))
     hashes = store.read(lambda rows: rows.all("select uuid, text_hash from turns order by uuid"))
     before = "2026-01-03T00:00:00.000Z"
-    dropped = store.write(lambda rows: turns.drop_old_output(rows, before=before, days=90, limit=100))
+    dropped = store.write(lambda rows: text_retention.drop_old_output(rows, before=before, days=90, limit=100))
     assert dropped == 4
     found = store.read(texts_by_uuid)
     size = len(f"{'word ' * 30} 0")
@@ -611,30 +662,30 @@ def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(sto
     kept = {uuid for uuid, text in found.items() if not text.startswith("[tool")}
     assert kept == {f"{kind}-{day}" for kind in KINDS for day in range(4) if day > 1 or not kind.startswith("tool")}
     assert store.read(lambda rows: rows.all("select uuid, text_hash from turns order by uuid")) == hashes
-    listed = store.read(lambda rows: sessions.conversation(rows, 1, projects=None))
+    listed = store.read(lambda rows: session_contents.conversation(rows, 1, projects=None))
     assert len(listed) == 16 and [turn.dropped for turn in listed if turn.uuid == "tool_result-0"] == [size]
-    assert store.write(lambda rows: turns.drop_old_output(rows, before=before, days=90, limit=100)) == 0
+    assert store.write(lambda rows: text_retention.drop_old_output(rows, before=before, days=90, limit=100)) == 0
     counted = store.read(activity.counters)
-    assert (counted[turns.DROPPED], counted[turns.DROPPED_BYTES]) == (4, 4 * size)
+    assert (counted[text_retention.DROPPED], counted[text_retention.DROPPED_BYTES]) == (4, 4 * size)
     assert store.write(integrity) == []
 
 
 def test_the_oldest_goes_first_in_batches(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=3, said="word"))
-    assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=3)) == 3
+    assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=3)) == 3
     found = store.read(texts_by_uuid)
     assert {uuid for uuid, text in found.items() if "for room" in text} >= {"tool_call-0", "tool_result-0"}
     assert "for room" not in found["tool_call-2"] + found["tool_result-2"]
-    assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 3
-    assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 0
-    assert not store.read(turns.is_any_output_left)
+    assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100)) == 3
+    assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100)) == 0
+    assert not store.read(text_retention.is_any_output_left)
 
 
 def test_what_was_purged_stays_purged_and_frees_nothing(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=1, said="word"))
     (seq,) = store.read(lambda rows: rows.column("select seq from turns where uuid = 'tool_result-0'"))
     store.write(lambda rows: purge.purge_turn(rows, seq, b"key"))
-    assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 1
+    assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100)) == 1
     found = store.read(texts_by_uuid)
     assert (found["tool_result-0"], "for room" in found["tool_call-0"]) == (PURGED, True)
 
@@ -642,9 +693,9 @@ def test_what_was_purged_stays_purged_and_frees_nothing(store: Store, given: Giv
 def test_what_has_no_time_is_not_old(store: Store, given: Given) -> None:
     def write(rows: Rows) -> int:
         project = projects.ensure(rows, given.project(), now=given.now)
-        turn = given.turn("r", "said", kind="tool_result", at=turns.UNDATED)
+        turn = given.turn("r", "said", kind="tool_result", at=text_retention.UNDATED)
         turns.add_turn(rows, turn, text_hash="h", host="claude", project=project, path="/t")
-        return turns.drop_old_output(rows, before="2030-01-01T00:00:00.000Z", days=90, limit=100)
+        return text_retention.drop_old_output(rows, before="2030-01-01T00:00:00.000Z", days=90, limit=100)
 
     assert store.write(write) == 0
 
@@ -652,7 +703,7 @@ def test_what_has_no_time_is_not_old(store: Store, given: Given) -> None:
 @pytest.mark.invariant("What was said outlives its transcript; only tool output is ever dropped, and stays dropped")
 def test_what_was_dropped_stays_dropped_when_its_transcript_is_read_again(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=1, said="word " * 30))
-    store.write(lambda rows: turns.drop_oldest_output(rows, limit=100))
+    store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100))
     before = store.read(texts_by_uuid)
     store.write(lambda rows: fill(rows, given, days=1, said="word " * 30))
     assert store.read(texts_by_uuid) == before
@@ -660,9 +711,9 @@ def test_what_was_dropped_stays_dropped_when_its_transcript_is_read_again(store:
 
 def test_room_is_what_is_used_and_not_what_the_file_has_grown_to(store: Store, given: Given) -> None:
     store.write(lambda rows: fill(rows, given, days=28, said="word " * 1500))
-    used = store.read(lambda rows: turns.room_used(rows, limit=0)).used
+    used = store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
     file = store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size"))
-    store.write(lambda rows: turns.drop_oldest_output(rows, limit=1000))
-    after = store.read(lambda rows: turns.room_used(rows, limit=0)).used
+    store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=1000))
+    after = store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
     assert after <= used - 28 * 2 * 4096, (used, after)
     assert store.read(lambda rows: rows.value("pragma page_count") * rows.value("pragma page_size")) >= file

@@ -12,16 +12,29 @@ import pytest
 from team_server import TeamServer
 
 from csmd import wire
+from csmd.conversation import Project
 from csmd.errors import BadInput, StoreError
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief
-from csmd.store import belief_changes, exports, memories, projects, purge, topics, vectors, workspaces
+from csmd.store import (
+    belief_changes,
+    exports,
+    memories,
+    memory_links,
+    memory_scenes,
+    projects,
+    purge,
+    purge_plans,
+    topics,
+    vectors,
+    workspaces,
+)
 from csmd.store import team as store_team
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.team import TeamRow
 from csmd.team import exchange, sharing
-from csmd.values import Link, Memory, Project, Provenance, Statement
 
 NOW, LATER = "2026-05-04T08:00:00.000Z", "2026-05-05T08:00:00.000Z"
 REMOTE = "example.org/acme/shop"
@@ -266,7 +279,7 @@ def test_what_an_older_csmd_let_through_is_redacted_before_it_goes(homes: tuple[
         assert memory is not None
         rows.update("memories", memory.seq, text=text)
         topics.tag(rows, memory.seq, f"key {SECRET}", by="person")
-        memories.note_scene(rows, memory.seq, uuid="u1", text=f'after "{SECRET}"')
+        memory_scenes.note_scene(rows, memory.seq, uuid="u1", text=f'after "{SECRET}"')
         rows.insert("symptoms", memory_seq=memory.seq, uuid="u1", at=NOW, text=f"it fails with {SECRET}")
         belief_changes.record_change(rows, ident, "edited", SECRET, text, "an edit", "person", NOW)
         session = {"host": "claude", "project_seq": ann.project_seq, "started_at": NOW, "last_at": NOW}
@@ -305,7 +318,7 @@ def test_links_merges_topics_and_sources_are_on_the_server_as_at_home(
 
     def relate(rows: Rows) -> None:
         found = {memory.id: memory for memory in memories.where(rows, "true")}
-        memories.add_link(rows, Link(from_id=one, to_id=two, relationship="refines", weight=0.5), now=NOW)
+        memory_links.add_link(rows, Link(from_id=one, to_id=two, relationship="refines", weight=0.5), now=NOW)
         topics.tag(rows, found[one].seq, "network", by="person")
         belief_changes.merge_memories(rows, found[aside], found[two], reason="told so", by="person", now=LATER)
 
@@ -471,8 +484,8 @@ def test_what_is_purged_leaves_the_server_with_its_memory_and_the_digest_that_te
     bob.exchange()
     assert "Nightjar" in str(team.rows("bob", "select text from digests")) and len(bob.of_colleagues()) == 1
     key = ann.store.hash_key
-    plan = purge.Plan("text", "Nightjar", texts=["Nightjar"])
-    ann.store.write(lambda rows: purge.add_tombstones(rows, plan, ["Nightjar"], key=key, now=LATER))
+    plan = purge_plans.Plan("text", "Nightjar", texts=["Nightjar"])
+    ann.store.write(lambda rows: purge_plans.add_tombstones(rows, plan, ["Nightjar"], key=key, now=LATER))
     ann.store.write(lambda rows: purge.apply_tombstones(rows, key))
     ann.settle()
     bob.exchange()

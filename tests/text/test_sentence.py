@@ -20,7 +20,7 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "kind": lambda module, text: module.parse(text).kind,
     "kind by an assistant": lambda module, text: module.parse(text, "assistant").kind,
     "lasting": lambda module, text: module.parse(text).lasting,
-    "language": lambda module, text: module.language_of(text),
+    "language": lambda module, text: module.parse(text).language,
     "body": lambda module, text: module.parse(text).body,
     "core": lambda module, text: module.parse(text).core,
     "refutes": lambda module, text: module.parse(text).refutes,
@@ -321,22 +321,27 @@ def test_a_sentence_has_the_properties_of_the_golden_table(name: str, text: str,
     check(sentence, name, text, expected)
 
 
+#: What reads the words, each after those that it imports.
+READERS = ("sentence_words", "language", "momentary_orders", "sentence")
+
+
 def parse_without(word_class: str) -> ModuleType:
-    """The module as it would be without a class of words."""
+    """The module of sentences, and those that it reads by, as they would be without a class of words."""
     words = data.word_table("sentence_words.txt")
-    spec = importlib.util.find_spec("csmd.text.sentence")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    kept = sys.modules[spec.name]
+    names = [f"csmd.text.{name}" for name in READERS]
+    kept = {name: sys.modules[name] for name in names}
     whole = data.word_table
     try:
-        sys.modules[spec.name] = module
         data.word_table = lambda name: (
             words | {word_class: frozenset()} if name == "sentence_words.txt" else whole(name)
         )
-        spec.loader.exec_module(module)
+        for name in names:
+            spec = importlib.util.find_spec(name)
+            assert spec is not None and spec.loader is not None
+            sys.modules[name] = module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
     finally:
-        sys.modules[spec.name] = kept
+        sys.modules.update(kept)
         data.word_table = whole
     return module
 

@@ -10,6 +10,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
@@ -17,7 +18,6 @@ from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_in
 from csmd.hosts.json_fields import json_object, mapping, strings
 from csmd.paths import folder_name
 from csmd.text import display, markdown
-from csmd.values import Turn
 from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
 
 
@@ -38,7 +38,8 @@ def cleanup_days(texts: Sequence[str | None]) -> int | None:
 
 
 def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
-    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration directory."""
+    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration
+    directory."""
     days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
     return CLEANUP_DAYS if days is None else days
 

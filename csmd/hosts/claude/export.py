@@ -1,9 +1,10 @@
 """Stored turns as a transcript that `claude --resume` accepts.
 
-The lines form one chain by `parentUuid`; each tool call is directly followed by its result, and a compaction is a boundary and a
-summary. A call without a result, or one whose input was cut or dropped, is written as text, because the API rejects half a
-pair; its line is the host's (`isMeta`), so that a reader of the file does not attribute a tool's words to a person. Lines keep
-their original uuids, and turns of one line share one again: capturing the file adds nothing.
+The lines form one chain by `parentUuid`; each tool call is directly followed by its result, and a compaction is a
+boundary and a summary. A call without a result, or one whose input was cut or dropped, is written as text, because the
+API rejects half a pair; its line is the host's (`isMeta`), so that a reader of the file does not attribute a tool's
+words to a person. Lines keep their original uuids, and turns of one line share one again: capturing the file adds
+nothing.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import ExportedTurn
 from csmd.hosts.adapter import Export
 from csmd.hosts.json_fields import json_object
 from csmd.paths import folder_name
 from csmd.text import display
-from csmd.values import SaidTurn
 from csmd.vocabulary import TOOL_KINDS
 
 #: The namespace of derived uuids: a line without a uuid gets the same one at each export.
@@ -39,7 +40,7 @@ class _Line:
     role: str
     message_id: str
     is_narrated: bool = False
-    turns: list[SaidTurn] = field(default_factory=list)
+    turns: list[ExportedTurn] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ def resumable_id(session_id: str) -> str:
         return _derived_uuid("session", session_id)
 
 
-def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
+def _without_answers(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     """The turns without the user's answers in a tool's result: the result contains their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
     return [
@@ -69,7 +70,7 @@ def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
 
 
 def export(
-    turns: Sequence[SaidTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
+    turns: Sequence[ExportedTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
 ) -> Export:
     """A transcript that the client resumes, from a session's turns in order."""
     ident = resumable_id(session_id)
@@ -85,7 +86,8 @@ def export(
         if first.kind == "summary":
             boundary = _derived_uuid("boundary", line.uuid)
             written.append({
-                "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system", "subtype": "compact_boundary",
+                "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system",
+                "subtype": "compact_boundary",
                 "content": "Conversation compacted", "isMeta": False, "level": "info", "uuid": boundary,
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
@@ -100,9 +102,9 @@ def export(
     )  # fmt: skip
 
 
-def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
+def _live_branch(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     """The turns without those that a rewind abandoned: of two prompts with one parent the later is valid."""
-    kept: list[SaidTurn] = []
+    kept: list[ExportedTurn] = []
     prompts: dict[str, int] = {}
     for turn in turns:
         if turn.kind == "user" and turn.parent_uuid and "/" not in turn.uuid:
@@ -114,7 +116,7 @@ def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
     return kept
 
 
-def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
+def _lines(turns: Sequence[ExportedTurn], pairs: _Pairs) -> list[_Line]:
     """The lines that the turns came from, without text that the client wrote for the user."""
     lines: dict[str, _Line] = {}
     for turn in turns:
@@ -134,7 +136,7 @@ def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
     return list(lines.values())
 
 
-def _role(turn: SaidTurn) -> str:
+def _role(turn: ExportedTurn) -> str:
     if turn.kind in ("assistant", "tool_call"):
         return "assistant"
     if turn.kind == "notification":  # an error that the client wrote in the assistant's name never reached the model
@@ -142,10 +144,10 @@ def _role(turn: SaidTurn) -> str:
     return "user"
 
 
-def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
+def _pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
     """The tool calls whose input is complete and whose one result follows before any compaction."""
     pairs = _Pairs()
-    waiting: dict[str, tuple[SaidTurn, dict[str, Any]]] = {}
+    waiting: dict[str, tuple[ExportedTurn, dict[str, Any]]] = {}
     called: set[str] = set()
     for turn in turns:
         if turn.kind == "summary":
@@ -164,7 +166,8 @@ def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
 
 
 def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
-    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the rest."""
+    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the
+    rest."""
     blocks: dict[str, list[_Line]] = {}
     holding: dict[str, _Line] = {}
     for line in lines:
@@ -211,7 +214,7 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
     return entry
 
 
-def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:
+def _block(turn: ExportedTurn, whole: dict[str, Any]) -> dict[str, Any]:
     text = turn.text
     if turn.kind == "tool_call":
         if turn.uuid in whole:

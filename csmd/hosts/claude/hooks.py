@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Failure
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import hook_payloads
 from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, clean, prompt_kind
@@ -15,7 +16,6 @@ from csmd.hosts.json_fields import mapping, string
 from csmd.hosts.labels import label
 from csmd.privacy.redaction import redact
 from csmd.text import display
-from csmd.values import Failure
 
 #: How many bytes of a failure are read, from both ends: more than is stored of the same output by default.
 MOST_BYTES = 32_768
@@ -49,6 +49,7 @@ def _answer(name: EventName, text: str, notice: str) -> bytes:
 
 
 HOOKS = Hooks(
-    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True), prompt_kind=prompt_kind,
+    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True),
+    prompt_kind=prompt_kind,
     prepare=_prepare, failure=decode_failure, session_id=str, answer=_answer,
 )  # fmt: skip

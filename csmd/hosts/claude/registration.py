@@ -1,20 +1,20 @@
 """csmd's entries in Claude Code's settings files; pure.
 
-Each kind of entry has a function that merges it into the text of a JSON object and one that removes it. Merging twice equals
-merging once, removing an entry that is not there changes nothing, and every other byte is kept. `where` is the file's name in
-errors: ConfigError if the file cannot hold the entry.
+Each kind of entry has a function that merges it into the text of a JSON object and one that removes it. Merging twice
+equals merging once, removing an entry that is not there changes nothing, and every other byte is kept. `where` is the
+file's name in errors: ConfigError if the file cannot hold the entry.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from csmd import config
 from csmd.errors import ConfigError
+from csmd.hosts import hook_entries
 from csmd.hosts.host_files import (
     HOOK_SCRIPT,
     NAME,
@@ -31,9 +31,9 @@ from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
 EVENTS: Mapping[str, int] = granted("session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end")
-#: Event -> the first version of the assistant that knows it; registered if every client in use does.
-#: StopFailure: a turn that ended in an error is read like any other. PostCompact: the summary that continues the session is
-#: read at once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
+#: Event -> the first version of the assistant that knows it; registered if every client in use does. StopFailure: a
+#: turn that ended in an error is read like any other. PostCompact: the summary that continues the session is read at
+#: once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
 #: (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
 TIMEOUTS: Mapping[str, int] = {**EVENTS, **granted("post_compact", "stop_failure", "tool_failure")}
@@ -59,104 +59,21 @@ def hook_command(interpreter: str, home: Path, event: str) -> str:
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, HOOK_SCRIPT)), str(home), event])} || true"
 
 
-@dataclass(frozen=True, slots=True)
-class Form:
-    """How hooks are registered: the script that csmd's entries run, and the group for an event."""
-
-    script: str
-    group: Callable[[Registration, str], dict[str, Any]]
+def merge_hooks(text: str, wanted: Registration, where: str) -> str:
+    """The settings with csmd's hooks."""
+    groups = {event: _group(wanted.interpreter, wanted.home, event) for event in wanted.events}
+    return hook_entries.merge_hooks(text, groups, wanted.home, HOOK_SCRIPT, where)
 
 
 def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
     matcher = {"matcher": MATCHERS[event]} if event in MATCHERS else {}
-    return {**matcher, "hooks": [_handler(interpreter, home, event)]}
+    handler = {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
+    return {**matcher, "hooks": [handler]}
 
 
-def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
-    return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
-
-
-CLAUDE = Form(HOOK_SCRIPT, lambda wanted, event: _group(wanted.interpreter, wanted.home, event))
-
-
-def merge_hooks(text: str, wanted: Registration, where: str, form: Form = CLAUDE) -> str:
-    """The settings with csmd's hooks.
-
-    An entry of csmd's is updated in place; a second one, and one for an event that is not wanted, is removed. A missing one is
-    added after others.
-    """
-    text = remove_hooks(text, wanted.home, where, keep=wanted, form=form)
-    for event in wanted.events:
-        group = form.group(wanted, event)
-        hooks = _hooks(text, where)
-        groups = json_edits.member(text, hooks.value, event) if hooks else None
-        if hooks is None:
-            text = json_edits.append(text, json_edits.root(text), "hooks", {event: [group]})
-        elif groups is None:
-            text = json_edits.append(text, hooks.value, event, [group])
-        else:
-            handlers = [item for each in json_edits.items(text, groups.value) for item in _handlers(text, each)]
-            if not any(runs(json_edits.value_of(text, item), wanted.home, form.script) for item in handlers):
-                text = json_edits.append(text, groups.value, None, group)
-    return text
-
-
-def _hooks(text: str, where: str) -> Item | None:
-    """The member `hooks`; ConfigError if it is not an object of lists."""
-    hooks = json_edits.member(text, json_edits.root(text), "hooks")
-    if hooks is not None and not (
-        text[hooks.value] == "{" and all(text[event.value] == "[" for event in json_edits.items(text, hooks.value))
-    ):
-        raise ConfigError(f"{where}: `hooks` is not an object of lists", hint="correct it, then run this again")
-    return hooks
-
-
-def _handlers(text: str, group: Item) -> list[Item]:
-    """The handlers in a group of an event; [] if the group has another form."""
-    handlers = json_edits.member(text, group.value, "hooks") if text[group.value] == "{" else None
-    return json_edits.items(text, handlers.value) if handlers is not None and text[handlers.value] == "[" else []
-
-
-def remove_hooks(
-    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Registration | None = None,
-    form: Form = CLAUDE,
-) -> str:  # fmt: skip
-    """The settings without the hooks of this home (for `events` only), and without groups, lists and `hooks` that had no others.
-
-    With `keep` the first hook of each wanted event is kept and updated.
-    """
-    hooks = _hooks(text, where)
-    if hooks is None:
-        return text
-    edits: list[json_edits.Edit] = []
-    kept: set[str] = set()
-
-    def is_removed(event: str, handler: Item) -> bool:
-        if not runs(json_edits.value_of(text, handler), home, form.script) or (
-            events is not None and event not in events
-        ):
-            return False
-        if keep is None or event in kept or event not in keep.events:
-            return True
-        kept.add(event)
-        edits.extend(json_edits.replacement(text, handler, form.group(keep, event)["hooks"][0]))
-        return False
-
-    lists = json_edits.items(text, hooks.value)
-    lists_gone = []
-    for each in lists:
-        groups = json_edits.items(text, each.value)
-        groups_gone = []
-        for group in groups:
-            handlers = _handlers(text, group)
-            gone = [is_removed(each.key, handler) for handler in handlers]
-            groups_gone.append(bool(gone) and all(gone))
-            edits += json_edits.cuts(handlers, gone)
-        lists_gone.append(bool(groups) and all(groups_gone))
-        edits += json_edits.cuts(groups, groups_gone)
-    if lists and all(lists_gone):
-        return json_edits.without_member(text, json_edits.root(text), "hooks")
-    return json_edits.apply(text, [*edits, *json_edits.cuts(lists, lists_gone)])
+def remove_hooks(text: str, home: Path, where: str, *, events: Collection[str] | None = None) -> str:
+    """The settings without csmd's hooks (for `events` only)."""
+    return hook_entries.remove_hooks(text, home, HOOK_SCRIPT, where, events)
 
 
 # --- the status line
@@ -185,7 +102,8 @@ def remove_status_line(text: str, home: Path, _where: str) -> str:
 
 
 def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
-    """The message for a user who has a status line of their own, else ""; its second line is to be copied, so never broken."""
+    """The message for a user who has a status line of their own, else ""; its second line is to be copied, so never
+    broken."""
     current, is_ours = _status_line(text, wanted.home)
     if current is None or is_ours:
         return ""

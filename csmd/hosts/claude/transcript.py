@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -22,7 +23,6 @@ from csmd.hosts.tool_calls import transcripts_written
 from csmd.hosts.transcript_reading import Line, OpenTranscript, QueueExit, Reading, ReadLine, TokenUse, path_in, tokens
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
-from csmd.values import Turn
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
 #: The result of a tool that the user rejected, up to their reason.
@@ -46,9 +46,9 @@ _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
 #: Text that the host wrote in the user's name: the turn states nothing.
 WRITTEN_FOR_USER = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)|\[Request interrupted"
-    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill|This session is being continued"
-    r"|/[\w:.-]+(?:\s|$))"
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
+    r"|\[Request interrupted|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
+    r"|This session is being continued|/[\w:.-]+(?:\s|$))"
 )
 HOST = "claude"
 #: The tool whose input is a shell line.
@@ -63,7 +63,7 @@ WARMUP = "Warmup"
 ROOT = "root"
 
 _MARKUP = re.compile(
-    r"^\s*<(?:command-name|command-message|command-args|local-command-stdout|local-command-caveat|bash-input|bash-stdout|bash-stderr)>"
+    r"^\s*<(?:command-(?:name|message|args)|local-command-(?:stdout|caveat)|bash-(?:input|stdout|stderr))>"
 )
 _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
@@ -80,8 +80,8 @@ _TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s
 _BY_PROGRAM = "sdk-"
 #: The first and last version that do not record how a session was begun.
 _SILENT_VERSIONS = ((2, 0, 76), (2, 1, 63))
-#: In those versions each prompt that a person typed has one of these fields (589 prompts of 20 versions, and runs of 2.0.77
-#: with and without a terminal).
+#: In those versions each prompt that a person typed has one of these fields (589 prompts of 20 versions, and runs of
+#: 2.0.77 with and without a terminal).
 _TYPED = ("thinkingMetadata", "permissionMode")
 #: An editor's additions to a prompt: the open file, the selection, the results of its checks.
 _EDITOR = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
@@ -203,7 +203,8 @@ def enqueued_turns(line: Line) -> list[Turn]:
 
 
 def progress_turns(line: Line) -> list[Turn]:
-    """A sub-agent's turns in the session's file: some versions write them only there, others also in a file of its own."""
+    """A sub-agent's turns in the session's file: some versions write them only there, others also in a file of its
+    own."""
     data = mapping(line.value, "data")
     message, agent = mapping(data, "message"), label(data, "agentId")
     if data.get("type") != "agent_progress" or not agent or message.get("type") not in ("user", "assistant"):
@@ -447,7 +448,8 @@ _OWN = re.compile(
     rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
 )
 _IS_MESSAGE = re.compile(rb'"type":\s?"(?:user|assistant)"')
-#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes (facts: claude-code 1.14).
+#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes (facts: claude-code
+#: 1.14).
 PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
 #: Types of mostly bookkeeping lines -> what the other lines contain.
@@ -529,7 +531,8 @@ def _turns_in(line: Line) -> list[Turn]:
 
 
 def _note_queue_exit(line: Line) -> None:
-    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, in a running turn it may have none."""
+    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, in a running turn it may have
+    none."""
     value, queue_exits = line.value, line.reading.queue_exits
     if value.get("operation") not in ("dequeue", "remove"):
         return
@@ -573,7 +576,8 @@ def warmups(beginning: bytes) -> frozenset[str]:
 
 
 def is_warmup_turn(beginning: bytes) -> Callable[[Turn], bool] | None:
-    """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without any."""
+    """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without
+    any."""
     agents = warmups(beginning)
     if not agents:
         return None

@@ -1,7 +1,7 @@
 """Codex' hook payloads, which have Claude Code's form with differences.
 
-A sub-agent's prompt is reported as a prompt of its parent's session, but the model wrote it: the rollout holds it. Whether a
-person or `codex exec` asked is in the rollout, not in the payload.
+A sub-agent's prompt is reported as a prompt of its parent's session, but the model wrote it: the rollout holds it.
+Whether a person or `codex exec` asked is in the rollout, not in the payload.
 """
 
 from __future__ import annotations

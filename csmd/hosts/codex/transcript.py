@@ -1,11 +1,11 @@
 """Codex' transcripts ("rollouts") to turns and token usage.
 
-A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line names the thread. A resumed session continues
-its file; a fork has a file with its new part only, and so does a sub-agent. A session that goes on from an earlier turn
-(`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many earlier lines are still valid. What was said is
-in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message` and `agent_message` lines.
-The `response_item` lines are the model's input: its user messages also contain AGENTS.md, the environment and the output of
-hooks, so only tool calls and their results are read from them.
+A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line names the thread. A resumed session
+continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that goes on from an
+earlier turn (`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many earlier lines are still
+valid. What was said is in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message`
+and `agent_message` lines. The `response_item` lines are the model's input: its user messages also contain AGENTS.md,
+the environment and the output of hooks, so only tool calls and their results are read from them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.codex import tool_forms
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -35,7 +36,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"
@@ -59,8 +59,8 @@ _ASKED_FOR = "user"
 _EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
 #: Text that Codex writes in the user's name.
 WRITTEN_FOR_USER = re.compile(
-    r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|subagent_notification|turn_aborted|user_shell_command|skill"
-    r"|permissions instructions|skills_instructions|hook_prompt)[\s>]|# AGENTS\.md instructions for )"
+    r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|subagent_notification|turn_aborted"
+    r"|user_shell_command|skill|permissions instructions|skills_instructions|hook_prompt)[\s>]|# AGENTS\.md instructions for )"
 )
 #: The beginning of a compaction's summary, addressed to the next model.
 _SUMMARY = re.compile(r"Another language model started to solve this problem[^\n]*:\n")

@@ -1,7 +1,7 @@
 """Copilot CLI's hook payloads, and injected text to its answers.
 
-Events registered by Claude Code's names bring its payload. A sub-agent's prompt and its end are reported as a prompt and a stop
-with the agent's id instead of the session's: they are read from the transcript.
+Events registered by Claude Code's names bring its payload. A sub-agent's prompt and its end are reported as a prompt
+and a stop with the agent's id instead of the session's: they are read from the transcript.
 """
 
 from __future__ import annotations

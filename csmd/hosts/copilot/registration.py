@@ -1,7 +1,7 @@
 """csmd's hooks for Copilot CLI, in a file of their own; pure.
 
-Copilot reads every file in `hooks/`, accepts Claude Code's form of it, and passes Claude Code's payload to hooks for events
-that are registered by Claude Code's names.
+Copilot reads every file in `hooks/`, accepts Claude Code's form of it, and passes Claude Code's payload to hooks for
+events that are registered by Claude Code's names.
 """
 
 from __future__ import annotations

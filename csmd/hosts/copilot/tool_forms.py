@@ -11,7 +11,8 @@ from csmd.hosts.stored_calls import REJECTED, Call, patched_files, with_exit_cod
 
 #: Copilot's name of a tool -> the stored name.
 _NAMES = {
-    "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep", "glob": "Glob",
+    "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep",
+    "glob": "Glob",
     "task": "Task", "exit_plan_mode": "ExitPlanMode",
 }  # fmt: skip
 #: Copilot's name of a field -> the stored name.

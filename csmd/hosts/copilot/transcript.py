@@ -1,12 +1,12 @@
 """Copilot CLI's transcripts to turns and token usage.
 
-A session's transcript is `session-state/<session>/events.jsonl`, one event a line; the first one names the session. A resumed
-session continues its file. A fork's file begins with the lines of the original session, under their ids; a rewind removes the
-lines that it undoes from the file. A sub-agent's events are among its session's and carry its id.
+A session's transcript is `session-state/<session>/events.jsonl`, one event a line; the first one names the session. A
+resumed session continues its file. A fork's file begins with the lines of the original session, under their ids; a
+rewind removes the lines that it undoes from the file. A sub-agent's events are among its session's and carry its id.
 
-`content` of a prompt is what was typed; `transformedContent` is what the model got, including the output of hooks. Only the
-first words of the model's prompt (`system.message`) show that a program submitted the prompts (`copilot -p`). That line is
-written after the prompt, and again only when it has changed.
+`content` of a prompt is what was typed; `transformedContent` is what the model got, including the output of hooks. Only
+the first words of the model's prompt (`system.message`) show that a program submitted the prompts (`copilot -p`). That
+line is written after the prompt, and again only when it has changed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.copilot import tool_forms
 from csmd.hosts.json_fields import json_object, mapping, moment, string, strings
@@ -35,7 +36,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
@@ -57,7 +57,8 @@ _DIRECTORIES = ("session.start", "session.resume", "session.context_changed")
 _MODE = "system.message"
 #: Events that continue the conversation.
 _SPEECH = (
-    "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete", "session.compaction_complete",
+    "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete",
+    "session.compaction_complete",
 )  # fmt: skip
 _TYPE = re.compile(rb'\s*\{"type":\s?"([\w.]{1,60})"')
 #: The beginning of the model's prompt when a program submits the prompts.
@@ -79,7 +80,8 @@ class Session(Conversation):
     last: str = ROOT
     """The last line of the session's own conversation: the parent of the next prompt."""
     prompt: Turn | None = None
-    """The prompt in the line before. A program's prompt waits for the next line, which may say that a person goes on."""
+    """The prompt in the line before. A program's prompt waits for the next line, which may say that a person goes
+    on."""
     context: int = 0
 
     def follow(self, value: dict[str, Any], data: dict[str, Any]) -> None:
@@ -97,7 +99,8 @@ class Session(Conversation):
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
         return Turn(
-            uuid=uuid_in(HOST, value, "id"), session_id=self.session, agent_id=label(value, "agentId"), kind=kind, text=text,
+            uuid=uuid_in(HOST, value, "id"), session_id=self.session, agent_id=label(value, "agentId"), kind=kind,
+            text=text,
             at=moment(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
             context=self.context if kind == "assistant" else 0, **more,
         )  # fmt: skip
@@ -136,10 +139,11 @@ def _type_of(line: bytes) -> str:
 
 
 def _lines_depended_on(opened: OpenTranscript) -> list[bytes]:
-    """The lines before the position that set the directory and the submitter of prompts, and the last two of the conversation.
+    """The lines before the position that set the directory and the submitter of prompts, and the last two of the
+    conversation.
 
-    They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of one
-    reading must not grow with the file.
+    They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of
+    one reading must not grow with the file.
     """
     for size in BACK_BYTES:
         before = opened.before(size).splitlines()

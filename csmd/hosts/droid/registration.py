@@ -1,7 +1,8 @@
 """csmd's hooks in Droid's `settings.json`, which may contain comments; pure.
 
-Droid also reads `hooks.json`, which it creates when its user adds a hook in a session. That file's hooks for an event replace
-all of the settings' hooks for it: an entry of csmd's there could silence a user's own hook here, so csmd writes none.
+Droid also reads `hooks.json`, which it creates when its user adds a hook in a session. That file's hooks for an event
+replace all of the settings' hooks for it: an entry of csmd's there could silence a user's own hook here, so csmd writes
+none.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ def _is_off(settings: dict[str, Any], _script: Path, hooks_json: str | None) -> 
 
 
 HOOKS = HookEntries(
-    host="droid", file=lambda folder: folder / "settings.json", second=1, events=EVENTS, is_off=_is_off, second_file="hooks.json",
+    host="droid", file=lambda folder: folder / "settings.json", second=1, events=EVENTS, is_off=_is_off,
+    second_file="hooks.json",
 )  # fmt: skip
 FILES = HOOKS.files(
     title="Droid", folder=".factory",

@@ -1,9 +1,9 @@
 """Droid's transcripts to turns.
 
-A session's transcript is `sessions/<directory>/<session>.jsonl`; its first line names the session. A fork's file begins with the
-lines of the original session, under their ids. The host also writes lines in the user's name: what hooks did (`user_only`),
-and text for the model alone (`llm_only`). Whether a program submitted the prompts (`droid exec`) is in the session's settings
-next to the transcript; if these cannot be read, its prompts are `relayed`.
+A session's transcript is `sessions/<directory>/<session>.jsonl`; its first line names the session. A fork's file begins
+with the lines of the original session, under their ids. The host also writes lines in the user's name: what hooks did
+(`user_only`), and text for the model alone (`llm_only`). Whether a program submitted the prompts (`droid exec`) is in
+the session's settings next to the transcript; if these cannot be read, its prompts are `relayed`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
 from csmd.hosts.labels import label, session_id, uuid_in
@@ -23,7 +24,6 @@ from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.transcript_reading import Conversation, Line, OpenTranscript, ReadLine, path_in, read_objects, refuse
 from csmd.privacy.redaction import redact
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "droid"
@@ -65,7 +65,8 @@ class Session(Conversation):
         """The turn of this number in the line, counted from 0."""
         uuid = uuid_in(HOST, value, "id")
         return Turn(
-            uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent, kind=kind,
+            uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
+            kind=kind,
             text=text, at=moment(value), cwd=self.cwd, parent_uuid=uuid_in(HOST, value, "parentId"), **more,
         )  # fmt: skip
 
@@ -73,7 +74,8 @@ class Session(Conversation):
 def session_of(first_line: bytes, settings: bytes) -> Session | None:
     """The session of a transcript by its first line and its settings; None if that line names none.
 
-    A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the prompts.
+    A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the
+    prompts.
     """
     value = json_object(first_line) or {}
     ident, caller = label(value, "id"), label(value, "callingSessionId")

@@ -1,7 +1,7 @@
 """Gemini CLI's hook payloads, which have Claude Code's form under other names.
 
-A prompt is reported with the output of SessionStart's hooks and the files that it names; the end of a turn with everything that
-was said in it. A sub-agent is not reported.
+A prompt is reported with the output of SessionStart's hooks and the files that it names; the end of a turn with
+everything that was said in it. A sub-agent is not reported.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Gemini CLI's transcripts to turns, titles and token usage.
 
 A transcript is `tmp/<project>/chats/session-<minute>-<beginning of the session's id>.jsonl`, a sub-agent's
-`tmp/<project>/chats/<session>/<agent>.jsonl`: a log of updates, not of messages. Each start of the client writes a header.
-A message is written again when it has more fields, for example tool calls; its turns keep their ids. `$set` changes the
-conversation as a whole; `$set.messages` repeats the history in another form, in which only a compaction's summary is new.
-`$rewindTo` names the prompt that is taken back with everything after it. The host deletes or empties the file of a resumed
-session; what was read from it stays.
+`tmp/<project>/chats/<session>/<agent>.jsonl`: a log of updates, not of messages. Each start of the client writes a
+header. A message is written again when it has more fields, for example tool calls; its turns keep their ids. `$set`
+changes the conversation as a whole; `$set.messages` repeats the history in another form, in which only a compaction's
+summary is new. `$rewindTo` names the prompt that is taken back with everything after it. The host deletes or empties
+the file of a resumed session; what was read from it stays.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import parts_in, words_in
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
@@ -31,7 +32,6 @@ from csmd.hosts.transcript_reading import (
     tokens,
 )
 from csmd.privacy.redaction import Removed
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"
@@ -48,7 +48,8 @@ FIRST_LINE_BYTES = 64 * 1024
 #: The directory in a sub-agent's header or in the host's first message; in JSON, a line break is two characters.
 _DIRECTORY = re.compile(
     rb'(?:"directories":\s?\["|"<session_context>(?:[^"\\]|\\.)*?'
-    rb'(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)(/(?:[^"\\]|\\[^n])*+)'
+    rb"(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)"
+    rb'(/(?:[^"\\]|\\[^n])*+)'
 )
 _PROMPT = re.compile(rb'"type":\s?"user",\s?"content":\s?(?:\[\{"text":\s?)?"(?!<session_context>)')
 #: Text that Gemini CLI writes in the user's name.

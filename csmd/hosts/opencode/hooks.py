@@ -1,6 +1,7 @@
 """The reports of csmd's plugin in OpenCode and Kilo, which have Claude Code's form.
 
-The plugin (`hooks/opencode.js`) reports no sub-agent's prompt, and no words at the end of a turn: these are in the database.
+The plugin (`hooks/opencode.js`) reports no sub-agent's prompt, and no words at the end of a turn: these are in the
+database.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """csmd's plugin for OpenCode and Kilo: a file of its own in the directory of plugins.
 
-The file only loads the plugin in csmd's home, so it is the same for every version of csmd; without that it does nothing.
+The file only loads the plugin in csmd's home, so it is the same for every version of csmd; without that it does
+nothing.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def package_wait(host: str) -> str:
     except OSError:
         pass
     return (
-        f"{TITLES[host]} fetches {name} from npm once before it loads plugins: start `{host}` with a network, without one "
-        "each start waits for a minute"
+        f"{TITLES[host]} fetches {name} from npm once before it loads plugins: start `{host}` with a network, "
+        "without one each start waits for a minute"
     )
 
 
@@ -112,12 +113,14 @@ def _files(host: str) -> HostFiles:
         hook_command=lambda _, home, event: f"{shlex.quote(str(script_in(home, host)))} {event}",
         kinds=(
             Kind(
-                name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin, host),
+                name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin,
+                host),
                 remove=partial(remove_plugin, host), obstacle=foreign_plugin, decode=decode, begin=str,
             ),
         ),
         question=Question(
-            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, is_apart=True,
+            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True,
+            is_apart=True,
             patience_s=20.0,
         ),
         warning=partial(package_wait, host),

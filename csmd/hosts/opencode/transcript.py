@@ -1,8 +1,9 @@
 """The sessions of OpenCode and its fork Kilo, which are rows of a database, to turns and token usage.
 
-`csmd.capture.session_sources` turns the rows into lines: an object for the session, and one for each message with its parts. A
-fork copies messages under new ids with their old times and texts. So a turn is identified by its message's time, role and hash
-of its texts, which are the same in a fork, and by its position in the message. A sub-agent has a session of its own.
+`csmd.capture.session_sources` turns the rows into lines: an object for the session, and one for each message with its
+parts. A fork copies messages under new ids with their old times and texts. So a turn is identified by its message's
+time, role and hash of its texts, which are the same in a fork, and by its position in the message. A sub-agent has a
+session of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
 from csmd.hosts.labels import label, session_id
@@ -33,7 +35,6 @@ from csmd.hosts.transcript_reading import (
     tokens,
 )
 from csmd.privacy.redaction import redact
-from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 OPENCODE, KILO = "opencode", "kilo"
@@ -54,7 +55,8 @@ _ASKS = "question"
 #: Names of tools -> the stored names.
 _TOOLS = {
     "bash": "Bash", "read": "Read", "write": "Write", "edit": "Edit", "multiedit": "MultiEdit", "glob": "Glob",
-    "grep": "Grep", "list": "LS", "todowrite": "TodoWrite", "task": "Task", "webfetch": "WebFetch", "websearch": "WebSearch",
+    "grep": "Grep", "list": "LS", "todowrite": "TodoWrite", "task": "Task", "webfetch": "WebFetch",
+    "websearch": "WebSearch",
     _ASKS: "AskUserQuestion",
 }  # fmt: skip
 #: Fields of their input -> the stored names.

@@ -1,7 +1,7 @@
 """Qwen Code's hook payloads, which have Claude Code's form with differences.
 
-The prompt event also fires, without words, after each result of a tool; an answer to it reaches the model as a user's message.
-What the user typed is in a field next to the prompt, which contains files and the output of other hooks.
+The prompt event also fires, without words, after each result of a tool; an answer to it reaches the model as a user's
+message. What the user typed is in a field next to the prompt, which contains files and the output of other hooks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Qwen Code's transcripts to turns, titles and token usage.
 
-A transcript is `projects/<project>/chats/<session>.jsonl`, a sub-agent's `projects/<project>/subagents/<session>/agent-*.jsonl`:
-records that link to the one before and are only appended. A resumed session continues its file; a fork has a copy. A record in
-the user's name says whether it was typed at the prompt, typed while the assistant worked, or written by the host.
+A transcript is `projects/<project>/chats/<session>.jsonl`, a sub-agent's
+`projects/<project>/subagents/<session>/agent-*.jsonl`: records that link to the one before and are only appended. A
+resumed session continues its file; a fork has a copy. A record in the user's name says whether it was typed at the
+prompt, typed while the assistant worked, or written by the host.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.claude.transcript import ROOT
 from csmd.hosts.gemini_parts import parts_in, words_in
@@ -26,14 +28,13 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 
 HOST = "qwen"
 #: The context window of current models.
 WINDOW = 262_144
 FIRST_LINE = re.compile(
-    rb'\s*\{"uuid":\s?"[^"]*",\s?"parentUuid":\s?(?:null|"[^"]*"),\s?"sessionId":\s?"[^"]*",\s?"timestamp":\s?"[^"]*",\s?'
-    rb'"type":\s?"(?:user|assistant|tool_result|system)"'
+    rb'\s*\{"uuid":\s?"[^"]*",\s?"parentUuid":\s?(?:null|"[^"]*"),\s?"sessionId":\s?"[^"]*",\s?'
+    rb'"timestamp":\s?"[^"]*",\s?"type":\s?"(?:user|assistant|tool_result|system)"'
 )
 PATH = re.compile(r"(?P<project>[^/]+)/(?:chats/([\w-]+)|subagents/([\w-]+)/[\w.-]+)\.jsonl", re.ASCII)
 #: How far back a call is searched for that an excluded file withholds.

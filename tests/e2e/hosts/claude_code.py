@@ -47,8 +47,8 @@ def trust(home: Path, directory: Path) -> None:
     """Lets the client work in a directory without asking first."""
     path = home / ".claude" / ".claude.json"
     state = json.loads(path.read_text())
-    known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
-    path.write_text(json.dumps({**state, "projects": {**state.get("projects", {}), str(directory): known}}))
+    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    path.write_text(json.dumps({**state, "projects": {**state.get("projects", {}), str(directory): trusted}}))
 
 
 def environment(home: Path, api: str) -> dict[str, str]:
@@ -94,8 +94,8 @@ def answer_in(stdout: str) -> dict[str, Any]:
 def reported_failures(run: client.Finished) -> list[Any]:
     """What the client says about hooks that did not fare well; a client tells no more than SessionStart and
     SessionEnd this way, the rest only in its transcript, and 2.0 nowhere."""
-    told = [message for message in run.stream if message.get("subtype") == "hook_response"]
-    failed: list[Any] = [message for message in told if message.get("exit_code") or message.get("stderr")]
+    responses = [message for message in run.stream if message.get("subtype") == "hook_response"]
+    failed: list[Any] = [message for message in responses if message.get("exit_code") or message.get("stderr")]
     return failed + [line for line in run.stderr.splitlines() if "hook" in line]
 
 
@@ -107,14 +107,14 @@ def transcripts(home: Path) -> Iterator[dict[str, Any]]:
 
 def hook_failures(home: Path) -> list[dict[str, Any]]:
     """The transcript lines that tell of a hook that failed, was cancelled, blocked, or that spoke at Stop."""
-    found = []
+    lines = []
     for line in transcripts(home):
         kind = (line.get("attachment") or {}).get("type", "")
         if kind.startswith("hook_") and kind not in HOOK_FARED_WELL:
-            found.append(line)
+            lines.append(line)
         if line.get("subtype") == "stop_hook_summary" and any(line.get(key) for key in STOP_MUST_NOT):
-            found.append(line)
-    return found
+            lines.append(line)
+    return lines
 
 
 def in_order(run: client.Finished, replies: int, home: Path) -> client.Finished:

@@ -12,29 +12,29 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from csmd.conversation import ExportedTurn
 from csmd.hosts import transcript_reading
 from csmd.hosts.claude import export, transcript
 from csmd.paths import folder_name
-from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
 
 SESSION = "11111111-2222-4333-8444-555555555555"
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval")
 
 
-def said(kind: TurnKind, text: str, uuid: str, **more: Any) -> SaidTurn:
-    return SaidTurn(uuid=uuid, kind=kind, text=text, at="2026-05-04T08:00:00.000Z", **more)
+def said(kind: TurnKind, text: str, uuid: str, **more: Any) -> ExportedTurn:
+    return ExportedTurn(uuid=uuid, kind=kind, text=text, at="2026-05-04T08:00:00.000Z", **more)
 
 
-def call(uuid: str, tool: str, text: str = '{"command":"ls"}', message: str = "m1") -> SaidTurn:
+def call(uuid: str, tool: str, text: str = '{"command":"ls"}', message: str = "m1") -> ExportedTurn:
     return said("tool_call", text, uuid, tool_id=tool, tool_name="Bash", message_id=message)
 
 
-def result(uuid: str, tool: str, text: str = "a file") -> SaidTurn:
+def result(uuid: str, tool: str, text: str = "a file") -> ExportedTurn:
     return said("tool_result", text, uuid, tool_id=tool)
 
 
-def exported(*turns: SaidTurn) -> list[dict[str, Any]]:
+def exported(*turns: ExportedTurn) -> list[dict[str, Any]]:
     made = export.export(turns, session_id=SESSION, cwd="/p", model="claude-x")
     lines = [json.loads(line) for line in made.lines]
     check_chain(lines)
@@ -130,7 +130,7 @@ def test_words_on_a_results_line_come_behind_every_result() -> None:
     ],
     ids=["no result", "no call", "trimmed", "dropped", "no id", "the wrong way round", "a compaction between"],
 )
-def test_what_is_no_whole_pair_is_told_as_text_in_nobodys_name(turns: tuple[SaidTurn, ...]) -> None:
+def test_what_is_no_whole_pair_is_told_as_text_in_nobodys_name(turns: tuple[ExportedTurn, ...]) -> None:
     lines = exported(said("user", "Look.", "u1"), *turns)
     told = [line for line in lines if line.get("isMeta")]
     assert len(told) == sum(turn.kind != "summary" for turn in turns)
@@ -230,7 +230,7 @@ def test_real_transcripts_come_back_as_the_same_turns() -> None:
         if not turns:
             continue
         stored = [
-            SaidTurn(uuid=t.uuid, kind=t.kind, text=t.text, at=t.at, parent_uuid=t.parent_uuid, message_id=t.message_id,
+            ExportedTurn(uuid=t.uuid, kind=t.kind, text=t.text, at=t.at, parent_uuid=t.parent_uuid, message_id=t.message_id,
                      tool_name=t.tool_name, tool_id=t.tool_id, tokens=t.tokens) for t in turns.values()
         ]  # fmt: skip
         again = transcript_reading.Reading(tool_limit=10**9)

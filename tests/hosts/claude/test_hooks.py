@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hosts.claude.test_transcript import DATA, DEEP, FENCED, REMINDER, bytes_of, read, user
 
+from csmd.conversation import Failure
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS
 from csmd.hosts.claude import hooks
 from csmd.hosts.hook_payloads import EVENT_OF
-from csmd.values import Failure
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts import json_fields, stored_text, transcript_reading
 from csmd.hosts.claude import hooks, transcript
 from csmd.hosts.hook_payloads import EVENT_OF
-from csmd.values import Turn
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude"
 SAMPLES = sorted(path for path in DATA.glob("*/*.jsonl") if path.name != "hooks.jsonl")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from csmd.hosts.codex import registration
+from csmd.hosts.codex.registration import EVENTS, HOOKS
 from csmd.hosts.host_files import Registration
 
 HOME = Path("/h/a home's/csmd")
@@ -15,12 +15,12 @@ FOREIGN = '{\n\t"hooks" : { "Stop": [ {"hooks":[{"type":"command","command":"say
 
 
 def merged(text: str, interpreter: str = "/usr/bin/python3", events: tuple[str, ...] = ()) -> str:
-    return registration.merge_codex_hooks(text, Registration(home=HOME, interpreter=interpreter, events=events), "x")
+    return HOOKS.merge(text, Registration(home=HOME, interpreter=interpreter, events=events), "x")
 
 
 @pytest.mark.invariant("A line that Codex' user has trusted stays as it is")
 def test_the_lines_do_not_change_with_python_or_version() -> None:
-    lines = {event: registration.hook_command(Path("/h/csmd"), event) for event in registration.EVENTS}
+    lines = {event: HOOKS.command(Path("/h/csmd"), event) for event in EVENTS}
     # Another line here would stop the hooks of everybody who trusted these, without a word.
     assert lines == {
         "SessionStart": "/h/csmd/hook/codex SessionStart || true",
@@ -29,7 +29,7 @@ def test_the_lines_do_not_change_with_python_or_version() -> None:
         "SubagentStop": "/h/csmd/hook/codex SubagentStop || true",
         "SessionEnd": "/h/csmd/hook/codex SessionEnd || true",
     }
-    assert dict(registration.EVENTS) == {
+    assert dict(EVENTS) == {
         "SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 3,
     }  # fmt: skip
     once = merged("{}")
@@ -39,11 +39,11 @@ def test_the_lines_do_not_change_with_python_or_version() -> None:
 def test_ours_stand_behind_others_and_leave_them_alone() -> None:
     groups = json.loads(merged(FOREIGN))["hooks"]["Stop"]
     assert groups[0] == json.loads(FOREIGN)["hooks"]["Stop"][0] and len(groups) == 2
-    assert registration.remove_codex_hooks(merged(FOREIGN), HOME, "x") == FOREIGN
-    assert registration.remove_codex_hooks(FOREIGN, HOME, "x") == FOREIGN
+    assert HOOKS.remove(merged(FOREIGN), HOME, "x") == FOREIGN
+    assert HOOKS.remove(FOREIGN, HOME, "x") == FOREIGN
 
 
 def test_the_hooks_of_another_home_are_others() -> None:
-    other = registration.merge_codex_hooks("{}", Registration(home=Path("/o/csmd"), interpreter="p"), "x")
+    other = HOOKS.merge("{}", Registration(home=Path("/o/csmd"), interpreter="p"), "x")
     both = merged(other)
-    assert registration.remove_codex_hooks(both, HOME, "x") == other
+    assert HOOKS.remove(both, HOME, "x") == other

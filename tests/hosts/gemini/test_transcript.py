@@ -12,7 +12,7 @@ from transcript_home import NOW, Home
 from csmd.capture import ingest
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
-from csmd.store import events
+from csmd.store import provisional_turns
 from csmd.store.sqlite import Rows
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "gemini" / "tmp"
@@ -97,8 +97,10 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     home.store.write(record)
     home.read(MAIN)
     assert whole in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
-    expired, _ = home.store.read(lambda rows: events.expired_provisional(rows, before=NOW, after=events.FIRST, most=9))
-    assert home.store.write(lambda rows: events.close_provisional(rows, expired)) == (1, 0)
+    expired, _ = home.store.read(
+        lambda rows: provisional_turns.expired_provisional(rows, before=NOW, after=provisional_turns.FIRST, most=9)
+    )
+    assert home.store.write(lambda rows: provisional_turns.close_provisional(rows, expired)) == (1, 0)
     assert whole not in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
 
 

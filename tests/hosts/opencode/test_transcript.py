@@ -22,7 +22,7 @@ from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
-from csmd.store import cursors, sessions
+from csmd.store import cursors, tampered_transcripts
 from csmd.store.turns import left_out
 from csmd.text import tokens
 
@@ -314,7 +314,7 @@ def test_a_database_that_a_tool_has_written_gives_no_statements(home: Home, comm
     home.database.finish(message)
     home.read()
     name = tokens.keyed_hash(name_of_transcript(str(home.database.path / session)), home.store.hash_key)
-    assert home.store.read(lambda rows: sessions.is_tampered(rows, name)) is writes
+    assert home.store.read(lambda rows: tampered_transcripts.is_tampered(rows, name)) is writes
 
 
 def test_answers_to_questions_are_the_users_below_the_question(home: Home) -> None:

@@ -1,7 +1,7 @@
-"""Sessions in the SQLite database of an assistant that keeps no files of them: OpenCode's tables, which its forks share.
+"""The SQLite database of OpenCode and its forks, which keep sessions in its tables and not in files.
 
-The database is another program's and is being written: it is opened for reading and for moments only, and nothing of it,
-or beside it, is changed. Only the tables `session`, `message` and `part` are read; others hold credentials.
+OpenCode may be writing it, so it is opened for reading and for moments only, and neither it nor the files next to it
+are changed. Only the tables `session`, `message` and `part` are read; others hold credentials.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from csmd.store.files import open_regular
 from csmd.store.import_files import SQLITE
 from csmd.store.sqlite import Rows, close_quietly, connect
 
-#: How far back the messages are looked at whose sessions may have changed just now.
+#: How many of the latest messages show which sessions changed just now.
 LATEST_MESSAGES = 200
-#: What a time can be, in milliseconds since 1970: anything else is a damaged row.
+#: A valid time, in milliseconds since 1970; another value is a damaged row.
 _TIMED = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
-#: How much of a part tells its message from another one of the same millisecond.
+#: Characters of a part that distinguish its message from others of the same millisecond.
 TELLING_CHARACTERS = 1000
 LONGEST_TELLING = 32 * 1024 * 1024
-#: Hexadecimal digits of a hash of it: messages that share a time are few, and a longer one could prove a guessed secret.
+#: Hexadecimal digits of their hash: few messages share a time, and a longer hash could prove a guessed secret.
 TELLING_DIGITS = 4
-#: Sessions above one another that are looked at for the one that a person began.
+#: How many parents are followed to the session that a person began.
 DEEPEST = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session: its id, the time of its newest message in milliseconds, and how many messages were counted."""
+    """A session: its id, the time of its newest message in milliseconds, and its number of messages."""
 
     id: str
     end: int
@@ -43,7 +43,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRow:
-    """A session; `root` is the one that a person began, itself for no sub-agent's; `permission` is JSON or ""."""
+    """A session; `root` is the one that a person began, itself unless a sub-agent's; `permission` is JSON or ""."""
 
     id: str
     root: str
@@ -56,10 +56,10 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message and the parts of it that are used as JSON texts, without attachments; `at` is its time in milliseconds.
+    """A message and its used parts as JSON texts, without attachments; `at` is its time in milliseconds.
 
-    `bad` are parts that are left out: the beginning of one that is no JSON, None for one that is too long.
-    `name` is what a copy of it shares and no other message has; `before` that of the one before it, "" for none.
+    `bad` are the other parts: the beginning of invalid JSON, None for a part that is too long. `name` is the same for a
+    copy of the message and differs for every other one; `before` is that of the message before it, "" for none.
     """
 
     at: int
@@ -70,7 +70,7 @@ class Message:
     bad: tuple[str | None, ...] = ()
 
 
-#: A part by its id: whether it is used, damaged or long ("" for none of them), and what of it is read.
+#: Returns (whether a part is used, damaged or long, "" for none of them; what of it is read).
 _PART = """
 with p as (
   select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
@@ -82,7 +82,7 @@ select state, case state when 'used' then json_remove(data, '$.state.attachments
 
 
 class SessionDatabase:
-    """Owns a connection to an assistant's database; OSError where it cannot be read now."""
+    """Owns a connection to OpenCode's database; raises OSError if it cannot be read now."""
 
     def __init__(self, rows: Rows, path: Path) -> None:
         self._rows = rows
@@ -91,13 +91,13 @@ class SessionDatabase:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[SessionDatabase]:
-        """Opens a database for a moment."""
+        """Opens a database for the duration of the block."""
         log = _size(f"{path}-wal")
         if log and _size(f"{path}-shm") is None:
-            # To read it SQLite would have to make that file beside the assistant's.
+            # To read it SQLite would have to create that file next to the assistant's.
             raise OSError(errno.EBUSY, "changes wait in its -wal and the -shm to read them is missing", str(path))
         try:
-            # Without a log nobody writes: it is read without a lock, and no log is made for it.
+            # Without a log nobody writes, so it is read without a lock and without creating a log.
             connection = connect(path, readonly=True, immutable=not log)
             try:
                 yield cls(Rows(connection), path)
@@ -108,12 +108,12 @@ class SessionDatabase:
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a file is a database with sessions; False for what cannot be read."""
+        """Whether a file is a database with sessions; False for an unreadable one."""
         return bool(cls.list_sessions(path))
 
     @classmethod
     def list_sessions(cls, path: Path) -> list[Listed] | None:
-        """Every session that has a message, none for a database that cannot be read; None for what is no database."""
+        """Every session with a message, [] for an unreadable database; None for another kind of file."""
         tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
         sql = f"select session_id, max(time_created), count(*) from message where {_TIMED} group by session_id"  # noqa: S608
         with suppress(OSError):
@@ -133,7 +133,7 @@ class SessionDatabase:
         return self._rows.read(Listed, sql, most=LATEST_MESSAGES)
 
     def session(self, ident: str) -> SessionRow | None:
-        """A session; None for none."""
+        """A session, or None."""
         sql = (
             "select parent_id, directory, title, version, coalesce(permission, ''), "  # noqa: S608
             f"case when {_TIMED} then time_created else 0 end from session where id = :id"
@@ -155,7 +155,7 @@ class SessionDatabase:
         return ident
 
     def listed(self, ident: str) -> Listed | None:
-        """A session as a listing shows it; None for one without messages."""
+        """A session as in a listing; None for one without messages."""
         sql = (
             "select session_id, max(time_created), count(*) from message "  # noqa: S608
             f"where session_id = :id and {_TIMED} group by session_id"
@@ -171,12 +171,13 @@ class SessionDatabase:
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
-        A prompt is whole once an answer has begun, an answer once it is marked as completed or failed, or another one
-        has begun. A message not written to since the time `abandoned` was left unfinished by a client that was killed.
+        A prompt is complete once an answer has begun, an answer once it is marked as completed or failed, or another
+        one has begun. A message not changed since the time `abandoned` was left unfinished by a killed client.
         """
         sql = (
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
-            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, '$.error')) "
+            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, "
+            "'$.error')) "
             f"is not null else 1 end from message where session_id = :id and time_created > :after and {_TIMED} "
             "order by time_created, id"
         )
@@ -192,18 +193,19 @@ class SessionDatabase:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
     def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
-        """Each message of a session but the first -> (id, time) of the one that was written before it.
+        """Each message of a session but the first -> (id, time) of the one written before it.
 
-        Their times do not tell that: a clock may have been set back.
+        Their times do not tell, because a clock may be set back.
         """
         sql = f"select id, time_created from message where session_id = :id and {_TIMED} order by rowid"  # noqa: S608
         written = self._rows.all(sql, id=ident)
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
     def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
-        """A message of a time, behind the one `before`, with its parts in their order; None for one that is there no more.
+        """The message of a time, after the one `before`, with its parts in order; None if it is gone.
 
-        Of the parts at most `most` characters, of each and of all. TooLarge where the message itself is longer. What a client attaches is not read: it may be of any length.
+        Reads at most `most` characters of each part and of all. Raises TooLarge if the message itself is longer.
+        Attachments are not read: they may be of any length.
         """
         sql = (
             "select length(data) > :most, case when length(data) > :most then '' "
@@ -225,14 +227,15 @@ class SessionDatabase:
         return Message(at, self._name(ident, at), earlier, str(message[1]), tuple(parts), tuple(bad))
 
     def _name(self, ident: str, at: int) -> str:
-        """What a message is known by: its time, its role and a hash of what is said and called in it."""
+        """Names a message by its time, its role and a hash of its texts and calls."""
         role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
         sql = (
             "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
             "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
             "from part where message_id = :id) "
             "where json_extract(data, '$.type') in ('text', 'tool') "
-            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
+            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), "
+            "0) "
             "order by id"
         )
         parts = "\0".join(map(str, self._rows.column(sql, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))

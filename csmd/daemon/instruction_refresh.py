@@ -1,0 +1,153 @@
+"""Reads the instruction files of projects again when they change, when a session starts, and in sweeps."""
+
+from __future__ import annotations
+
+import fnmatch
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from csmd import machine
+from csmd.capture import claude_instructions, instruction_files
+from csmd.daemon.context import Context, iso_before, now_iso
+from csmd.errors import CsmdError
+from csmd.hosts.adapters import ADAPTERS
+from csmd.paths import is_directory
+from csmd.store import projects
+
+#: A project with a session within this many days is swept.
+RECENT_DAYS = 30
+#: How many projects a sweep reads; each has some twenty small files.
+MOST_PROJECTS = 200
+#: How many paths are noted between two steps; the next sweep finds the rest.
+MOST_WAITING = 1000
+#: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are
+#: read again when a session starts there, and by the sweep.
+MOST_WATCHED = 40
+NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
+#: The names and patterns of other assistants' instruction files.
+NAMES_OF_OTHERS = {
+    name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
+}
+
+
+#: A disk that did not answer is tried again after this.
+HUNG_S = 600.0
+
+
+class InstructionRefresh:
+    """Owns which instruction files have to be read again, and the directories of each project's files."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._lock = threading.Lock()
+        self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
+        #: (project, root) -> the directories of its instructions, and their stamp (() to read again); the latest is
+        #: last.
+        self._projects: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
+        self._hung: dict[str, float] = {}
+        """Project -> when its disk is tried again; monotonic."""
+
+    def visit(self, directory: str) -> None:
+        """Notes that a session is active in a directory; cheap, from any thread."""
+        if directory:
+            self._note("visited", directory)
+
+    def touch(self, path: str) -> None:
+        """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
+        name = path.rpartition("/")[2]
+        is_named = name in NAMES or any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES_OF_OTHERS)
+        if is_named or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
+            self._note("touched", path)
+
+    def _note(self, why: str, path: str) -> None:
+        with self._lock:
+            if len(self._waiting[why]) < MOST_WAITING:
+                self._waiting[why][path] = None
+        self._context.poke()
+
+    def _may_be_imported(self, path: str) -> bool:
+        """Whether a path may be an imported file: in a directory from which one was read, and not the assistant's
+        bookkeeping."""
+        folder = path.rpartition("/")[0]
+        config = self._context.config
+        if path.endswith(".jsonl") or folder in map(str, (*config.assistant_dirs, *dict(config.host_dirs).values())):
+            return False
+        return any(folder in folders for folders, _ in list(self._projects.values()))
+
+    def folders(self) -> list[Path]:
+        """The directories to watch, without subdirectories: those of the latest projects."""
+        with self._lock:
+            latest_first = list(self._projects.values())[::-1]
+        folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
+        return [Path(folder) for folder in islice(folders, MOST_WATCHED)]
+
+    def waiting(self) -> bool:
+        """Whether something has to be read."""
+        return any(self._waiting.values())
+
+    def step(self) -> int:
+        """Reads the instructions of visited directories and touched files; returns how many files changed."""
+        with self._lock:
+            waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
+        visited = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
+        active = [project for project in visited if project is not None]
+        changed = {path.rpartition("/")[0] for path in waiting["touched"]}
+        stale = [
+            (seq, root)
+            for (seq, root), (folders, _) in self._projects.items()
+            if folders & changed or any(folder.startswith(f"{root}/.claude/") for folder in changed)
+        ]
+        for project in stale:
+            self._projects[project] = self._projects[project][0], ()
+        total = sum(self._refresh(*project) for project in dict.fromkeys([*active, *stale]))
+        self._put_last(active)
+        return total
+
+    def sweep(self) -> int:
+        """Reads the files of every project with a recent session; returns how many changed."""
+        since = iso_before(RECENT_DAYS * 86_400)
+        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
+        for project in self._projects.keys() - set(recent):
+            del self._projects[project]
+        total = sum(self._refresh(*project) for project in recent if not self._context.stopping)
+        self._put_last(recent[::-1])
+        return total
+
+    def _put_last(self, active: Sequence[tuple[int, str]]) -> None:
+        """Moves projects to the end of the order, where the latest are."""
+        with self._lock:
+            for project in active:
+                if project in self._projects:
+                    self._projects[project] = self._projects.pop(project)
+
+    def _refresh(self, seq: int, root: str) -> int:
+        """Reads a project's files if their stamp changed; a project that is not on this machine keeps its stored
+        ones."""
+        store, user = self._context.store, claude_instructions.user_of(self._context.config)
+        _, stamp = self._projects.get((seq, root), (set(), ()))
+
+        def read() -> int:
+            if not self._answers(root):
+                raise CsmdError(f"{root}: its file system does not answer", hint="`df` shows which one hangs")
+            is_unchanged = stamp and instruction_files.stamp(path for path, *_ in stamp) == stamp
+            if is_unchanged or not root or not is_directory(root):
+                return 0
+            changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
+            self._projects[seq, root] = folders, instruction_files.stamp(paths)
+            return changed
+
+        return self._context.guard("instructions", read, about=root) or 0
+
+    def _answers(self, root: str) -> bool:
+        """Whether the disk of a project answers; one that did not is tried again after HUNG_S."""
+        now = time.monotonic()
+        if now < self._hung.get(root, now):
+            return False
+        self._hung.pop(root, None)
+        if machine.run_bounded(partial(is_directory, root), machine.DISK_S) is None:
+            self._hung[root] = now + HUNG_S
+        return root not in self._hung

@@ -1,0 +1,173 @@
+"""Stores the events that hooks spooled while the daemon did not answer."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from csmd.capture import ingest
+from csmd.conversation import Event
+from csmd.daemon import injection
+from csmd.daemon.context import Context, iso, now_iso
+from csmd.errors import BadInput, StoreError
+from csmd.hosts import adapters
+from csmd.paths import is_file
+from csmd.privacy.redaction import redact
+from csmd.store import activity, files, receipts
+from csmd.store.sqlite import Rows
+from csmd.text.display import amount
+
+if TYPE_CHECKING:
+    pass
+
+log = logging.getLogger(__name__)
+
+#: How many spooled events share one commit, for which a hook may wait.
+TOGETHER = 32
+#: How many bytes of them share one commit.
+TOGETHER_BYTES = 2 * 1024 * 1024
+
+
+# --- the spool
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedEvent:
+    """A spooled event whose write is queued; `event` is None if it is only counted."""
+
+    path: Path
+    written: Future[Any]
+    event: Event | None = None
+
+
+def replay(context: Context) -> bool:
+    """Stores every spooled event, oldest first; returns whether there was any."""
+    taken = 0
+    waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
+    for group in groups(waiting):
+        if context.stopping:
+            break
+        for queued in [_queue(context, path) for path in group]:
+            done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
+            taken += bool(done)
+    if taken:
+        log.info("took in %s that hooks kept while the daemon did not answer", amount(taken, "event"))
+    return taken > 0
+
+
+def groups(waiting: list[Path]) -> Iterator[list[Path]]:
+    """Groups of spooled files that share a commit, in order: at most TOGETHER files and TOGETHER_BYTES bytes."""
+    group: list[Path] = []
+    left = TOGETHER_BYTES
+    for path in waiting:
+        size = 0
+        with suppress(OSError):  # deleted or unreadable, which is handled when it is queued
+            size = path.lstat().st_size
+        if group and (len(group) == TOGETHER or size > left):
+            yield group
+            group, left = [], TOGETHER_BYTES
+        group.append(path)
+        left -= size
+    if group:
+        yield group
+
+
+def _queue(context: Context, path: Path) -> QueuedEvent:
+    """Reads an event and queues its write; an error is raised by `_finish`, in its turn."""
+    try:
+        return _submit(context, path, files.read_spooled(path))
+    except Exception as error:  # noqa: BLE001 - raised again by `_finish`
+        failed: Future[Any] = Future()
+        failed.set_exception(error)
+        return QueuedEvent(path, failed)
+
+
+def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
+    """Queues the write of an event, or the count of an event from an unknown host."""
+    store, counts = context.store, [(ingest.UNKNOWN_HOSTS, 1)]
+    if spooled.host in adapters.ADAPTERS:
+        decoded = ingest.decode(
+            spooled.host, spooled.body, context.excludes,
+            name=spooled.name, event_id=spooled.id, at=_time_of(spooled.at_ns),
+        )  # fmt: skip
+        if isinstance(decoded, BadInput):
+            raise decoded
+        event, redacted = decoded
+        if event is not None:
+            return QueuedEvent(path, _submit_event(context, event, redacted), event)
+        counts = list(redacted.items())
+    return QueuedEvent(path, store.submit(lambda rows: activity.count(rows, counts), wait=True))
+
+
+def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
+    """Queues the write of an event; the result is whether it starts a session without a brief."""
+    store, room = context.store, context.config.settings.capture_session_bytes
+    place = store.read(lambda rows: ingest.place_of(rows, event))
+
+    def write(rows: Rows) -> bool:
+        injection.take_back(rows, event)  # its hook got no answer in time, whatever was sent
+        ingest.record(
+            rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room, waited=True
+        )
+        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
+
+    return store.submit(write, wait=True)
+
+
+def _finish(context: Context, queued: QueuedEvent) -> bool:
+    path, event = queued.path, queued.event
+    try:
+        is_pending = queued.written.result()
+    except FileNotFoundError:
+        return False
+    except BadInput as error:
+        _quarantine(context, path, error.what)
+    except (OSError, StoreError):
+        if is_file(path):
+            raise  # the disk or the database failed: the event waits
+        _quarantine(context, path, "not a file")
+    except Exception:
+        # A catch-all: a bug or a lack of memory is not the event's fault, so it stays for the next daemon.
+        context.left_alone.add(path)
+        raise
+    else:
+        context.hint_of_hook(*(event.transcript_path, event.host) if event else ("",))
+        if event is not None:
+            context.starts.reopen(event)
+            if is_pending:
+                context.starts.add(event)
+        path.unlink(missing_ok=True)
+    return True
+
+
+def _quarantine(context: Context, path: Path, reason: str) -> None:
+    data = b""
+    with suppress(OSError, BadInput), files.open_regular(path, follow_links=False) as file:
+        data = file.read(files.SPOOL_LIMIT_BYTES)
+    files.quarantine(
+        context.config.paths.quarantine,
+        source=redact(str(path), Counter()),
+        reason=redact(reason, Counter()),
+        data=data,
+        now=now_iso(),
+    )
+    context.store.write(lambda rows: activity.count(rows, [(ingest.BAD_EVENTS, 1)]))
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        context.left_alone.add(path)  # for example a directory, which csmd must not remove; once is enough
+
+
+def _time_of(at_ns: int) -> str:
+    try:
+        return iso(datetime.fromtimestamp(at_ns / 1e9, UTC))
+    except (OverflowError, OSError, ValueError) as error:
+        raise BadInput(f"{at_ns} is not a time") from error

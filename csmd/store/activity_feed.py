@@ -1,0 +1,150 @@
+"""The feed of csmd tail and top: events, turns, statements, memories, injections, changes and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from csmd.store.sqlite import Rows, as_value, in_keys
+
+
+class FeedRow(NamedTuple):
+    """A row of the feed: its kind, key and time, its project's root ("" if unknown), its session and content.
+
+    `word` is from a fixed vocabulary (an event's name, a turn's kind, a gate), `text` is as stored, `amounts` are
+    (tokens, memories).
+    """
+
+    kind: str
+    seq: int
+    at: str
+    project: str
+    session: str
+    word: str
+    text: str = ""
+    amounts: tuple[int, int] = (0, 0)
+
+
+class _Source(NamedTuple):
+    """How rows of a kind are read: the columns of their key, project, session and time, and the tables.
+
+    `content` selects the project's root, the word, the text, the tokens and the memories.
+    """
+
+    key: str
+    project: str
+    session: str
+    at: str
+    content: str
+    rows: str
+
+
+_SOURCES: Mapping[str, _Source] = {
+    "event": _Source(
+        "e.seq",
+        "s.project_seq",
+        "e.session_id",
+        "e.at",
+        "coalesce(p.root, ''), e.name, e.source, 0, 0",
+        "events e left join sessions s on s.id = e.session_id left join projects p on p.seq = s.project_seq",
+    ),
+    "turn": _Source(
+        "t.seq",
+        "t.project_seq",
+        "s.id",
+        "t.at",
+        "p.root, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
+        # Without the markers of `csmd doctor`.
+        "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> "
+        "'probe'",
+    ),
+    "statement": _Source(
+        "t.seq",
+        "t.project_seq",
+        "s.id",
+        "t.at",
+        "p.root, t.gate, t.text, 0, 0",
+        "statements t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq",
+    ),
+    "memory": _Source(
+        "m.seq",
+        "m.project_seq",
+        "m.session_id",
+        "m.created_at",
+        "p.root, m.gate, m.text, 0, 0",
+        "memories m join projects p on p.seq = m.project_seq",
+    ),
+    "injection": _Source(
+        "n.seq",
+        "n.project_seq",
+        "n.session_id",
+        "n.at",
+        "p.root, n.event, '', n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)",
+        "injections n join projects p on p.seq = n.project_seq",
+    ),
+    # What happened to memories: merged, edited, undone, forgotten; with the text of those that are left.
+    "act": _Source(
+        "a.seq",
+        "coalesce(m.project_seq, a.project_seq)",
+        "coalesce(m.session_id, '')",
+        "a.at",
+        "coalesce(p.root, ''), a.act, a.memory_id || case when a.about = '' then '' else ', ' || a.about end || "
+        "case when m.text is null then '' else ': ' || m.text end, 0, 0",
+        "memory_events a left join memories m on m.id = a.memory_id "
+        "left join projects p on p.seq = coalesce(m.project_seq, a.project_seq)",
+    ),
+    # A search is stored without its project and its words, so none is shown inside a workspace.
+    "search": _Source(
+        "r.seq",
+        "cast(null as integer)",
+        "''",
+        "r.at",
+        "'', r.kind, '', 0, r.results",
+        # The lookup for a prompt is shown as an injection.
+        "memory_recall_events r join projects p on p.seq = 0 and r.kind <> 'prompt'",
+    ),
+}
+
+
+KINDS: tuple[str, ...] = tuple(_SOURCES)
+
+
+def feed_positions(rows: Rows) -> dict[str, int]:
+    """The last row key of each kind; 0 for none."""
+    tables = {kind: source.rows.partition(" ")[0] for kind, source in _SOURCES.items()}
+    return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608
+
+
+def feed_after(
+    rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
+) -> list[FeedRow]:  # fmt: skip
+    """The rows of a kind past a position in these projects (None: all), in order.
+
+    Of one session ("": all), at or after a time.
+    """
+    return _read(rows, kind, position, projects, limit, "asc", session=session, since=since)
+
+
+def latest_feed(
+    rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
+) -> list[FeedRow]:  # fmt: skip
+    """The last rows of a kind past a position, as in `feed_after`, in order."""
+    return _read(rows, kind, after, projects, limit, "desc", session=session, since=since)[::-1]
+
+
+def _read(
+    rows: Rows, kind: str, position: int, projects: Sequence[int] | None, limit: int, order: str, *, session: str,
+    since: str,
+) -> list[FeedRow]:  # fmt: skip
+    source = _SOURCES[kind]
+    sql = (
+        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.rows} "  # noqa: S608
+        f"where {source.key} > :after and {in_keys(source.project, projects)} "
+        f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
+        f"order by {source.key} {order} limit :limit"
+    )
+    events = rows.all(sql, after=position, limit=limit, session=session, since=since)
+    return [
+        as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
+        for key, at, ident, root, word, text, *amounts in events
+    ]

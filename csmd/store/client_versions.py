@@ -1,0 +1,42 @@
+"""Versions of assistants that wrote transcripts, and configuration directories that csmd does not read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from csmd.store.sqlite import Rows
+
+MOST_VERSIONS = 40
+
+
+MOST_DIRECTORIES = 8
+
+
+def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
+    """Records the time of each version's latest line."""
+    conflict = (
+        "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then "
+        "excluded.last_at "
+        "else clients.last_at end"
+    )
+    for version, at in latest.items():
+        rows.insert("clients", conflict, version=version, last_at=at)
+    rows.keep_newest("clients", "version", "last_at", most=MOST_VERSIONS)
+
+
+def versions_since(rows: Rows, at: str) -> dict[str, str]:
+    """Version -> its latest line, of the versions with a line since a time, the latest first."""
+    return dict(
+        rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
+    )
+
+
+def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
+    """Records a configuration directory that a hook named and csmd does not read."""
+    rows.upsert("elsewhere", "path", path=path, last_at=at)
+    rows.keep_newest("elsewhere", "path", "last_at", most=MOST_DIRECTORIES)
+
+
+def elsewhere(rows: Rows) -> dict[str, str]:
+    """Directory -> when a hook last named it, of the recorded directories, the latest first."""
+    return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

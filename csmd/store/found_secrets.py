@@ -1,0 +1,67 @@
+"""What a search of everything stored by newer redaction rules found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from csmd import wire
+from csmd.store.sqlite import Rows
+from csmd.text import tokens
+
+#: The key in `meta` of the hash of the rules by which everything was searched.
+RULES_SEEN = "secret_rules"
+SECRETS_FOUND = "secrets_found"
+
+
+#: A kind found in less than one turn of so many is rare: hardly any of it can be a false positive.
+RARE_TURNS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSecrets:
+    """What newer rules found: how many by kind, since when, and the kinds found in hardly any turn."""
+
+    kinds: dict[str, int]
+    rare: list[str]
+    since: dict[str, str]
+
+    def rare_before(self, at: str) -> list[str]:
+        """The rare kinds that were found before a time."""
+        return [kind for kind in self.rare if self.since[kind] < at]
+
+
+def found_secrets(rows: Rows) -> FoundSecrets | None:
+    """What the latest search found and nobody has removed; None for nothing."""
+    value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
+    if not value:
+        return None
+    noted = wire.loads(value)
+    if isinstance(noted["since"], str):  # the format before each kind had its own time
+        noted["since"] = dict.fromkeys(noted["kinds"], noted["since"])
+    return FoundSecrets(**noted)
+
+
+def looked_through(rows: Rows) -> str:
+    """The keyed hash of the rules of the latest search; "" for none."""
+    return str(rows.value("select value from meta where key = :name", name=RULES_SEEN) or "")
+
+
+def holds_text(rows: Rows) -> bool:
+    """Whether anything is stored that could be searched."""
+    return rows.exists("select 1 from turns") or rows.exists("select 1 from memories")
+
+
+def note_looked_through(
+    rows: Rows, rules: str, kinds: Mapping[str, int], in_turns: Mapping[str, int], *, key: bytes, now: str
+) -> None:
+    """Records what a search found, in all and in turns, and left in place."""
+    before = found_secrets(rows)
+    rows.upsert("meta", "key", key=RULES_SEEN, value=tokens.keyed_hash(rules, key))
+    rows.delete("meta", key=SECRETS_FOUND)
+    if kinds:
+        turns = rows.number("select count(*) from turns")
+        rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_TURNS < turns)
+        since = before.since if before else {}
+        secrets = FoundSecrets(dict(kinds), rare, {kind: since.get(kind, now) for kind in kinds})
+        rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(secrets)))

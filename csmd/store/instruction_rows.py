@@ -1,0 +1,51 @@
+"""The instruction files of projects, as last read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from csmd.store.sqlite import Rows, column_values
+
+
+class Instruction(NamedTuple):
+    """A file that assistants load, found for the directory `root`; `text_hash` is keyed, `hosts` are names."""
+
+    path: str
+    kind: str
+    root: str
+    text: str
+    text_hash: str
+    hosts: str = "claude"
+
+
+def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instruction], *, now: str) -> int:
+    """Replaces a project's instructions, in order; returns how many files are new, changed or gone."""
+    stored = {path: rest for path, *rest in instruction_hashes(rows, project)}
+    changed = sum(stored.get(file.path) != [file.text_hash, file.hosts] for file in instructions)
+    gone = stored.keys() - {file.path for file in instructions}
+    for ordinal, file in enumerate(instructions):
+        values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
+        rows.upsert("instructions", "project_seq, path", **values)
+    for path in gone:
+        # The text of a missing file is deleted; its path and kind stay.
+        sql = (
+            "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path"
+        )
+        rows.run(sql, now=now, project=project, path=path)
+    return changed + len(gone)
+
+
+def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
+    """(path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
+    return rows.all(
+        "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal",
+        project=project,
+    )
+
+
+def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
+    """The texts of the instruction files of these projects."""
+    sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
+    texts = (row for project in projects for row in rows.all(sql, project=project))
+    return [text for text, hosts in texts if host in hosts.split()]

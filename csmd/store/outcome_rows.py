@@ -1,0 +1,53 @@
+"""How kinds of work ended in sessions, and the models and clients that were used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from csmd.store.sqlite import Rows, in_keys
+
+
+def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
+    """Replaces the outcomes of a session's work."""
+    rows.delete("self_capabilities", session_seq=session_seq)
+    for outcome in ended:
+        how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
+        rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
+
+
+def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
+    """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
+    return rows.all(
+        "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
+        f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, "
+        "c.capability"
+    )
+
+
+def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
+    """("model" or "version", its name, since, until, sessions) of sessions of these projects (None: all), by time."""
+    spans: list[tuple[str, str, str, str, int]] = []
+    for column in ("model", "version"):
+        spans += rows.all(
+            f"select '{column}', s.{column}, min(s.started_at), max(s.last_at), count(*) from sessions s "  # noqa: S608
+            f"where s.parent = '' and s.{column} <> '' and {in_keys('s.project_seq', projects)} "
+            f"group by s.{column} order by min(s.started_at), s.{column}"
+        )
+    return spans
+
+
+def projects_held(rows: Rows) -> list[int]:
+    """The projects with outcomes."""
+    return rows.column(
+        "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by "
+        "s.project_seq"
+    )
+
+
+def warned(rows: Rows) -> list[int]:
+    """The projects with a waiting warning of the self model."""
+    return rows.column(
+        "select distinct project_seq from candidates where source = 'selfmodel' and status in ('open', 'needs_review') "
+        "order by project_seq"
+    )

@@ -1,0 +1,140 @@
+"""Observations of sessions (packets), and the turns that they are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from csmd.conversation import ObservedTurn
+from csmd.knowledge import Packet, State
+from csmd.store.sqlite import Rows, as_value, column_values, in_keys
+
+#: The stage whose cursors record how far a project's packets were scanned.
+SCAN = "scan"
+
+
+#: Characters of a turn that are read.
+MOST_CHARACTERS = 4_000
+
+
+def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
+    """A conversation's turns past an ordinal up to another, in order, as in the transcript.
+
+    Ends before the first turn that only a hook has reported so far, because its line may still come.
+    """
+    provisional = first_provisional(rows, session_seq, after=after)
+    return rows.read(
+        ObservedTurn,
+        "select t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, "
+        "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
+        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "
+        "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript' "
+        "and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) "
+        "order by st.ordinal",
+        session=session_seq,
+        after=after,
+        upto=upto if provisional is None else min(upto, provisional - 1),
+        most=MOST_CHARACTERS,
+    )
+
+
+def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
+    """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
+    return rows.key(
+        "select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1",
+        session=session_seq,
+        after=after,
+    )
+
+
+def put_packets(rows: Rows, packets: Iterable[Packet]) -> int:
+    """Stores packets and returns how many are new."""
+    return sum(_put_packet(rows, packet) for packet in packets)
+
+
+def _put_packet(rows: Rows, packet: Packet) -> bool:
+    session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
+    if session is None:
+        return False
+    state = {name: UNKNOWN if figure is None else figure for name, figure in column_values(packet.state).items()}
+    values = column_values(packet, "session_id", "state")
+    return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
+
+
+def latest_packets(
+    rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
+    until: str = "",
+) -> list[Packet]:  # fmt: skip
+    """The latest packets of some projects (None: all), the newest first; `session` and `kind` limit them ("": any).
+
+    Observed at or after `since` and before `until`.
+    """
+    packet_rows = rows.all(
+        "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
+        "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
+        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind "
+        "= :kind) "
+        "and p.at >= :since and (:until = '' or p.at < :until) "
+        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
+        limit=limit,
+        session=session,
+        kind=kind,
+        since=since,
+        until=until,
+    )
+    return [
+        as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
+        for row in packet_rows
+    ]
+
+
+def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
+    """(project, its last packet) of the projects whose packets changed; first those with habits and no packets left.
+
+    `quiet_before` leaves out those with a latest packet between that time and `now`.
+    """
+    sql = (
+        "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join "
+        "(select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x "
+        "on x.project_seq = p.seq "
+        "left join cursors c on c.stage = 'scan' and c.subject = cast(p.seq as text) "
+        "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = "
+        "'habits')) "
+        "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 "
+        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, "
+        "p.seq"
+    )
+    return rows.all(sql, quiet=quiet_before, now=now)
+
+
+def _mark_unscanned(rows: Rows, projects: Iterable[int]) -> None:
+    for project in projects:
+        rows.delete("cursors", stage="scan", subject=str(project))
+
+
+def take_back_packets(rows: Rows, uuid: str) -> None:
+    """Deletes the observations of a turn, the evidence in them, and candidates without other evidence."""
+    projects = rows.column("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
+    touched = rows.column("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
+    has_evidence = "exists (select 1 from candidate_evidence e where e.candidate_seq = candidates.seq)"
+    rows.run(f"delete from candidates where {in_keys('seq', touched)} and not {has_evidence}")  # noqa: S608
+    _mark_unscanned(rows, {*projects})
+
+
+def take_back_session_packets(rows: Rows, session_seq: int) -> None:
+    """Does the same for every observed turn of a session."""
+    for uuid in rows.column("select distinct uuid from packets where session_seq = :seq", seq=session_seq):
+        take_back_packets(rows, uuid)
+
+
+def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
+    """Moves the observations of a turn to another project."""
+    uuid = rows.value("select uuid from turns where seq = :seq", seq=turn_seq)
+    before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
+    if before:
+        rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
+        _mark_unscanned(rows, (*before, project))
+
+
+#: An unknown figure.
+UNKNOWN = -1.0

@@ -1,0 +1,259 @@
+"""Plans of a purge: what a typed argument means, what would be removed, and the tombstones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from csmd.errors import BadInput
+from csmd.privacy.fingerprints import Needle, check_text, words
+from csmd.store import memories, projects, purge, tombstones, workspaces
+from csmd.store.sqlite import Rows, in_keys
+from csmd.text import similarity
+from csmd.text.display import ARROW, amount
+
+What = Literal["memory", "turn", "session", "project", "text"]
+
+
+WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
+
+
+#: The fewest characters of a session's id that select it.
+LEAST_OF_SESSION = 6
+
+
+#: How many texts of purged turns are searched for afterwards.
+PROBES = 20
+#: How many words of each are searched for.
+PROBE_WORDS = 12
+
+
+@dataclass(slots=True)
+class Plan:
+    """A purge: texts to remove everywhere; turns, sessions (ids) and projects (keys) to remove as a whole."""
+
+    what: What
+    about: str
+    texts: list[str] = field(default_factory=list)
+    turns: list[str] = field(default_factory=list)
+    sessions: list[str] = field(default_factory=list)
+    projects: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+    #: Statements to keep out in nearly the same words, and whether each is a correction.
+    forgotten: list[tuple[str, bool]] = field(default_factory=list)
+    #: Texts that must be nowhere at the end; for a purge of a text the text itself.
+    probes: list[str] = field(default_factory=list)
+
+    def named(self) -> dict[tombstones.Kind, list[str]]:
+        """What is purged as a whole, by kind."""
+        return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
+
+
+def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
+    """Returns the plan for a typed argument; raises BadInput if nothing matches.
+
+    Tried in order: a memory's id, a turn's uuid, a session's id or its beginning, a project's path (its key is given),
+    a text. `kind` selects one.
+    """
+    if kind and kind not in WHATS:
+        raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
+    ways: dict[What, Callable[[], Plan | None]] = {
+        "memory": lambda: _plan_memory(rows, typed),
+        "turn": lambda: _plan_turn(rows, typed),
+        "session": lambda: _plan_session(rows, typed),
+        "project": lambda: _plan_project(rows, project_key, key),
+        "text": lambda: Plan("text", "this text wherever it occurs", texts=[check_text(typed)], probes=[typed]),
+    }
+    for name, way in ways.items():
+        if kind in ("", name) and (plan := way()) is not None:
+            return plan
+    raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
+
+
+def _plan_memory(rows: Rows, typed: str) -> Plan | None:
+    memory = memories.by_id(rows, typed)
+    if memory is None:
+        return None
+    texts = [memory.text.rstrip("…")]
+    sql = "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid"
+    for source in memory.provenance:
+        stated = rows.column(sql, uuid=source.uuid)
+        texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
+    # What was asked or proposed is in the assistant's turn, without the answer.
+    texts += [before for text in texts for before, arrow, _ in [text.partition(ARROW)] if arrow]
+    plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
+    plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
+    plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
+    needles = [Needle(text) for text in plan.texts]
+    for source in memory.provenance:
+        for seq, text in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
+            if not _holds(text, needles):  # it says the memory in other words
+                plan.turns += _names_of_turn(rows, seq)
+                plan.probes += _probes(rows, [seq])
+    plan.probes += plan.texts
+    return plan
+
+
+def _plan_turn(rows: Rows, typed: str) -> Plan | None:
+    seqs = rows.column("select seq from turns where uuid = :uuid", uuid=typed)
+    if not seqs:
+        return None
+    sql = "select seq from turns where substr(uuid, 1, :size) = :line"
+    seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
+    names = [name for seq in seqs for name in _names_of_turn(rows, seq)]
+    texts = [text for seq in seqs for text in _accepted_from(rows, seq)]
+    return Plan(
+        "turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_probes(rows, seqs)
+    )
+
+
+def _accepted_from(rows: Rows, seq: int) -> list[str]:
+    """The parts of later statements in a turn's session that repeat what the turn proposed."""
+    sql = (
+        "select distinct x.text, t.text from session_turn here join session_turn there "
+        "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
+        "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
+        "where here.turn_seq = :seq and x.text like :picked"
+    )
+    accepted = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
+    return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
+
+
+def _names_of_turn(rows: Rows, seq: int) -> list[str]:
+    """The names by which a turn is kept out: its uuid, and its text in its session, for a hook's report."""
+    sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
+    names = tombstones.turn_names(*(rows.one(sql, seq=seq) or ("", "", "")))
+    return [names[0], names[-1]]
+
+
+def _plan_session(rows: Rows, typed: str) -> Plan | None:
+    if len(typed) < LEAST_OF_SESSION:
+        return None
+    sql = "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id"
+    idents = rows.column(sql, size=len(typed), typed=typed)
+    if typed in idents:
+        idents = [typed]
+    if len(idents) > 1:
+        raise BadInput(f"{typed!r} begins {len(idents)} sessions", hint="type some more of the id")
+    if not idents:
+        return None
+    turns = _of_sessions(rows, idents)
+    return Plan("session", f"the session {idents[0]} and everything that was said in it", sessions=idents,
+                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
+
+
+def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
+    """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
+    sql = (
+        "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
+        "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"
+    )
+    return dict(row for ident in sessions for row in rows.all(sql, id=ident))
+
+
+def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
+    """The plan for a project, also for one that was purged: its row is found by a keyed hash."""
+    row = project_key and rows.one(
+        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
+        "order by seq desc",
+        key=project_key,
+        hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
+        size=len(hidden),
+    )
+    if not row:
+        return None
+    seq, root, into, now_key = row
+    if into and now_key == project_key:
+        other = workspaces.root_of(rows, into)
+        raise BadInput(
+            f"{root} was merged into {other}, and what was said in it is that project's now",
+            hint=f"csmd project split '{other}' '{root}' takes it out again",
+        )
+    tree = sorted(projects.with_merged(rows, seq))
+    keys = [projects.key_of(rows, project) for project in tree if project != seq]
+    keys += [key for project in tree for key in projects.worktrees_of(rows, project) if key not in keys]
+    paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
+    here = rows.all(
+        "select seq, uuid from turns where project_seq = :seq", seq=seq
+    )  # some turns may be of sessions that began elsewhere
+    turns = {**_of_sessions(rows, list(paths)), **dict(here)}
+    return Plan("project", f"the project {root} and its {amount(len(paths), 'session')}", projects=[project_key, *keys],
+                sessions=list(paths), files=[path for path in paths.values() if path],
+                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
+
+
+def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
+    """The longest beginnings of what people and assistants said in these turns and nowhere else."""
+    texts: list[str] = []
+    for start in range(0, len(seqs), 500):
+        texts += rows.column(
+            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', "  # noqa: S608
+            "'relayed', 'assistant') "
+            "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
+        )
+    beginnings = [" ".join(words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]
+    return [text for text in dict.fromkeys(beginnings) if len(text.split(" ")) >= PROBE_WORDS // 2]
+
+
+def _holds(text: str, needles: Sequence[Needle]) -> bool:
+    return any(needle.spans(text) for needle in needles)
+
+
+def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
+    """How many rows of each column hold what is to be removed, and how many turns and sessions go as a whole."""
+    counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
+    needles = [Needle(text) for text in plan.texts]
+    for table, column in purge.WAYS if needles else ():
+        counts[f"{table}.{column}"] = sum(_holds(text, needles) for _, text in purge.column_texts(rows, table, column))
+    return {name: count for name, count in counts.items() if count}
+
+
+def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
+    """The projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
+    needles = [Needle(text) for text in plan.texts]
+    places: dict[int, Counter[str]] = {}
+    for table in ("memories", "turns") if needles else ():
+        for seq, text in purge.column_texts(rows, table, "text"):
+            if _holds(text, needles):
+                project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
+                places.setdefault(project, Counter())[table] += 1
+    return [
+        {"project": workspaces.root_of(rows, project), "memories": counts["memories"], "turns": counts["turns"]}
+        for project, counts in sorted(places.items(), key=lambda item: (-item[1].total(), item[0]))
+        if seen is None or project in seen
+    ]
+
+
+def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
+    """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
+    if purge.WAYS[table, column] in purge.OF_PATHS:
+        part, follows = list(purge.column_texts(rows, table, column)), None
+    else:
+        part = purge.texts_after(rows, table, column, after)
+        follows = part[-1][0] if part else None
+    return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
+
+
+def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
+    """Writes a plan's tombstones and the mark of an unfinished purge: nothing of it is stored from now on."""
+    purge.begin(rows, now=now)
+    for text in plan.texts:
+        tombstones.purge_text(rows, text, key=key, now=now)
+    needles = [(text, Needle(text)) for text in plan.texts]
+    for text_found in texts_found:
+        for finder in [text for text, needle in needles if needle.spans(text_found)] or [""]:
+            tombstones.purge_text(rows, text_found, key=key, now=now, found_by=finder)
+    for text, correction in plan.forgotten:
+        tombstones.forget(rows, text, correction=correction, by="user", key=key, now=now)
+    for kind, names in plan.named().items():
+        tombstones.purge_names(rows, kind, names, key=key, now=now)
+
+
+def remove_tombstones(rows: Rows, plan: Plan, *, key: bytes) -> int:
+    """Deletes a plan's tombstones and returns how many there were."""
+    gone = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
+    return gone + sum(
+        tombstones.remove_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names
+    )

@@ -1,0 +1,59 @@
+"""The statements chosen from turns, before they become memories."""
+
+from __future__ import annotations
+
+from csmd.conversation import StoredTurn
+from csmd.knowledge import Provenance, Statement
+from csmd.store import memories
+from csmd.store.sqlite import Rows, as_value, column_values
+from csmd.vocabulary import Authority
+
+
+def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
+    """Stores a statement under its turn; False if it is stored already."""
+    of_turn = {"turn_seq": turn.seq, "session_seq": session_seq, "project_seq": turn.project_seq, "at": turn.at}
+    return rows.insert(
+        "statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **column_values(statement)
+    )
+
+
+def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
+    """The statements of a session's turns before an ordinal, with their authority, in order."""
+    sql = (
+        "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
+        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
+    )
+    return [(text, authority) for text, authority in rows.all(sql, session=session_seq, ordinal=ordinal)]
+
+
+def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
+    """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
+    sql = (
+        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text_hash, x.text, x.gate, x.category, x.confidence, "
+        "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
+        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
+    )
+    stated = rows.all(sql, seq=seq, limit=limit)
+    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in stated]
+
+
+def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
+    """Records that the turn `context` is the other half of a stored statement and of its memory."""
+    sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
+    rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
+    source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
+    sql = (
+        "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash "
+        "= :hash"
+    )
+    for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
+        memories.add_provenance(rows, seq, source)
+
+
+def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
+    """The turns of a session with statements about people."""
+    return rows.distinct(
+        "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
+        session=session_seq,
+    )
