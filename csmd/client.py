@@ -123,7 +123,10 @@ class _Peer:
         self._ahead = bytearray()
 
     def ask(self, frames: Sequence[bytes], until: float) -> list[bytes]:
-        """Sends a request and returns the frames of its answer; TimeoutError after the monotonic time `until`, OSError if the connection ends."""
+        """Sends a request and returns the frames of its answer.
+
+        TimeoutError after the monotonic time `until`, OSError if the connection ends.
+        """
         head = b""
         if not self._has_greeted:
             self._send(GREETING, until)
@@ -195,7 +198,7 @@ def _connect(paths: Paths, within_s: float) -> _socket.socket:
     return connection
 
 
-def _stopped(paths: Paths) -> str:
+def _stopped_sentence(paths: Paths) -> str:
     """A sentence that the daemon was stopped on purpose, by whom and when; "" if it was not."""
     try:
         by = paths.stopped_mark.read_text(encoding="utf-8", errors="replace").strip()[:80]
@@ -206,7 +209,7 @@ def _stopped(paths: Paths) -> str:
 
 
 def _nobody(paths: Paths) -> DaemonUnreachable:
-    what = f"no csmd daemon is running for {paths.home}{_stopped(paths)}"
+    what = f"no csmd daemon is running for {paths.home}{_stopped_sentence(paths)}"
     if is_there(paths.install_record):
         return DaemonUnreachable(what, hint="csmd start")
     if is_there(paths.database) or is_there(paths.complaint):  # after an uninstall, or with the hooks in a plugin

@@ -174,11 +174,13 @@ def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
 
 #: Variables that assistants set for the commands that they run.
 ASSISTANT_VARIABLES = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CLINE_ACTIVE",
+    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE",
+    "CLINE_ACTIVE",
     "COPILOT_CLI", "CURSOR_AGENT", "GOOSE_TERMINAL",
 )  # fmt: skip
 ASSISTANT_PROGRAMS = frozenset({
-    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie", "crush", "goose",
+    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie",
+    "crush", "goose",
     "cursor-agent", "vibe", "aider",
 })  # fmt: skip
 
@@ -316,12 +318,16 @@ def parse_settings(text: str, *, where: str) -> Settings:
 
 #: Key -> least and greatest value that can work. 0 is also allowed if it means off.
 LIMITS: dict[str, tuple[float, float]] = {
-    "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100), "recall.floor": (0, 1),
-    "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440), "dream.tier_max": (10, 1_000_000),
+    "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100),
+    "recall.floor": (0, 1),
+    "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440),
+    "dream.tier_max": (10, 1_000_000),
     "curator.daily_tokens": (0, 1_000_000_000),
     "dream.keep_days": (1, 36_500), "embed.idle_s": (1, 86_400), "capture.tool_output_bytes": (0, 33_554_432),
-    "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500), "checkpoint.keep_days": (1, 36_500),
-    "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760), "log.max_bytes": (10_000, 1_000_000_000),
+    "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500),
+    "checkpoint.keep_days": (1, 36_500),
+    "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760),
+    "log.max_bytes": (10_000, 1_000_000_000),
 }  # fmt: skip
 #: Keys for which 0 means no limit, or off.
 MAY_BE_0 = frozenset(

@@ -105,8 +105,8 @@ class StoredTurn:
 class ExportedTurn:
     """A stored turn with everything that is needed to write its transcript line again.
 
-    `dropped` counts the bytes left out; `rewound` is 1 for a turn that a rewind left behind. `tokens` are the assistant's
-    count, `counted` is csmd's.
+    `dropped` counts the bytes left out; `rewound` is 1 for a turn that a rewind left behind. `tokens` are the
+    assistant's count, `counted` is csmd's.
     """
 
     uuid: str

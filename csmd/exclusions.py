@@ -59,7 +59,7 @@ class Pauses:
 
 
 def parse_pauses(data: bytes, *, where: str) -> Pauses:
-    """Parses the bytes of the file of pauses; ConfigError if they are malformed, since ignoring them would capture too much."""
+    """Parses the file of pauses; ConfigError if it is malformed, since ignoring it would capture too much."""
     try:
         value = wire.loads(data)
         rows = value["pauses"]
@@ -105,7 +105,7 @@ class PauseFile:
         return self._known
 
     def reload(self) -> bool:
-        """Reads the file if it has changed, and returns whether it had; a ConfigError leaves the pauses as they were."""
+        """Reads the file if it has changed, and returns whether it had; after a ConfigError the old pauses apply."""
         stamp: tuple[int, ...] = ()
         try:
             info = self._path.stat()
@@ -154,7 +154,7 @@ class Excludes:
 
     def place(self, *folders: str) -> bool:
         """Whether one of these directories, or a parent, is excluded."""
-        above = [place for folder in folders if folder and self.projects for place in _above(folder)]
+        above = [place for folder in folders if folder and self.projects for place in _parents(folder)]
         return any(_glob(glob).fullmatch(place) for place in above for glob in self.projects)
 
     def file(self, path: str) -> bool:
@@ -169,14 +169,14 @@ class Excludes:
         return any(self.file(word) or (":" in word and self.file(word.rpartition(":")[2])) for word in words)
 
     def may_print(self, line: str) -> bool:
-        """Whether a command may print an excluded file without naming it: through a pattern, or from a list of files."""
+        """Whether a command may print an excluded file without naming it, as through a pattern or a list of files."""
         arguments = _PRINTED.findall(line[:20_000]) if self.files else []
         if not arguments:
             return False
         words = " ".join([*arguments, *_LOOPED.findall(line[:20_000])]).split()
         patterns = [word.strip("\"'") for word in words if _WILDCARD.search(word)]
         if not patterns and "*" not in line:
-            return _prints_listed(line[:20_000])
+            return _prints_listed_files(line[:20_000])
         names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
@@ -198,7 +198,7 @@ _CONTINUED = re.compile(r"\\\n|(?<=[|&])\n")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def _prints_listed(line: str) -> bool:
+def _prints_listed_files(line: str) -> bool:
     """Whether a command line lists files and passes their names on."""
     line = _CONTINUED.sub(" ", line)
     commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
@@ -258,7 +258,7 @@ class Withheld:
         return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
 
     def shown(self, ident: str, content: str, result: Any) -> str:
-        """The output of a call without excluded content; `result` is the assistant's own record, which may name the file.
+        """The output of a call without excluded content; `result` is the assistant's record, which may name the file.
 
         If the output attributes lines to files, only the excluded files' lines are removed.
         """
@@ -302,7 +302,7 @@ def _paths_in(value: Any) -> list[str]:
     return paths
 
 
-def _above(folder: str) -> list[str]:
+def _parents(folder: str) -> list[str]:
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 

@@ -1,7 +1,7 @@
 """Finds the lines of a program's output that belong to certain files, if the output names the files.
 
-Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading of their
-own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
+Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading
+of their own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], o
     if not any(is_excluded(word) for line in hinting for word in _words(line)):
         return text
     kept: list[str] = []
-    for number, line in enumerate(_kept(lines, is_excluded, only_diffs)):
+    for number, line in enumerate(_filter_lines(lines, is_excluded, only_diffs)):
         if line is None and kept and kept[-1].startswith(NOT_KEPT):
             continue
         kept.append((NOT_KEPT if line is None else line) + ends[number])
@@ -64,9 +64,9 @@ def names_its_files(text: str) -> bool:
     )
 
 
-def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
+def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
     """Each line as it may be stored, None for one of an excluded file."""
-    listed = _listed(lines)
+    listed = _only_names_follow(lines)
     block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
     for number, line in enumerate(lines):
         diff = _DIFF_OF.match(line)
@@ -113,7 +113,7 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
     return bool(sign) or re.fullmatch(r".{1,100}\.\w{1,8}", heading["path"]) is not None
 
 
-def _listed(lines: list[str]) -> list[bool]:
+def _only_names_follow(lines: list[str]) -> list[bool]:
     """For each line, and the end, whether only file names follow up to the next blank line."""
     listed = [True] * (len(lines) + 1)
     for number in reversed(range(len(lines))):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 EventName = Literal[
-    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure", "tool_failure"
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end", "post_compact", "stop_failure",
+    "tool_failure"
 ]  # fmt: skip
 
 

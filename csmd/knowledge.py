@@ -41,7 +41,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The state of a session at one moment, 0 to 1 each, None if unknown; `stance` is the user's latest attitude to the work."""
+    """The state of a session at one moment, 0 to 1 each, None if unknown; `stance` is the user's attitude to the work."""
 
     frustration: float | None
     energy: float | None
@@ -53,7 +53,8 @@ class State:
 class Packet:
     """A structured observation of one turn; `subject` names the same thing by the same word in every session.
 
-    `outcome` is `ok` or `failed` for a command, `asked` or `against` for a user's words; `words` counts those of the turn.
+    `outcome` is `ok` or `failed` for a command, `asked` or `against` for a user's words; `words` counts those of the
+    turn.
     """
 
     kind: PacketKind

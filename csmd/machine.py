@@ -90,7 +90,7 @@ class Meter:
         self._lock = threading.Lock()
 
     def usage(self, pid: int | None) -> dict[str, float]:
-        """`rss_mb`, `cpu_s`, `cpu_percent` since the process began, `cpu_recent_percent`; empty for one that is gone."""
+        """`rss_mb`, `cpu_s`, `cpu_percent` (since the start) and `cpu_recent_percent`; {} for a process that is gone."""
         if not pid:
             return {}
         try:
@@ -136,7 +136,7 @@ _ROOM = threading.BoundedSemaphore(MOST_HANGING)
 
 
 def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None:
-    """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
+    """Starts `work` on a thread; returns a function that waits for its result, up to a limit in seconds from the start.
 
     Errors of `work` are raised to whoever waits; None means no result yet. A thread that hangs is left behind and keeps
     nothing from ending. Returns None if no thread can be started: MOST_HANGING hang, or the system gives none.

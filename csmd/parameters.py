@@ -43,10 +43,10 @@ def check(tool: str, parameters: Parameters, values: Mapping[str, Any]) -> dict[
     if unknown := sorted(set(values) - set(parameters)):
         hint = f"give one of {', '.join(parameters)}" if parameters else "give none"
         raise BadInput(f"{tool} has no parameter {unknown[0][:60]!r}", hint=hint)
-    return {name: _checked(tool, name, of, values.get(name, of.default)) for name, of in parameters.items()}
+    return {name: _check_value(tool, name, of, values.get(name, of.default)) for name, of in parameters.items()}
 
 
-def _checked(tool: str, name: str, of: Parameter, value: Any) -> Any:
+def _check_value(tool: str, name: str, of: Parameter, value: Any) -> Any:
     if value is REQUIRED:
         raise BadInput(f"{tool} needs the parameter {name!r}")
     if of.kind is int and isinstance(value, str) and value.lstrip("-").isdigit():

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from machine import Machine, own_machine  # noqa: E402
 
-from csmd.cli.render import wrapped  # noqa: E402
+from csmd.cli.render import wrap  # noqa: E402
 
 #: What the person said.
 SAID = (
@@ -54,7 +54,7 @@ def run(machine: Machine) -> list[tuple[str, str]]:
 
 def draw(shown: list[tuple[str, str]]) -> str:
     """The picture of a terminal with these lines."""
-    rows = [(style, part) for style, line in shown for part in wrapped(line, COLUMNS)]
+    rows = [(style, part) for style, line in shown for part in wrap(line, COLUMNS)]
     width, height = round(COLUMNS * LETTER + 2 * EDGE), LINE * len(rows) + 2 * EDGE
     texts = [
         f'<text x="{EDGE}" y="{EDGE + LINE * number + 14}" fill="{COLOURS[style]}"'

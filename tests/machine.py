@@ -67,10 +67,10 @@ def temporary_directory(within: Path = TEMPORARY) -> Path:
 def eventually(condition: Callable[[], Any], *, within_s: float = LIMIT_S) -> Any:
     """The first true value of `condition`."""
     end = time.monotonic() + within_s
-    while not (found := condition()):
+    while not (value := condition()):
         assert time.monotonic() < end, "it did not come to pass"
         time.sleep(0.01)
-    return found
+    return value
 
 
 def ask(
@@ -304,8 +304,8 @@ class Machine:
     def conversation(self, session: str = "s1", folder: Path | None = None) -> Path:
         """A session in which the three statements are made."""
         lines = []
-        for said in (PREFERENCE, CORRECTION, DECISION):
-            lines += [self.line("user", said, session=session), self.line("assistant", "It is done.", session=session)]
+        for text in (PREFERENCE, CORRECTION, DECISION):
+            lines += [self.line("user", text, session=session), self.line("assistant", "It is done.", session=session)]
         return self.transcript(*lines, session=session, folder=folder)
 
     def end(self) -> None:

@@ -15,7 +15,7 @@ from csmd.text import tokens
 NOW = "2026-03-01T10:00:00.000Z"
 
 
-def memory(ident: str, said: str, **changes: object) -> Memory:
+def memory(ident: str, text: str, **changes: object) -> Memory:
     """A memory that the user stated in session s1."""
     values: dict[str, object] = {
         "gate": "epistemic", "category": "decision", "type": "concept", "tier": "durable", "decay": "durable",
@@ -23,7 +23,7 @@ def memory(ident: str, said: str, **changes: object) -> Memory:
         "session_id": "s1", "created_at": NOW, "confirmed_at": NOW, "hot_until": 9, "warm_until": 30, "archive_at": 90,
         "provenance": (Provenance(uuid=f"u-{ident}", session_id="s1", at=NOW),), **changes,
     }  # fmt: skip
-    return Memory(id=ident, text=said, **values)  # type: ignore[arg-type]
+    return Memory(id=ident, text=text, **values)  # type: ignore[arg-type]
 
 
 def memory_in(rows: Rows, ident: str) -> Memory:

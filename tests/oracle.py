@@ -72,16 +72,16 @@ def of_lines(lines: Iterable[bytes], holdings: Holdings) -> None:
         if kind == "queue-operation":
             queue.operate(value, holdings)
             continue
-        told, session = value, value.get("sessionId")
+        line, session = value, value.get("sessionId")
         if kind == "progress":
             if not _told(value):
                 continue
-            told = {"sessionId": session, **_told(value), "isSidechain": True, "agentId": value["data"].get("agentId")}
-        if not session or not told.get("uuid"):
+            line = {"sessionId": session, **_told(value), "isSidechain": True, "agentId": value["data"].get("agentId")}
+        if not session or not line.get("uuid"):
             continue
-        stream = f"{session}/{told.get('agentId') or 'sidechain'}" if told.get("isSidechain") else session
-        for place, (what, text) in enumerate(_said(told, tools)):
-            entry = Entry(f"{told['uuid']}/{place}" if place else told["uuid"], what, text)
+        stream = f"{session}/{line.get('agentId') or 'sidechain'}" if line.get("isSidechain") else session
+        for place, (what, text) in enumerate(_said(line, tools)):
+            entry = Entry(f"{line['uuid']}/{place}" if place else line["uuid"], what, text)
             listed = holdings.streams.setdefault(stream, [])
             if (stream, entry.key) in seen:
                 continue
@@ -95,10 +95,10 @@ def _without_warmups(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The lines without those of agents that early versions start for themselves."""
     agents, lines = set(), set()
     for value in values:
-        asked = value.get("isSidechain") and _content(value) == "Warmup"
-        if asked and value.get("agentId"):
+        is_warmup = value.get("isSidechain") and _content(value) == "Warmup"
+        if is_warmup and value.get("agentId"):
             agents.add(value["agentId"])
-        elif asked or (value.get("isSidechain") and not value.get("agentId") and value.get("parentUuid") in lines):
+        elif is_warmup or (value.get("isSidechain") and not value.get("agentId") and value.get("parentUuid") in lines):
             lines.add(value.get("uuid"))
     return [value for value in values if value.get("agentId") not in agents and value.get("uuid") not in lines]
 
@@ -178,19 +178,19 @@ def _said(value: dict[str, Any], tools: dict[str, str]) -> list[tuple[str, str]]
     if kind not in ("user", "assistant") or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     blocks = _message(value)
-    found: list[tuple[str, str]] = []
+    turns: list[tuple[str, str]] = []
     text = "\n\n".join(block.get("text", "") for block in blocks if block.get("type") == "text").strip()
     text = prompt(text) if kind == "user" else text
     if text and not re.fullmatch(r"\[Request interrupted by user(?: for tool use)?\]", text):
-        found.append((_speaker(value, text), text))
+        turns.append((_speaker(value, text), text))
     for block in blocks:
         if block.get("type") == "tool_use":
-            found.append(("tool_call", json.dumps(block.get("input") or {}, ensure_ascii=False, separators=(",", ":"))))
+            turns.append(("tool_call", json.dumps(block.get("input") or {}, ensure_ascii=False, separators=(",", ":"))))
         elif block.get("type") == "tool_result":
-            found.append(("tool_result", _text(block.get("content"))))
+            turns.append(("tool_result", _text(block.get("content"))))
     if answer := _answer(value, blocks, tools):
-        found.append(("relayed" if str(value.get("entrypoint")).startswith("sdk-") else "user", answer))
-    return found
+        turns.append(("relayed" if str(value.get("entrypoint")).startswith("sdk-") else "user", answer))
+    return turns
 
 
 def _by_whom(value: dict[str, Any], text: str) -> str:
@@ -223,7 +223,7 @@ def _answer(value: dict[str, Any], blocks: list[dict[str, Any]], tools: dict[str
     (result,), outcome = results, value.get("toolUseResult")
     tool = tools.get(result.get("tool_use_id"), "")
     if tool == "AskUserQuestion" and isinstance(outcome, dict) and isinstance(outcome.get("answers"), dict):
-        return "\n\n".join(f"> {question}\n{said}" for question, said in outcome["answers"].items())
+        return "\n\n".join(f"> {question}\n{answer}" for question, answer in outcome["answers"].items())
     content = result.get("content")
     ours = tool and not tool.startswith("mcp__") and (value.get("permissionDecision") or {}).get("decision") != "accept"
     if ours and result.get("is_error") and isinstance(content, str) and content.startswith(REJECTION):

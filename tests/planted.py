@@ -199,30 +199,30 @@ def templates(name: str) -> Iterator[tuple[str, str]]:
 
 def planted(which: str, seed: object = "") -> list[Planted]:
     """Every secret in every surrounding of a set: `seen` or `held_out`."""
-    found = []
+    secrets = []
     for kind, value in bare(seed).items():
         for _, text in templates(f"{which}.txt"):
-            found.append(Planted(kind=kind, text=text.replace("{v}", value), secret=inner(kind, value)))
+            secrets.append(Planted(kind=kind, text=text.replace("{v}", value), secret=inner(kind, value)))
     values = framed(seed)
     for label, text in templates(f"{which}_framed.txt"):
         kind, _, form = label.partition(" ")
         value = values[kind]
         shown = {"": value, "escaped": value.replace("\n", "\\n"), "json": json.dumps(value)[1:-1]}[form]
-        found.append(
+        secrets.append(
             Planted(kind=kind, text=text.replace("{v}", shown), secret=shown[40:70] if len(shown) > 200 else shown)
         )
-    return found
+    return secrets
 
 
 def forms(secret: str) -> list[bytes]:
     """How a secret could stand in a file: as it is, as JSON has it, as a URL has it, in UTF-16, in base64."""
     whole = secret.encode()
-    found = [
+    forms = [
         whole,
         json.dumps(secret)[1:-1].encode(),
         urllib.parse.quote(secret, safe="").encode(),
         secret.encode("utf-16-le"),
     ]
     # base64 depends on where in three bytes it begins; the ends depend on the neighbours
-    found += [base64.b64encode(b"\0" * shift + whole)[4:-4] for shift in range(3)]
-    return list(dict.fromkeys(form for form in found if len(form) >= 8))
+    forms += [base64.b64encode(b"\0" * shift + whole)[4:-4] for shift in range(3)]
+    return list(dict.fromkeys(form for form in forms if len(form) >= 8))

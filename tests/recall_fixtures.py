@@ -57,11 +57,11 @@ def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o")
         project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now="")
         for number, talk in enumerate(rows_of_talk):
             for at, turn in enumerate(talk["turns"]):
-                said = Turn(
+                spoken = Turn(
                     uuid=f"{session}{number}-{at}", session_id=f"{session}{number}", kind=turn["role"], text=turn["text"],
                     at=f"2026-01-{number + 1:02d}T10:{at:02d}:00.000Z", cwd=root,
                 )  # fmt: skip
-                hashed = tokens.keyed_hash(f"{turn['text']} {said.uuid}", store.hash_key)
-                turns.add_turn(rows, said, text_hash=hashed, host="claude", project=project, path="")
+                hashed = tokens.keyed_hash(f"{turn['text']} {spoken.uuid}", store.hash_key)
+                turns.add_turn(rows, spoken, text_hash=hashed, host="claude", project=project, path="")
 
     store.write(write)

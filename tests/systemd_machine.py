@@ -54,10 +54,10 @@ class ServedMachine(Machine):
         return self.root / ".config" / "systemd" / "user"
 
     def environment(self, **more: str) -> dict[str, str]:
-        found = super().environment(XDG_RUNTIME_DIR=str(self.runtime), **{**self.chosen, **more})
+        environment = super().environment(XDG_RUNTIME_DIR=str(self.runtime), **{**self.chosen, **more})
         if "CSMD_HOME" not in self.chosen:
-            del found["CSMD_HOME"]
-        return found
+            del environment["CSMD_HOME"]
+        return environment
 
     def sh(self, *words: str, check: bool = True) -> str:
         """What a command inside says."""
@@ -79,8 +79,8 @@ class ServedMachine(Machine):
 
     def shown(self, *properties: str, unit: str = "csmd.service") -> dict[str, str]:
         """What the manager says of a unit."""
-        said = self.sh("systemctl", "--user", "show", unit, *(f"--property={name}" for name in properties))
-        return dict(line.partition("=")[::2] for line in said.splitlines())
+        shown = self.sh("systemctl", "--user", "show", unit, *(f"--property={name}" for name in properties))
+        return dict(line.partition("=")[::2] for line in shown.splitlines())
 
     def processes(self) -> list[str]:
         """The command lines inside that are csmd's."""

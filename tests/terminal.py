@@ -46,9 +46,9 @@ class Terminal:
         end = time.monotonic() + LIMIT_S
         while (at := self.said.find(words, self._read)) < 0:
             assert self._more(end - time.monotonic()), f"{words!r} is not shown:\n{self.said[self._read :]}"
-        found = self.said[self._read : at + len(words)]
+        output = self.said[self._read : at + len(words)]
         self._read = at + len(words)
-        return found
+        return output
 
     def press(self, keys: str) -> None:
         """Types; ^C only when the program waits: Python loses one that comes between what it shows and its reading."""

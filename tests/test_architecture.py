@@ -186,24 +186,24 @@ def parsed(path: Path) -> tuple[str, ast.Module]:
 @functools.cache
 def imports(path: Path) -> list[tuple[str, bool]]:
     """(imported module, whether at the top of the file), TYPE_CHECKING blocks left out."""
-    found: list[tuple[str, bool]] = []
+    imported: list[tuple[str, bool]] = []
 
     def walk(node: ast.AST, top: bool) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
                 continue
             if isinstance(child, ast.Import):
-                found.extend((alias.name, top) for alias in child.names)
+                imported.extend((alias.name, top) for alias in child.names)
             elif isinstance(child, ast.ImportFrom):
                 module = child.module or ""
                 if module == "csmd" or module.startswith("csmd."):
-                    found.extend((f"{module}.{alias.name}", top) for alias in child.names)
+                    imported.extend((f"{module}.{alias.name}", top) for alias in child.names)
                 else:
-                    found.append((module, top))
+                    imported.append((module, top))
             walk(child, top and not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef))
 
     walk(parsed(path)[1], True)
-    return found
+    return imported
 
 
 @functools.cache
@@ -258,13 +258,13 @@ def test_an_assistant_is_known_outside_of_hosts_by_its_row_in_a_table_alone() ->
 
 @pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_what_is_pure_knows_nothing_of_the_store() -> None:
-    known = {name_of(path): path for path in MODULES}
-    found = {
+    by_name = {name_of(path): path for path in MODULES}
+    impure = {
         module: wrong
         for module in PURE
-        if (wrong := [target for target, _ in imports(known[module]) if layer_of(own(target) or "errors") == "store"])
+        if (wrong := [target for target, _ in imports(by_name[module]) if layer_of(own(target) or "errors") == "store"])
     }
-    assert not found
+    assert not impure
 
 
 def unsigned(path: Path) -> list[str]:
@@ -287,27 +287,33 @@ def unsigned(path: Path) -> list[str]:
         return any(isinstance(n, ast.Name) and n.id in reaching for part in function.body for n in ast.walk(part))
 
     def first(function: ast.FunctionDef) -> str:
-        given = [one.arg for one in [*function.args.posonlyargs, *function.args.args] if one.arg not in ("self", "cls")]
+        given = [
+            argument.arg
+            for argument in [*function.args.posonlyargs, *function.args.args]
+            if argument.arg not in ("self", "cls")
+        ]
         return given[0] if given else ""
 
-    found: list[str] = []
+    hidden: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and names(node) and first(node) not in OWNERS:
-            found.append(node.name)
+            hidden.append(node.name)
         if isinstance(node, ast.ClassDef):
-            methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
-            owns = any(one.name == "__init__" and first(one) in OWNERS for one in methods)
-            found += [
-                f"{node.name}.{one.name}" for one in methods if names(one) and not owns and first(one) not in OWNERS
+            methods = [method for method in node.body if isinstance(method, ast.FunctionDef)]
+            owns = any(method.name == "__init__" and first(method) in OWNERS for method in methods)
+            hidden += [
+                f"{node.name}.{method.name}"
+                for method in methods
+                if names(method) and not owns and first(method) not in OWNERS
             ]
-    return found
+    return hidden
 
 
 def test_who_reads_or_writes_the_store_says_so_by_the_first_parameter() -> None:
-    found = {
+    hidden = {
         name_of(path): set(wrong) for path in MODULES if layer_of(name_of(path)) in STAGES and (wrong := unsigned(path))
     }
-    assert found == UNSIGNED
+    assert hidden == UNSIGNED
 
 
 def test_a_function_that_hides_what_it_reads_is_found(tmp_path: Path) -> None:
@@ -353,7 +359,7 @@ def test_what_a_function_keeps_of_texts_is_kept_where_a_purge_empties_it() -> No
                 f"{name_of(path)}.{node.name} is never emptied"
                 for node in parsed(path)[1].body
                 if isinstance(node, ast.FunctionDef) and node.args.args
-                if any(isinstance(one, ast.Name) and one.id == "cache" for one in node.decorator_list)
+                if any(isinstance(decorator, ast.Name) and decorator.id == "cache" for decorator in node.decorator_list)
             ]
     assert not wrong
 
@@ -492,13 +498,13 @@ SMALL = 60
 @functools.cache
 def edges() -> dict[str, set[str]]:
     """Which csmd module imports which, TYPE_CHECKING blocks included."""
-    found: dict[str, set[str]] = {name_of(path): set() for path in MODULES}
+    imported: dict[str, set[str]] = {name_of(path): set() for path in MODULES}
     for path in MODULES:
         for node in ast.walk(parsed(path)[1]):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "csmd":
                 targets = {own(f"{node.module}.{alias.name}") or "" for alias in node.names}
-                found[name_of(path)] |= {target for target in targets if target in found} - {name_of(path)}
-    return found
+                imported[name_of(path)] |= {target for target in targets if target in imported} - {name_of(path)}
+    return imported
 
 
 def code_lines(path: Path) -> int:
@@ -529,7 +535,7 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
                     trail.append((target, [*path, target]))
         return []
 
-    return [found for module in sorted(graph) if (found := way(module))]
+    return [trail for module in sorted(graph) if (trail := way(module))]
 
 
 @pytest.mark.invariant("No import circle, TYPE_CHECKING included")
@@ -549,7 +555,7 @@ def test_a_basename_stands_once() -> None:
         is_hosts = path.stem in PARTS_OF_HOSTS and path.parent.parent.name == "hosts"
         if path.stem not in SHARED_NOUNS | {"__init__", "__main__"}:
             places.setdefault(path.stem, []).append(f"hosts.*.{path.stem}" if is_hosts else name_of(path))
-    assert not {stem: found for stem, found in places.items() if len(set(found)) > 1}
+    assert not {stem: names for stem, names in places.items() if len(set(names)) > 1}
 
 
 def test_a_small_module_that_one_other_imports_is_a_part_of_it() -> None:
@@ -591,9 +597,9 @@ def test_tests_mirror_the_tree() -> None:
     assert misplaced((path.relative_to(here) for path in here.rglob("test_*.py")), modules) == []
     planted = ["cli/test_top.py", "cli/test_top_keys.py", "cli/test_topical.py", "recall/test_top.py", "test_top.py",
                "newer/test_top.py", "faults/test_top.py", "test_wire.py", "test_guards.py", "cli/test_guards.py"]  # fmt: skip
-    known = {PurePath("cli/top.py"), PurePath("wire.py")}
+    two_modules = {PurePath("cli/top.py"), PurePath("wire.py")}
     wrong = ["cli/test_guards.py", "cli/test_topical.py", "newer/test_top.py", "recall/test_top.py", "test_top.py"]
-    assert misplaced(map(PurePath, planted), known) == wrong
+    assert misplaced(map(PurePath, planted), two_modules) == wrong
 
 
 def test_no_module_bears_a_name_that_alludes() -> None:

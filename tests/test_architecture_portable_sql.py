@@ -130,6 +130,7 @@ PLACEHOLDERS = {
     "called('c')": "c.kind = 'tool_call'",
     "_quoted(tools)": "'Bash', 'Edit'",
     "_quoted(kinds)": "'user'",
+    "names": ":id0, :id1",
     "uuid_names": ":uuid0, :uuid1",
     "ident_names": ":ident0, :ident1",
     "_keys(seqs)": "1, 2",
@@ -224,7 +225,7 @@ def joined(node: ast.expr) -> str | None:
 
 def inserting(call: ast.Call) -> str:
     """The statement that `rows.insert` or `rows.delete` makes of its arguments."""
-    table, conflict = [*(joined(one) or "" for one in call.args), ""][:2]
+    table, conflict = [*(joined(argument) or "" for argument in call.args), ""][:2]
     names = [keyword.arg or "further" for keyword in call.keywords]
     if isinstance(call.func, ast.Attribute) and call.func.attr == "delete":
         return f"delete from {table} where {' and '.join(f'{name} = :{name}' for name in names)}"
@@ -351,9 +352,9 @@ def f(rows, keys):
 
 
 def test_statements_of_most_modules_are_found() -> None:
-    found = {path.stem: sum(1 for _ in statements(parsed(path))) for path in MODULES}
-    assert sum(found.values()) > 80, found
-    assert all(found[name] > 3 for name in ("turns", "memories", "search", "cursors", "activity", "receipts")), found
+    counts = {path.stem: sum(1 for _ in statements(parsed(path))) for path in MODULES}
+    assert sum(counts.values()) > 80, counts
+    assert all(counts[name] > 3 for name in ("turns", "memories", "search", "cursors", "activity", "receipts")), counts
 
 
 def test_a_placeholder_that_nobody_explained_fails() -> None:

@@ -26,7 +26,7 @@ def home(machine: Machine) -> Path:
 @contextmanager
 def answering(home: Path, *answers: Reply | list[bytes] | None) -> Iterator[list[Request]]:
     """A ROUTER on the home's socket that gives these answers, one to each request; None ends it without a word."""
-    asked: list[Request] = []
+    requests: list[Request] = []
     context = zmq.Context()
     router = context.socket(zmq.ROUTER)
     router.setsockopt(zmq.LINGER, 1000)
@@ -38,7 +38,7 @@ def answering(home: Path, *answers: Reply | list[bytes] | None) -> Iterator[list
             if not router.poll(20_000):
                 break
             identity, *frames = router.recv_multipart()
-            asked.append(wire.decode_request(frames))
+            requests.append(wire.decode_request(frames))
             if answer is None:
                 break
             router.send_multipart([identity, *(wire.encode_reply(answer) if isinstance(answer, Reply) else answer)])
@@ -46,7 +46,7 @@ def answering(home: Path, *answers: Reply | list[bytes] | None) -> Iterator[list
 
     thread = threading.Thread(target=serve)
     thread.start()
-    yield asked
+    yield requests
     thread.join()
     context.term()
 
@@ -56,9 +56,9 @@ def ok(value: object) -> Reply:
 
 
 def test_a_call_carries_its_name_parameters_and_patience(machine: Machine, home: Path) -> None:
-    with answering(home, ok({"a": "é"})) as asked:
+    with answering(home, ok({"a": "é"})) as requests:
         assert client.call(machine.paths, "csm_x", {"text": "ü\ud800"}, patience_s=7) == {"a": "é"}
-    (request,) = asked
+    (request,) = requests
     assert (request.verb, request.name, request.deadline_ms, request.proto) == ("call", "csm_x", 7000, wire.PROTO)
     assert json.loads(request.body) == {"text": "ü?"}, "what is no Unicode is replaced, not an error"
 
@@ -121,10 +121,10 @@ def test_a_job_is_watched_to_its_end(machine: Machine, home: Path) -> None:
         state("running", progress={"done": 1}),
         state("done", result={"n": 3}),
     ]
-    with answering(home, *answers) as asked:
+    with answering(home, *answers) as requests:
         assert client.work(machine.paths, "csm_sync", {}, watch=watch) == {"n": 3}
     assert seen == [{}, {}, {"done": 1}, {}]
-    assert [json.loads(request.body) for request in asked[1:]] == [{"id": "j1"}] * 3
+    assert [json.loads(request.body) for request in requests[1:]] == [{"id": "j1"}] * 3
     with answering(home, ok({"job": "j1"}), state("failed", error="no", hint="do")), pytest.raises(CsmdError) as caught:
         client.work(machine.paths, "csm_sync", {}, watch=watch)
     assert (caught.value.what, caught.value.hint) == ("no", "do")
@@ -142,9 +142,9 @@ ALARM = {
 
 
 def test_where_all_is_well_there_is_nothing_to_say(machine: Machine, home: Path) -> None:
-    with answering(home, ok({"alarms": []})) as asked:
+    with answering(home, ok({"alarms": []})) as requests:
         assert client.capture_state(machine.paths) == ""
-    assert [request.name for request in asked] == ["csm_runtime_alarms"]
+    assert [request.name for request in requests] == ["csm_runtime_alarms"]
     machine.paths.endpoint.unlink()
     machine.start()
     assert client.capture_state(machine.paths) == "", "nor has a real daemon"
@@ -161,8 +161,8 @@ def test_a_daemon_that_is_away_is_said_but_not_to_who_stopped_it(
 ) -> None:
     if left is not None:
         machine.paths.endpoint.write_bytes(left)
-    said = f"{SAID}is not running; csmd start starts it (csmd doctor says why)."
-    assert client.capture_state(machine.paths) == said
+    message = f"{SAID}is not running; csmd start starts it (csmd doctor says why)."
+    assert client.capture_state(machine.paths) == message
     machine.paths.run_dir.mkdir()
     machine.paths.stopped_mark.touch()
     assert client.capture_state(machine.paths) == ""

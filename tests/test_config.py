@@ -153,9 +153,9 @@ def test_a_home_is_absolute_wherever_csmd_is_run(tmp_path: Path, monkeypatch: py
     assert assistant_dir({"CLAUDE_CONFIG_DIR": "c"}) == tmp_path / "c"
     assert assistant_dir({"CLAUDE_CONFIG_DIR": ""}) == assistant_dir({}) == tmp_path / ".claude"
     for unset in ({}, {"CSMD_HOME": ""}):
-        found = default_paths(unset)
+        paths = default_paths(unset)
         assert (
-            found.home.is_absolute() and found.home.is_relative_to(tmp_path) and found.config_file.name == "config.yaml"
+            paths.home.is_absolute() and paths.home.is_relative_to(tmp_path) and paths.config_file.name == "config.yaml"
         )
 
 
@@ -169,8 +169,8 @@ def test_an_assistants_directory_is_listed_once(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "one"))
     (tmp_path / "link").symlink_to(tmp_path / "two")
     named = (tmp_path / "two", tmp_path / "one", tmp_path / "two", tmp_path / "link")
-    found = load(paths=paths_in(tmp_path), extra_dirs=named)
-    assert found.assistant_dirs == (tmp_path / "two", tmp_path / "one")
+    settings = load(paths=paths_in(tmp_path), extra_dirs=named)
+    assert settings.assistant_dirs == (tmp_path / "two", tmp_path / "one")
 
 
 def test_csmds_own_children_get_none_of_the_users_keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,15 +184,17 @@ def test_csmds_own_children_get_none_of_the_users_keys(monkeypatch: pytest.Monke
     ):
         monkeypatch.setenv(name, "x")
     monkeypatch.setenv("CSMD_HOME", "/tmp/h")
-    found = child_environment()
-    assert found["CSMD_HOME"] == "/tmp/h" and found["PATH"] == os.environ["PATH"]
-    assert not {name for name in found if "KEY" in name or "TOKEN" in name or name.startswith(("PYTHON", "LD_PRELOAD"))}
+    environment = child_environment()
+    assert environment["CSMD_HOME"] == "/tmp/h" and environment["PATH"] == os.environ["PATH"]
+    assert not {
+        name for name in environment if "KEY" in name or "TOKEN" in name or name.startswith(("PYTHON", "LD_PRELOAD"))
+    }
 
 
 def test_the_base_interpreter_outlives_a_virtual_environment() -> None:
-    found = Path(config.base_interpreter())
-    assert found.is_absolute() and os.access(found, os.X_OK)
-    assert sys.prefix == sys.base_prefix or not found.is_relative_to(sys.prefix)
+    interpreter = Path(config.base_interpreter())
+    assert interpreter.is_absolute() and os.access(interpreter, os.X_OK)
+    assert sys.prefix == sys.base_prefix or not interpreter.is_relative_to(sys.prefix)
 
 
 def test_the_base_interpreter_is_named_by_the_link_that_an_upgrade_moves(tmp_path: Path) -> None:

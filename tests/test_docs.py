@@ -113,7 +113,7 @@ def test_a_link_leads_somewhere(path: Path) -> None:
 
 def commands() -> dict[str, click.Command]:
     """Every command that does something, by its words: `model fetch`."""
-    found: dict[str, click.Command] = {}
+    by_name: dict[str, click.Command] = {}
 
     def walk(group: click.Group, words: tuple[str, ...]) -> None:
         context = click.Context(group)
@@ -123,10 +123,10 @@ def commands() -> dict[str, click.Command]:
             if isinstance(command, click.Group):
                 walk(command, (*words, name))
             else:
-                found[" ".join((*words, name))] = command
+                by_name[" ".join((*words, name))] = command
 
     walk(command_line, ())
-    return found
+    return by_name
 
 
 def mentions(path: Path) -> Iterator[list[str]]:
@@ -143,11 +143,11 @@ def mentions(path: Path) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_a_command_in_a_document_exists_with_its_options(path: Path) -> None:
-    known = commands()
+    by_name = commands()
     for words in mentions(path):
-        name = " ".join(words[:2]) if " ".join(words[:2]) in known else words[0]
-        assert name in known, f"csmd {' '.join(words)}"
-        options = {option for parameter in known[name].params for option in parameter.opts}
+        name = " ".join(words[:2]) if " ".join(words[:2]) in by_name else words[0]
+        assert name in by_name, f"csmd {' '.join(words)}"
+        options = {option for parameter in by_name[name].params for option in parameter.opts}
         assert {word.partition("=")[0] for word in words if word.startswith("--")} <= options, f"csmd {' '.join(words)}"
 
 
@@ -210,7 +210,7 @@ def test_every_status_of_a_reply_is_documented() -> None:
 
 def hook_constants() -> dict[str, float]:
     """The numbers that the hook's scripts set at their top, by name."""
-    found = {}
+    named = {}
     for name in ("csmd_hook.py", "csmd_spool.py"):
         for node in ast.parse((ROOT / "hooks" / name).read_text()).body:
             if isinstance(node, ast.Assign):
@@ -218,13 +218,13 @@ def hook_constants() -> dict[str, float]:
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 values = value.elts if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [value]
                 pairs = zip(map(ast.unparse, names), values, strict=True)
-                found.update({key: item.value for key, item in pairs if isinstance(item, ast.Constant)})
-    return found
+                named.update({key: item.value for key, item in pairs if isinstance(item, ast.Constant)})
+    return named
 
 
 def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
     hook = hook_constants()
-    told = {
+    documented = {
         "protocol.md": [
             f"| {hook['INJECTING_PATIENCE_S']:g} s from the hook's start |",
             f"| {hook['PATIENCE_S']:g} s from the hook's start |",
@@ -248,7 +248,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
         ],
     }
-    for name, phrases in told.items():
+    for name, phrases in documented.items():
         text = " ".join((ROOT / "docs" / name).read_text().split())
         assert [phrase for phrase in phrases if phrase not in text] == [], name
 
@@ -279,8 +279,8 @@ INVARIANT = re.compile(r"@pytest\.mark\.invariant\(\s*(['\"])(.+?)\1\s*\)")
 def test_every_known_invariant_is_held_by_a_test() -> None:
     held = {rule for path in (ROOT / "tests").rglob("test_*.py") for _, rule in INVARIANT.findall(path.read_text())}
     listed = (ROOT / "tests" / "invariants.md").read_text()
-    known = set(re.findall(r"^- (.+?)\.$", listed, re.MULTILINE))
-    assert known == held, "write the list anew: pytest --invariants > tests/invariants.md"
+    listed_names = set(re.findall(r"^- (.+?)\.$", listed, re.MULTILINE))
+    assert listed_names == held, "write the list anew: pytest --invariants > tests/invariants.md"
 
 
 @functools.cache
@@ -356,8 +356,8 @@ def test_no_file_names_a_registry_host_or_a_path_of_one_machine() -> None:
     files = tracked()
     assert README in files
     for path in files:
-        found = FORBIDDEN.search(path.read_bytes().decode("utf-8", "replace"))
-        assert found is None, f"{name_of(path)}: {found and found.group()}"
+        forbidden = FORBIDDEN.search(path.read_bytes().decode("utf-8", "replace"))
+        assert forbidden is None, f"{name_of(path)}: {forbidden and forbidden.group()}"
 
 
 def test_the_forbidden_words_are_found_where_they_stand() -> None:

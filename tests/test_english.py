@@ -22,9 +22,7 @@ QUOTED = re.compile(r"`[^`]*`")
 #: Folder, or file beside the folders -> (names in FILLERS that it binds, phrases in its docstrings).
 LEFT: dict[str, tuple[int, int]] = {
     "cli": (0, 1),
-    "daemon": (10, 0),
     "foreign_memories": (1, 0),
-    "recall": (111, 0),
     "store": (3, 1),
 }
 

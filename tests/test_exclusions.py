@@ -217,8 +217,8 @@ def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name:
     printed, kept = OUTPUTS[name]
     assert FILES.without_files(printed) == kept
     reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
-    for one in (call("Bash", command="make look"), result(printed)):
-        transcript.read_line(one, reading)
+    for turn in (call("Bash", command="make look"), result(printed)):
+        transcript.read_line(turn, reading)
     assert "WORD" not in reading.turns[1].text
 
 
@@ -234,8 +234,8 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
     kept = []
     for printed in ("WORD one\nWORD two", "==> a.py <==\ntext"):
         reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
-        for one in (call("Bash", command=command), result(printed)):
-            transcript.read_line(one, reading)
+        for turn in (call("Bash", command=command), result(printed)):
+            transcript.read_line(turn, reading)
         kept.append(reading.turns[1].text)
     assert kept == [NOT_KEPT if is_unsure else "WORD one\nWORD two", "==> a.py <==\ntext"]
 
@@ -276,15 +276,15 @@ SELECTED = "<ide_selection>The user selected lines 1 to 2 from {path}:\nWORD\n\n
     ],
 )
 def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path: str, form: str) -> None:
-    said = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
+    prompt = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
     reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
-    transcript.read_line(line("user", [{"type": "text", "text": said}]), reading)
+    transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
     assert [turn.text for turn in reading.turns] == ["Why does it fail?"]
 
 
 def test_tags_that_are_never_closed_stay_and_cost_no_more_than_they_are_long() -> None:
-    said = "<ide_selection>\nwhat is this tag?"
-    assert transcript.without_editor(said) == said
+    prompt = "<ide_selection>\nwhat is this tag?"
+    assert transcript.without_editor(prompt) == prompt
     many = "".join(f"<ide_{number}>\n" for number in range(20_000))
     assert transcript.without_editor(many) == many
 
@@ -310,9 +310,9 @@ def test_telling_whether_a_command_may_print_such_a_file_takes_time_in_proportio
 
 def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:
     reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
-    for said in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
+    for prompt in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
                  "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>"):  # fmt: skip
-        transcript.read_line(line("user", [{"type": "text", "text": said}]), reading)
+        transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
     printed = [turn.text for turn in reading.turns]
     assert printed[1] == f"<bash-stdout>{NOT_KEPT}</bash-stdout>" and "a.py" in printed[3]
 
@@ -321,15 +321,15 @@ def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> N
 def test_a_tool_that_names_an_excluded_file_is_kept_without_its_content(name: str) -> None:
     lines, kept = CASES[name]
     reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
-    for one in lines:
-        transcript.read_line(one, reading)
+    for line in lines:
+        transcript.read_line(line, reading)
     assert [turn.text for turn in reading.turns] == kept
 
 
 def test_without_excluded_files_everything_is_kept() -> None:
     reading = transcript_reading.Reading(tool_limit=8192)
-    for one in CASES["read"][0]:
-        transcript.read_line(one, reading)
+    for line in CASES["read"][0]:
+        transcript.read_line(line, reading)
     assert [turn.text for turn in reading.turns] == ['{"file_path":"/w/.env","limit":5}', "WORD", "other"]
 
 

@@ -85,5 +85,8 @@ def test_every_test_has_a_home_of_its_own(a_home_of_its_own: Path) -> None:
 
 
 def test_the_network_is_off_here() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one, pytest.raises(RuntimeError, match="network is off"):
-        one.sendto(b"x", ("192.0.2.1", 9))
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagram,
+        pytest.raises(RuntimeError, match="network is off"),
+    ):
+        datagram.sendto(b"x", ("192.0.2.1", 9))

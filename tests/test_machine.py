@@ -24,8 +24,8 @@ def test_lately_is_since_a_look_that_is_old_enough(
 
 def test_what_a_process_costs_is_told_and_nothing_of_one_that_is_gone() -> None:
     meter = machine.Meter()
-    told = meter.usage(os.getpid())
-    assert told["rss_mb"] > 1 and told["cpu_s"] > 0
-    assert told["cpu_recent_percent"] == told["cpu_percent"] > 0
+    usage = meter.usage(os.getpid())
+    assert usage["rss_mb"] > 1 and usage["cpu_s"] > 0
+    assert usage["cpu_recent_percent"] == usage["cpu_percent"] > 0
     assert meter.usage(None) == {} == meter.usage(2**22 + 1)
     assert machine.share(1.0, 0.0) == 0.0 == machine.share(1.0, -5.0)

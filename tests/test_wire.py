@@ -105,9 +105,9 @@ def test_json_comes_out_as_it_went_in(value: Any) -> None:
     ],
 )
 def test_what_is_decoded_can_be_stored(data: bytes | str, value: Any) -> None:
-    found = wire.loads(data)
-    assert found == value
-    wire.dumps(found).encode("utf-8")
+    decoded = wire.loads(data)
+    assert decoded == value
+    wire.dumps(decoded).encode("utf-8")
 
 
 @given(st.text(st.characters() | st.sampled_from(["\0", "\ud800", "\udfff"])))

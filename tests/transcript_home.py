@@ -24,7 +24,7 @@ class Home:
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
         """Reads on in a transcript."""
         more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
-        return transcripts.tail(self.store, path, **more)
+        return transcripts.tail(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
@@ -37,8 +37,8 @@ class Home:
 
     def calls(self) -> list[tuple[str, Any]]:
         """Each tool call that is stored: the tool, and what it was given."""
-        found = self.rows("select tool_name, text from turns where kind = 'tool_call' order by seq")
-        return [(name, json.loads(text)) for name, text in found]
+        calls = self.rows("select tool_name, text from turns where kind = 'tool_call' order by seq")
+        return [(name, json.loads(text)) for name, text in calls]
 
     def results(self) -> list[str]:
         """What is stored of what tools gave back."""
@@ -46,21 +46,21 @@ class Home:
 
     def streams(self, *, standing: bool = False) -> Streams:
         """What is stored of each stream, in order; with `standing` without what was left behind."""
-        found: Streams = {}
+        streams: Streams = {}
         for stream, kind, text in self.rows(
             "select s.id, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
             f"join sessions s on s.seq = st.session_seq where st.rewound in (0, {int(not standing)}) order by s.id, st.ordinal"
         ):
-            found.setdefault(stream, []).append((kind, text))
-        return found
+            streams.setdefault(stream, []).append((kind, text))
+        return streams
 
 
-def check(stored: Streams, told: Streams) -> None:
+def check(stored: Streams, expected: Streams) -> None:
     """What is stored is what an oracle finds; of a call its words, of a result what was printed."""
-    assert stored.keys() == told.keys()
+    assert stored.keys() == expected.keys()
     for stream, turns in stored.items():
-        assert [kind for kind, _ in turns] == [kind for kind, _ in told[stream]], stream
-        for (kind, text), (_, words) in zip(turns, told[stream], strict=True):
+        assert [kind for kind, _ in turns] == [kind for kind, _ in expected[stream]], stream
+        for (kind, text), (_, words) in zip(turns, expected[stream], strict=True):
             if kind == "tool_call":
                 assert json.dumps(words, ensure_ascii=False)[1:-1] in text
             elif kind == "tool_result":

@@ -68,9 +68,9 @@ class Viewer:
         if answer.status == 303:
             self.base = answer.headers["location"].rstrip("/")
             self.cookie = answer.headers["set-cookie"].partition(";")[0]
-            found = re.search(r'name="token" value="([^"]+)"', self.get("dreams?did=undo&undo=x").text)
-            assert found is not None
-            self.form_token = found[1]
+            token = re.search(r'name="token" value="([^"]+)"', self.get("dreams?did=undo&undo=x").text)
+            assert token is not None
+            self.form_token = token[1]
         return answer
 
     def get(self, page: str, **headers: str) -> Answer:

@@ -141,7 +141,7 @@ class Instruction:
     """Whether it is a rule for some files, which is loaded only when one of them is read."""
 
 
-def loaded(place: Place, disk: Disk = THE_DISK) -> list[Instruction]:
+def load_instructions(place: Place, disk: Disk = THE_DISK) -> list[Instruction]:
     """The files that the host loads when a session starts, in its order; the memory's index is last."""
     own = {f"{folder}/{name}" for folder in _ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")}
     loader = _Loader(place, disk)
@@ -319,7 +319,7 @@ def place_of(directory: str, user: User) -> Place:
         excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
         worktree=worktree,
         main=main,
-        outside=any(_approved(config, user, {start, main}) for config in user.configs),
+        outside=any(_has_approval(config, user, {start, main}) for config in user.configs),
     )
 
 
@@ -350,7 +350,7 @@ def _read_object(path: str, limit: int) -> dict[str, Any]:
     return json_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
-def _approved(config: str, user: User, roots: set[str]) -> bool:
+def _has_approval(config: str, user: User, roots: set[str]) -> bool:
     """Whether the user allowed one of these directories to import files from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
         states = _read_object(path, STATE_BYTES).get("projects")
@@ -373,9 +373,9 @@ def _work_trees(start: str) -> tuple[str, str]:
     return "", ""
 
 
-def load(directory: str, user: User) -> list[Instruction]:
+def load_for_directory(directory: str, user: User) -> list[Instruction]:
     """The files that the host would load now for a session that starts in `directory`."""
-    return loaded(place_of(directory, user))
+    return load_instructions(place_of(directory, user))
 
 
 # --- the merged view, with `@include`
@@ -435,7 +435,7 @@ class Merged:
         return ""
 
 
-def merged(place: Place, disk: Disk = THE_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
+def merge_files(place: Place, disk: Disk = THE_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
     """((scope, path, text) of each file, the most binding first; the includes that were left out, with the reasons)."""
     reading = Merged(place, disk)
     paths: list[tuple[str, str]] = []

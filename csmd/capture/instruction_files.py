@@ -18,7 +18,7 @@ from csmd.capture.claude_instructions import (
     Instruction,
     Kind,
     User,
-    loaded,
+    load_instructions,
     place_of,
     split_file,
 )
@@ -32,7 +32,7 @@ from csmd.text import display, tokens
 from csmd.text.markdown import SPACE
 
 
-def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = THE_DISK) -> list[Instruction]:
+def load_by_names(names: InstructionNames, folder: str, root: str, disk: Disk = THE_DISK) -> list[Instruction]:
     """The files that another assistant loads when a session starts in a project's root, in its order."""
     kinds: tuple[tuple[Kind, str, tuple[tuple[str, ...], ...]], ...] = (
         ("User", folder, names.user),
@@ -47,12 +47,12 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = THE_
 
 def _load_named(name: str, kind: Kind, place: str, disk: Disk) -> list[Instruction]:
     """The files of a name in a directory that have text."""
-    paths = _named(os.path.normpath(f"{place}/{name}"), disk)
+    paths = _matching_files(os.path.normpath(f"{place}/{name}"), disk)
     texts = ((path, split_file(disk, path)[1].strip(SPACE)) for path in paths)
     return [Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts if text]
 
 
-def _named(path: str, disk: Disk) -> list[str]:
+def _matching_files(path: str, disk: Disk) -> list[str]:
     """The files that a path means; its last part may be a pattern."""
     folder, _, name = path.rpartition("/")
     if "*" not in name:
@@ -83,11 +83,11 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     Returns how many files changed, the directories to watch, and every path whose stamp shows a change.
     """
     place = place_of(root, user)
-    by_host = {CLAUDE.host: loaded(place)}
+    by_host = {CLAUDE.host: load_instructions(place)}
     for host, folder in user.others:
         adapter = ADAPTERS.get(host)
         if adapter is not None and adapter.instructions is not None:
-            by_host.setdefault(host, []).extend(loaded_by(adapter.instructions, folder, place.start))
+            by_host.setdefault(host, []).extend(load_by_names(adapter.instructions, folder, place.start))
     instructions = [file for files_of_host in by_host.values() for file in files_of_host]
     purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
 

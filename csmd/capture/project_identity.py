@@ -242,13 +242,13 @@ def _as_on_disk(place: str, disk: Disk) -> str:
             disk.is_same_file(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others
         ):
             break  # this directory distinguishes names, and so do those above it
-        folded = _folded(name)
-        parts[depth] = next((held for held in disk.entries(folder) if _folded(held) == folded), name)
+        folded = _fold(name)
+        parts[depth] = next((held for held in disk.entries(folder) if _fold(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
@@ -265,7 +265,7 @@ def _repository(place: str, disk: Disk) -> _Repository | None:
             if disk.read_small(f"{marker}/HEAD") is not None:
                 return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
         elif text.startswith("gitdir:"):
-            return _linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
+            return _find_linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
     return None
 
 
@@ -274,7 +274,7 @@ def _upwards(place: str) -> Iterator[str]:
     return map(str, (folder, *folder.parents)[:MAX_DEPTH])
 
 
-def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
+def _find_linked(candidate: str, target: str, disk: Disk) -> _Repository:
     """The repository that a `.git` file refers to: of a worktree, of a submodule, or with its data elsewhere."""
     git_dir = _real(_join(candidate, target), disk)
     shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()

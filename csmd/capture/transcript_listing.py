@@ -96,10 +96,7 @@ MESSAGE_BYTES = 4000
 
 def _in_database(root: Path, session: Listed) -> OnDisk:
     return OnDisk(
-        f"{root}/{session.id}",
-        session.messages * MESSAGE_BYTES,
-        written_ns(session.end, session.messages),
-        session.end,
+        f"{root}/{session.id}", session.messages * MESSAGE_BYTES, written_ns(session.end, session.messages), session.end
     )
 
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from csmd import wire
-from csmd.capture.ingest import (
-    BEGINNING_BYTES,
-)
+from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
 from csmd.errors import BadInput, TooLarge
 from csmd.hosts.json_fields import moment_of

@@ -5,20 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from csmd import wire
 from csmd.capture import project_identity
-from csmd.capture.ingest import (
-    SESSION_BYTES,
-    permitted_place,
-    permitted_turn,
-    redaction_counts,
-)
+from csmd.capture.ingest import SESSION_BYTES, permitted_place, permitted_turn, redaction_counts
 from csmd.capture.project_identity import Places
-from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, TranscriptFile
+from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reason, TranscriptFile
 from csmd.capture.turn_filter import LeaveOut, without_known_secrets, without_purged
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
@@ -185,100 +180,143 @@ def _line_of(turn: Turn) -> str:
     return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
 
-def tail(
-    store: Store,
-    path: Path,
-    *,
-    now: Callable[[], str],
-    tool_limit: int,
-    quarantine: Path,
-    session_limit: int = SESSION_BYTES,
-    most_pieces: int | None = None,
-    stop: Callable[[], bool] = lambda: False,
-    excludes: Excludes = Excludes(),  # noqa: B008 - frozen
-    read_line: ReadLine | None = None,
-    owner: Adapter | None = None,
-) -> Tail:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    """How a transcript is read."""
+
+    now: Callable[[], str]
+    tool_limit: int
+    """How many bytes of a tool's input or output are stored."""
+    quarantine: Path
+    """The directory for notes about malformed lines."""
+    session_limit: int = SESSION_BYTES
+    """How many bytes of a session are stored."""
+    most_pieces: int | None = None
+    """How many pieces one call reads at most, so that other work is done between two calls."""
+    stop: Callable[[], bool] = lambda: False
+    excludes: Excludes = field(default_factory=Excludes)
+    read_line: ReadLine | None = None
+    """Reads the lines of one of csmd's own session files."""
+    owner: Adapter | None = None
+    """The assistant in whose directory the file is; another assistant's transcript is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a reading starts: the transcript's name in the store, its cursor, the position, and why it is there."""
+
+    name: str
+    cursor: FileState | None
+    position: int
+    reason: Reason
+
+
+def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor are stored together.
 
-    The first bytes show which assistant wrote it; nothing is read if that is not the `owner`, the assistant in whose
-    directory it is. `read_line` reads csmd's own session files. `most_pieces` limits one call, so that other work is
-    done between two calls. Raises OSError if the file cannot be read and StoreError if the store refuses; then the
-    cursor is unchanged and the next call goes on from there.
+    Raises OSError if the file cannot be read and StoreError if the store refuses; then the cursor is unchanged and the
+    next call continues from there.
     """
-    report = Tail()
+    report, excludes = Tail(), options.excludes
 
-    def read_state(rows: Rows) -> tuple[str, FileState | None, str]:
+    def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
         name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
         source = clean(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
         return name, cursors.file_state(rows, name), source
 
-    name, previous, source = store.read(read_state)
-    with contextlib.ExitStack() as held:
+    name, cursor, source = store.read(read_cursor)
+    with contextlib.ExitStack() as opened_files:
         transcript: TranscriptFile | DatabaseSession
         if is_file(path.parent):
-            transcript = held.enter_context(DatabaseSession.open(path, now=now()))
+            transcript = opened_files.enter_context(DatabaseSession.open(path, now=options.now()))
         else:
-            transcript = TranscriptFile(held.enter_context(files.open_regular(path)))
-        notes = held.enter_context(contextlib.closing(Notes(quarantine, source=source)))
+            transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        begin, reason = transcript.where_to_start(previous)
-        if reason == "unchanged":
-            return report
-        adapter = adapters.of_transcript(beginning)
-        if owner and beginning and adapter is not owner:
+        start, adapter = Start(name, cursor, *transcript.where_to_start(cursor)), adapters.of_transcript(beginning)
+        if start.reason == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
         started = adapters.started_in(beginning)
         places = Places(started)
-        home = places.of("")
-        roots = project_identity.roots(home)
+        project = places.of("")
+        roots = project_identity.roots(project)
         report.excluded = excludes.place(started, *roots)
         if report.excluded:
             return report
         # An excluded session is read and left out, so that it stays out when it is no longer excluded.
-        report.excluded = excludes.off(started, home.place, *roots)
-        is_dropped = adapter.drops(beginning)
-        sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
-        withheld = Withheld(excludes=excludes)
-        opened = OpenTranscript(path=path, file=transcript.file, beginning=beginning, position=begin, withheld=withheld)
-        read_line = read_line or adapter.read_from(opened)
-        leave_out = LeaveOut(
-            excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],
-            latest=times_in(opened.before(BEFORE_BYTES))[1],
-            written_at=moment_of(transcript.mtime_ns / 1e9),
-        )  # fmt: skip
-        early = leave_out.titles(dict(adapter.titles_in(beginning)))
-        # The bad lines before `begin`, and those after it that an earlier reading of the file has counted.
-        bad_known = previous.bad_lines if previous else 0
-        bad_before, counted = (bad_known, 0) if begin else (0, bad_known)
-        for number, (lines, position) in enumerate(transcript.pieces(begin, stop)):
-            kept = store.hook_priority.giving_way(lines)
-            reading = Reading(withheld=withheld, tool_limit=tool_limit)
-            bad = _parse(kept, reading, notes, now(), read_line)
-            if is_dropped is not None:
-                reading = reading.only(lambda turn: not is_dropped(turn))
-            reading, left_out = leave_out.split(reading)
-            _note_writes(store, left_out)
-            reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]
-            reading, titles = without_purged(store, places, reading, early)
-            reading = without_known_secrets(store, reading, now())
-            state = transcript.state(name, position, bad_before + report.bad_lines + bad)
-            bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
-            paused = leave_out.take_paused() if reason in ("new", "grown") else 0  # not where lines are read again
-            news = [(BAD_LINES, bad_news), *([(PAUSED_TURNS, paused)] if paused else [])]
-            new, redactions = sink.write(reading, titles, news, state, now())
-            report.turns_new += new
-            report.turns_known += len(reading.turns) - new
-            report.redactions += redactions
-            report.bad_lines += bad
-            report.bytes_read = transcript.bytes_read(begin, position)
-            if most_pieces is not None and number + 1 >= most_pieces:
-                report.more = position < transcript.end
-                break
+        report.excluded = excludes.off(started, project.place, *roots)
+        notes = opened_files.enter_context(contextlib.closing(Notes(options.quarantine, source=source)))
+        _Pieces(store, options, transcript, start, adapter, places, notes, report).read(path)
     return report
 
 
-def _named(turn: Turn, key: bytes) -> Turn:
+@dataclass(slots=True)
+class _Pieces:
+    """Reads the pieces of an open transcript and stores their turns; counts them in `report`."""
+
+    store: Store
+    options: ReadOptions
+    transcript: TranscriptFile | DatabaseSession
+    start: Start
+    adapter: Adapter
+    places: Places
+    notes: Notes
+    report: Tail
+
+    def read(self, path: Path) -> None:
+        """Reads the lines from the start on, or as many pieces of them as the options allow."""
+        options, transcript, begin = self.options, self.transcript, self.start.position
+        withheld = Withheld(excludes=options.excludes)
+        opened = OpenTranscript(
+            path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
+        )
+        read_line = options.read_line or self.adapter.read_from(opened)
+        is_dropped = self.adapter.drops(transcript.beginning)
+        leave_out = LeaveOut(
+            excludes=options.excludes, place_of=self.places.of, off=self.report.excluded,
+            began=times_in(transcript.beginning)[0], latest=times_in(opened.before(BEFORE_BYTES))[1],
+            written_at=moment_of(transcript.mtime_ns / 1e9),
+        )  # fmt: skip
+        early = leave_out.titles(dict(self.adapter.titles_in(transcript.beginning)))
+        for number, (lines, position) in enumerate(transcript.pieces(begin, options.stop)):
+            reading = Reading(withheld=withheld, tool_limit=options.tool_limit)
+            kept = self.store.hook_priority.giving_way(lines)
+            bad = _parse(kept, reading, self.notes, options.now(), read_line)
+            if is_dropped is not None:
+                reading = reading.only(lambda turn: not is_dropped(turn))
+            reading, left_out = leave_out.split(reading)
+            _note_writes(self.store, left_out)
+            # Lines that are read again were counted before.
+            paused = leave_out.take_paused() if self.start.reason in ("new", "grown") else 0
+            self._store(reading, early, position, bad=bad, paused=paused)
+            if options.most_pieces is not None and number + 1 >= options.most_pieces:
+                self.report.more = position < transcript.end
+                break
+
+    def _store(self, reading: Reading, early: dict[str, str], position: int, *, bad: int, paused: int) -> None:
+        """Stores a piece that ends at a position, with the titles of the file's beginning (`early`)."""
+        store, options, report, start = self.store, self.options, self.report, self.start
+        reading.turns = [_with_unique_uuid(turn, store.hash_key) for turn in reading.turns]
+        reading, titles = without_purged(store, self.places, reading, early)
+        reading = without_known_secrets(store, reading, options.now())
+        # The bad lines before the start, and those after it that an earlier reading of the file has counted.
+        bad_known = start.cursor.bad_lines if start.cursor else 0
+        bad_before, counted = (bad_known, 0) if start.position else (0, bad_known)
+        state = self.transcript.state(start.name, position, bad_before + report.bad_lines + bad)
+        bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
+        news = [(BAD_LINES, bad_news), *([(PAUSED_TURNS, paused)] if paused else [])]
+        sink = Sink(
+            store, start.name, self.places, adapter=self.adapter, room=options.session_limit,
+            is_hosts_own=options.read_line is None,
+        )  # fmt: skip
+        new, redactions = sink.write(reading, titles, news, state, options.now())
+        report.turns_new += new
+        report.turns_known += len(reading.turns) - new
+        report.redactions += redactions
+        report.bad_lines += bad
+        report.bytes_read = self.transcript.bytes_read(start.position, position)
+
+
+def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
     """The turn with a unique uuid: a queue's line has none and shares its time with others, so the text's hash is
     added."""
     if turn.form != "queued":

@@ -8,9 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from csmd.capture import project_identity
-from csmd.capture.ingest import (
-    purged_since,
-)
+from csmd.capture.ingest import purged_since
 from csmd.capture.project_identity import Places
 from csmd.conversation import Project, Turn
 from csmd.exclusions import Excludes, Pauses
@@ -139,7 +137,7 @@ def without_purged(
     if not store.read(tombstones.has_purged):
         return reading, early
     projects_of = {turn.cwd: places.of(turn.cwd) for turn in reading.turns}
-    return store.read(lambda rows: _permitted(rows, reading, early, projects_of, store.hash_key))
+    return store.read(lambda rows: _drop_purged(rows, reading, early, projects_of, store.hash_key))
 
 
 def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
@@ -156,18 +154,18 @@ def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     if not any(marks.values()):
         return reading
 
-    def cleaned(session: str, text: str) -> str:
+    def without_secrets(session: str, text: str) -> str:
         return clean(text, marks[session], hole=KNOWN_AGAIN)[0] if session in marks else text
 
     return replace(
         reading,
-        turns=[replace(turn, text=cleaned(turn.session_id, turn.text)) for turn in reading.turns],
-        queue_exits=[replace(left, text=cleaned(left.session_id, left.text)) for left in reading.queue_exits],
-        titles={session: cleaned(session, title) for session, title in reading.titles.items()},
+        turns=[replace(turn, text=without_secrets(turn.session_id, turn.text)) for turn in reading.turns],
+        queue_exits=[replace(left, text=without_secrets(left.session_id, left.text)) for left in reading.queue_exits],
+        titles={session: without_secrets(session, title) for session, title in reading.titles.items()},
     )
 
 
-def _permitted(
+def _drop_purged(
     rows: Rows, reading: Reading, early: dict[str, str], places: dict[str, Project], key: bytes
 ) -> tuple[Reading, dict[str, str]]:
     marks = tombstones.marks(rows, key)

@@ -135,7 +135,7 @@ def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
 def with_daemon_stopped(
     *arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool], program: str = REPAIR
 ) -> dict[str, Any]:
-    """Runs an offline process with the daemon stopped; starts the daemon again if it ran before or something changed."""
+    """Runs an offline process with the daemon stopped; restarts the daemon if it ran or something changed."""
     paths = default_paths()
     ran = service.running_service(paths) is not None
     try:
@@ -159,7 +159,8 @@ def with_daemon_stopped(
         KeyboardInterrupt,
     ) as error:  # the database was replaced, so the report is printed all the same
         report["warning"] = (
-            f"the daemon did not read what was said since: {str(error) or 'interrupted'}; run `csmd start` and `csmd sync`"
+            f"the daemon did not read what was said since: {str(error) or 'interrupted'}; "
+            "run `csmd start` and `csmd sync`"
         )
     return report
 

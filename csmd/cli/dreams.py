@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, RawLine, Screen, bold, dim, glued, join, many, percent, tilde, warning
+from csmd.cli.render import Line, RawLine, Screen, bold, dim, glue, join, many, percent, tilde, warning
 from csmd.text.ages import when
 from csmd.text.display import short_session, squeeze
 
@@ -37,7 +37,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
 #: What a dream does with a file -> its label.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
-STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
+STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off",
+"undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of a project that are shown without --all.
 MOST = 12
 #: Lines of a memory's text that are shown.
@@ -61,12 +62,12 @@ def show_status(value: dict[str, Any]) -> Screen:
     if not latest:
         yield dim("no dream has run yet; `csmd dream plan` shows what one would do")
         return
-    yield _outcome(latest, f"{'latest':<{GATE}}")
+    yield _dream_line(latest, f"{'latest':<{GATE}}")
     if finished and finished["id"] != latest["id"]:
-        yield _outcome(finished, f"{'done':<{GATE}}")
+        yield _dream_line(finished, f"{'done':<{GATE}}")
 
 
-def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
+def _dream_line(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
     """A dream with its time and what it did."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
     return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
@@ -75,11 +76,11 @@ def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line
 def summarize_dream(dream: dict[str, Any]) -> str:
     """What a dream did, its state unless it is `done`, and its error."""
     state = STATES.get(dream["state"], dream["state"])
-    did = _sum(dream["did"]) if dream["did"] else "" if state else "nothing to do"
+    did = _counts_in_words(dream["did"]) if dream["did"] else "" if state else "nothing to do"
     return join(did, state) + (f": {dream['error']}" if dream["error"] else "")
 
 
-def _sum(did: Mapping[str, int]) -> str:
+def _counts_in_words(did: Mapping[str, int]) -> str:
     """`3 merged, 2 surer, 4 files written`."""
     return ", ".join(f"{did[kind]:,} {words[2]}" for kind, words in KINDS.items() if did.get(kind)) or "nothing"
 
@@ -93,15 +94,15 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
     most = None if everything else MOST
     projects = {row["project"]: row for row in value["projects"]}
     total, left_out, files = len(value["actions"]), 0, value["files"]
-    for root, rows in _grouped(value["actions"], "project"):
+    for root, rows in _group(value["actions"], "project"):
         yield bold(tilde(root, str(Path.home())) if root else "everywhere")
         if root in projects:
             yield dim(_tier_summary(projects[root]))
         left_out += len(rows[most:]) if most else 0
-        for phase, actions in _grouped(rows[:most], "phase"):
+        for phase, actions in _group(rows[:most], "phase"):
             yield Line(phase, indent=2)
             for row in actions:
-                yield from _planned(row)
+                yield from _show_planned_action(row)
         yield ""
     if files:
         yield bold("files in memory/")
@@ -112,15 +113,15 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
         yield ""
     more = f"; {left_out:,} not shown (--all)" if left_out else ""
     if total:
-        yield f"{many(total, 'change')} would be made: {_sum(value['did'])}{more}"
+        yield f"{many(total, 'change')} would be made: {_counts_in_words(value['did'])}{more}"
     else:
         yield "no memory would change" + (f", {many(len(files), 'file')} would{more}" if files else ", and no file")
-    yield from _hidden(value["hidden"])
-    yield from _asked(value.get("asks"), whole=whole)
+    yield from _hidden_line(value["hidden"])
+    yield from _questions(value.get("asks"), whole=whole)
     yield dim(f"nothing is done yet; a dream by itself: {value['verdict']}")
 
 
-def _asked(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
+def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
     """The questions that a language model would be asked; with `whole` their full text."""
     if asks is None:
         return
@@ -134,7 +135,7 @@ def _asked(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
         yield from map(RawLine, question["text"].splitlines())
 
 
-def _grouped(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[dict[str, Any]]]]:
+def _group(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[dict[str, Any]]]]:
     """Consecutive rows with the same value in one field."""
     return [(name, list(group)) for name, group in groupby(rows, key=lambda row: str(row[by]))]
 
@@ -152,21 +153,21 @@ def _tier_summary(row: dict[str, Any]) -> str:
     )
 
 
-def _planned(row: dict[str, Any]) -> Screen:
+def _show_planned_action(row: dict[str, Any]) -> Screen:
     """One action of a plan, and why."""
     preposition, label = JOINED.get(row["do"], ("", ""))
     other = preposition and row["other"] and f"{preposition} {row['other']}"
     moves = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
     tier = f", {row['tier_was']} -> {row['tier']}" if moves else ""
     action = join(KINDS[row["do"]][1], row["id"], other, by=" ")
-    yield Line(f"{action}{tier}{_sure(row['confidence_was'], row['confidence'])}", indent=4)
+    yield Line(f"{action}{tier}{_confidence_change(row['confidence_was'], row['confidence'])}", indent=4)
     yield Line(squeeze(row["text"]), indent=6, most=LINES)
     if row["other_text"] and label:
         yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, most=LINES)
     yield dim(row["reason"], indent=6)
 
 
-def _sure(was: float | None, now: float | None) -> str:
+def _confidence_change(was: float | None, now: float | None) -> str:
     """How a confidence changes; "" if it is the same in percent."""
     if now is None or (was is not None and round(was * 100) == round(now * 100)):
         return ""
@@ -180,16 +181,16 @@ def show_ran(value: dict[str, Any]) -> Screen:
     """What a dream did, its name, and how it is undone."""
     if not value["changes"]:
         return [f"Dream {value['id']}: nothing to do."]
-    took = glued(f"{value['took_s']:.1f} s")
+    took = glue(f"{value['took_s']:.1f} s")
     commands = f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back"
-    return render.done(f"dreamt as {value['id']}: {_sum(value['done'])}, {took}", *commands)
+    return render.done(f"dreamt as {value['id']}: {_counts_in_words(value['done'])}, {took}", *commands)
 
 
 @DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), scope="none")
 @render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
     """List the dreams, the latest first."""
-    return (_outcome(row, sessions=f"{many(row['sessions'], 'session'):>12}  ") for row in value["dreams"])
+    return (_dream_line(row, sessions=f"{many(row['sessions'], 'session'):>12}  ") for row in value["dreams"])
 
 
 @DREAM.tool("diff", "csm_dream_diff", verb.ID, sends_by_person=True)
@@ -210,14 +211,14 @@ def show_diff(value: dict[str, Any]) -> Screen:
     for name in sorted(by_project, key=lambda name: (not name, name)):
         yield bold(name or "files", gap=True)
         for row in by_project[name]:
-            yield from _files_did(row) if row["files"] else _did(row)
-    yield from _hidden(value["hidden"])
+            yield from _show_files(row) if row["files"] else _show_action(row)
+    yield from _hidden_line(value["hidden"])
 
 
-def _files_did(row: dict[str, Any]) -> Screen:
+def _show_files(row: dict[str, Any]) -> Screen:
     """The files that an action wrote, each with its diff."""
     for file in row["files"]:
-        yield Line(f"{file['path']}{_back(row)}", indent=2)
+        yield Line(f"{file['path']}{_undone_mark(row)}", indent=2)
         lines = file["diff"].splitlines()[2:]
         for line in lines[:DIFF_LINES]:
             style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
@@ -227,15 +228,15 @@ def _files_did(row: dict[str, Any]) -> Screen:
         yield from _not_undone(file["kept"])
 
 
-def _did(row: dict[str, Any]) -> Screen:
+def _show_action(row: dict[str, Any]) -> Screen:
     """What an action did to memories."""
     done = KINDS.get(row["kind"], (row["kind"], "", ""))[0]
     if row["purged"]:
         yield Line(f"{done}: taken away by a purge", indent=2)
     for number, touched in enumerate(row["touched"]):
         before, after = touched["before"], touched["after"]
-        head = f"with it {touched['item']}" if number else f"{done} {touched['item']}{_back(row)}"
-        yield Line(head + _changed(before, after), indent=2)
+        head = f"with it {touched['item']}" if number else f"{done} {touched['item']}{_undone_mark(row)}"
+        yield Line(head + _describe_changes(before, after), indent=2)
         was, now = (squeeze(version["text"]) if version else "" for version in (before, after))
         for text in (f"- {was}", f"+ {now}") if was and now and was != now else (now or was,):
             yield Line(text, indent=4, most=LINES)
@@ -243,18 +244,18 @@ def _did(row: dict[str, Any]) -> Screen:
     yield dim(row["reason"], indent=4)
 
 
-def _back(row: dict[str, Any]) -> str:
+def _undone_mark(row: dict[str, Any]) -> str:
     return " (undone)" if row["undone_at"] else ""
 
 
-def _changed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+def _describe_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
     """What has changed besides the text."""
     if before is None or after is None:
         return ": new" if before is None else ": gone"
     replaced = f"by {after['superseded_by']}" if after["superseded_by"] else "stands by itself"
     changes = join(
         before["tier"] != after["tier"] and f"{before['tier']} -> {after['tier']}",
-        _sure(before["confidence"], after["confidence"]).removeprefix(", "),
+        _confidence_change(before["confidence"], after["confidence"]).removeprefix(", "),
         after["superseded_by"] != before["superseded_by"] and replaced,
         after["sources"] != before["sources"] and f"{before['sources']} -> {many(after['sources'], 'source')}",
     )
@@ -265,7 +266,7 @@ def _not_undone(why: str) -> Screen:
     return [warning(f"not undone: {why}", indent=4)] if why else []
 
 
-def _hidden(number: int) -> Screen:
+def _hidden_line(number: int) -> Screen:
     return [dim(f"{many(number, 'change')} in projects that are not seen from here")] if number else []
 
 
@@ -278,7 +279,7 @@ def show_undoing(value: dict[str, Any]) -> Screen:
     since = f", with {many(len(dreams) - 1, 'newer dream')}" if len(dreams) > 1 else ""
     yield f"would be undone: {dreams[-1]['id']}{since}"
     for row in dreams:
-        yield dim(_sum(row["did"]) or "nothing", head=f"  {row['id']}  {when(row['begun_at'])}  ")
+        yield dim(_counts_in_words(row["did"]) or "nothing", head=f"  {row['id']}  {when(row['begun_at'])}  ")
     yield "what was changed since keeps its newer value"
 
 

@@ -100,7 +100,8 @@ def show_encryption(value: dict[str, Any]) -> Screen:
     yield from pairs([
         ("key", f"in {_in_words(value['place'])}" if value["place"] else ""),
         ("missing", f"{value['key_missing']}; {value['hint']}" if value["key_missing"] else ""),
-        ("library", value["cipher"] or "apsw without a cipher: it needs apsw-sqlite3mc in its place (docs/security.md)"),
+        ("library",
+        value["cipher"] or "apsw without a cipher: it needs apsw-sqlite3mc in its place (docs/security.md)"),
         ("encrypted", amount(len(value["encrypted"]), "database") if value["encrypted"] else ""),
         ("plain", amount(len(value["plain"]), "database") if value["plain"] else ""),
         ("converted", amount(len(value["converted"]), "database") if value.get("converted") else ""),

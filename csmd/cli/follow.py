@@ -12,7 +12,7 @@ import click
 
 from csmd import config, wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, cells, dim, fitted, plain
+from csmd.cli.render import Line, Screen, cells, dim, plain, shorten
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.text import ages
@@ -44,7 +44,8 @@ STYLES = {
         help="How many past ones first.",
     ),
     verb.text("--session", "ID", "Only what happens in this session."),
-    verb.text("--kind", "KIND,...", "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
+    verb.text("--kind", "KIND,...",
+    "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
 )  # fmt: skip
 def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
     """Show what happens, as it happens. ^C ends it."""
@@ -59,7 +60,7 @@ def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **li
                 click.echo(wire.dumps(item))
             else:
                 line = tail_line(item, render.width(), today=render.today()), STYLES[item["kind"]]
-                click.echo(render.painted((line,)), color=colours)
+                click.echo(render.paint((line,)), color=colours)
     except KeyboardInterrupt:
         return
 
@@ -83,9 +84,9 @@ def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]
 def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     """One thing on one line: the time, the project, what it is, its words."""
     what = render.NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
-    name = fitted(plain(item["name"]) or "-", TAIL_NAME)
-    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
-    return fitted(head + render.words_of(item), width)
+    name = shorten(plain(item["name"]) or "-", TAIL_NAME)
+    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {shorten(what, WHAT):<{WHAT}}  "
+    return shorten(head + render.describe_item(item), width)
 
 
 #: A line as csmd/daemon/logs.py writes it; any other line continues the one before.
@@ -104,7 +105,7 @@ def logs(number: int, as_json: bool) -> None:
     lines = b"".join(map(_read, [*older, path])).decode("utf-8", "replace").splitlines()[-number:]
     if not lines:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
-    verb.print_answer({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
+    verb.print_answer({"path": str(path), "lines": [_parse_line(line) for line in lines]}, as_json, show_logs)
 
 
 def show_logs(value: dict[str, Any]) -> Screen:
@@ -128,7 +129,7 @@ def _read(path: Path) -> bytes:
         raise CsmdError(f"{path}: {error.strerror}") from error
 
 
-def _parsed(line: str) -> dict[str, str]:
+def _parse_line(line: str) -> dict[str, str]:
     match = _LINE.fullmatch(line)
     at, level, where, text = match.groups() if match else ("", "", "", line)
     return {"at": at, "level": level.lower(), "where": where, "text": text}

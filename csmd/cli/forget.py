@@ -29,11 +29,11 @@ LINES = 6
 MEMORY_ID = re.compile(r"m[0-9a-f]+")
 
 
-def _where(project: str) -> str:
+def _place_words(project: str) -> str:
     return f"in {Path(project).name or project}" if project else "everywhere"
 
 
-def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more") -> Screen:
+def _first_rows(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more") -> Screen:
     """The first rows, then how many more there are."""
     yield from (f"  {line(row)}" for row in rows[:SHOWN])
     if len(rows) > SHOWN:
@@ -43,12 +43,12 @@ def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more")
 def show_forgotten(value: dict[str, Any]) -> Screen:
     """The forgotten memory, its scope, and where the same sentence is still remembered."""
     yield Line(squeeze(value["text"]), head="forgotten: ")
-    yield f"kept out {_where(value['project'])}, until you say it anew"
+    yield f"kept out {_place_words(value['project'])}, until you say it anew"
     if value.get("team"):
         yield OFF_THE_SERVER
     if value["elsewhere"]:
         yield "the same sentence is still remembered, and stays so:"
-    yield from _listed(value["elsewhere"], lambda row: f"{row['id']}  {_where(row['project'])}")
+    yield from _first_rows(value["elsewhere"], lambda row: f"{row['id']}  {_place_words(row['project'])}")
 
 
 @render.raw
@@ -60,16 +60,16 @@ def show_planned(value: dict[str, Any]) -> Screen:
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
     if value["places"]:
         yield "wherever it stands, in every project:"
-    yield from _listed(value["places"], _place, "more projects")
+    yield from _first_rows(value["places"], _counts_in_place, "more projects")
     if value["backups"]:
         copies = f"{amount(value['backups'], 'copy')} of the database"
         yield f"backups go with it: {f'of {copies} those that hold it' if value['what'] == 'text' else copies}"
-    yield from _afterwards(value)
+    yield from _consequences(value)
 
 
-def _place(place: dict[str, Any]) -> str:
+def _counts_in_place(place: dict[str, Any]) -> str:
     nouns = {name: noun for name, noun in (("memories", "memory"), ("turns", "turn")) if place[name]}
-    return f"{' and '.join(amounts(place, **nouns))} {_where(place['project'])}"
+    return f"{' and '.join(amounts(place, **nouns))} {_place_words(place['project'])}"
 
 
 @render.raw
@@ -86,7 +86,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
         yield "nothing of it is left in csmd's files"
     if value.get("team"):
         yield OFF_THE_SERVER
-    yield from _afterwards(value)
+    yield from _consequences(value)
 
 
 #: Note on a forgotten memory that was shared.
@@ -96,17 +96,17 @@ OFF_THE_SERVER = (
 )
 
 
-def _afterwards(value: dict[str, Any]) -> Screen:
+def _consequences(value: dict[str, Any]) -> Screen:
     """What a purge means for later text, and the assistant's files that still hold it."""
     if value["what"] == "text":
         yield "it is kept out from then on: what you say with these words later stands"
         yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
     if value["hosts"]:
         yield "the assistant's own files hold it, too; csmd does not change them:"
-    yield from _listed(value["hosts"], _numbered)
+    yield from _first_rows(value["hosts"], _line_numbers)
 
 
-def _numbered(file: dict[str, Any]) -> str:
+def _line_numbers(file: dict[str, Any]) -> str:
     numbers = ", ".join(map(str, file["lines"][:LINES]))
     return f"{file['path']}, line {numbers}{', …' if file['count'] > LINES else ''}"
 
@@ -158,7 +158,9 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     verb.yes("Do not ask."), verb.flag("--lift", help="Let in again what was purged."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
-    """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
+    """Forget a memory for good. With --purge a memory, turn, session, project or text, with all traces.
+
+    WHAT is asked for if it is `-`."""
     by_person = verb.is_interactive()
     if not purge and not lift:
         if kind or dry_run:

@@ -11,7 +11,7 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, dim, glued, pair, pairs, size, warning
+from csmd.cli.render import Line, Screen, dim, glue, pair, pairs, size, warning
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 from csmd.paths import is_file
@@ -28,7 +28,8 @@ EXPORTED = "memories.jsonl"
 #: Field of an import's result -> sentence about the memories that it left out or changed.
 IMPORT_NOTES = {
     "forgotten": "{} left out: you made csmd forget them",
-    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, or answer `csmd review`",
+    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, "
+    "or answer `csmd review`",
     "vouched": "{} now as sure as where they come from: you vouch for them",
 }
 
@@ -50,7 +51,7 @@ def import_(
     Nothing comes in twice.
     """
     about = verb.project_params(project)["project"] if project else ""
-    vouched = not dry_run and _vouched(path, mine=mine, as_json=as_json)
+    vouched = not dry_run and _ask_to_vouch(path, mine=mine, as_json=as_json)
     params = {
         "path": os.path.realpath(path),
         "vectors": vectors,
@@ -79,16 +80,16 @@ def show_preview(value: dict[str, Any]) -> Screen:
         yield from map(warning, value.get("problems", ()))
         return
     yield pair("source", value["source"])
-    yield pair("found", _counted(value["kinds"]) or "no memories")
+    yield pair("found", _names_with_counts(value["kinds"]) or "no memories")
     yield pair("new", f"{value['new']}, {value['known']} known")
     own = {name: number for name, number in value["projects"].items() if name}
     here = value["here"] and f"{value['here']}, this directory's (--project PATH names another)"
-    yield from pairs([("projects", _counted(own)), ("project", here)])
+    yield from pairs([("projects", _names_with_counts(own)), ("project", here)])
     yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
     yield from _show_skipped(value)
 
 
-def _counted(numbers: dict[str, int]) -> str:
+def _names_with_counts(numbers: dict[str, int]) -> str:
     """Names with counts, `note (3)`: the words of other programs have no plural here."""
     return ", ".join(f"{name} ({number:,})" for name, number in numbers.items())
 
@@ -102,7 +103,7 @@ def _show_skipped(value: dict[str, Any]) -> Screen:
         yield pair("redacted", amount(value["redactions"], "secret"))
 
 
-def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
+def _ask_to_vouch(path: Path, *, mine: bool, as_json: bool) -> bool:
     """Whether a person vouches for exported memories, so that the file's authors are believed."""
     by_person = verb.is_interactive()
     if mine and not by_person:
@@ -123,13 +124,13 @@ def show_imported(value: dict[str, Any]) -> Screen:
         :1
     ]
     read = amount(value["files"], "file" if "memories_known" in value else "transcript")
-    took = glued(f"{value['took_s']:.1f} s")
+    took = glue(f"{value['took_s']:.1f} s")
     yield f"{read} read: {new}{''.join(old)}, {took}"
     yield from (
         warning(text.format(amount(value[name], "memory"))) for name, text in IMPORT_NOTES.items() if value.get(name)
     )
     for place in value.get("placed", ()):
-        yield Line(_placed(place), style="" if place["is"] else "yellow")
+        yield Line(_describe_placement(place), style="" if place["is"] else "yellow")
     yield from map(warning, value.get("problems", ()))
     if "unplaced" in value:
         yield from _show_skipped({**value, "redactions": 0})
@@ -138,7 +139,7 @@ def show_imported(value: dict[str, Any]) -> Screen:
     yield from show_left(value)
 
 
-def _placed(place: dict[str, Any]) -> str:
+def _describe_placement(place: dict[str, Any]) -> str:
     """Where the memories of a directory that is not on this machine, or is another clone, were placed."""
     what, single = amount(place["memories"], "memory"), place["memories"] == 1
     if place["is"] == place["was"]:

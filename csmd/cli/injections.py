@@ -82,8 +82,9 @@ CONTEXT = VERBS.add_group("context", "Show what a session is given, whole, and h
 def show_texts(value: dict[str, Any]) -> Screen:
     """Show the whole of what a session was told, or of a tool's output.
 
-    ID is a memory's, a turn's or a receipt's. Of a tool's output csmd keeps beginning and end; the rest is read from the
-    transcript, as long as the assistant keeps it. Written to a file or a pipe, such an output is the same byte for byte.
+    ID is a memory's, a turn's or a receipt's. Of a tool's output csmd keeps beginning and end; the rest is read from
+    the transcript, as long as the assistant keeps it. Written to a file or a pipe, such an output is the same byte
+    for byte.
     """
     if value["items"] and "source" in value["items"][0]:
         return _show_output(value["items"][0])
@@ -130,8 +131,10 @@ RECEIPT_ID = 11
 @VERBS.action(
     "why", verb.optional("id", "[ID]"),
     verb.text("--session", "ID", "A session; the last one here that was told something."),
-    verb.text("--receipt", "ID", "One injection."), verb.flag("--list", "listed", help="A line for each, and what was used."),
-    verb.PROJECT_IN, verb.option("--limit", type=click.IntRange(1, 100), help="How many injections: 5, or 20 with --list."),
+    verb.text("--receipt", "ID", "One injection."),
+    verb.flag("--list", "listed", help="A line for each, and what was used."),
+    verb.PROJECT_IN,
+    verb.option("--limit", type=click.IntRange(1, 100), help="How many injections: 5, or 20 with --list."),
 )  # fmt: skip
 def why(id: str, session: str, receipt: str, listed: bool, limit: int | None, **options: Any) -> None:  # noqa: A002 - the tools' word
     """Show what a session was told, and why.
@@ -204,7 +207,8 @@ def _source(item: dict[str, Any]) -> str:
     """Where an item was said, by whom, and how sure it is; for an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
+    place = display.short_session(item["said_in"]) or "a terminal"
+    origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {place}"
     if item["state"] == "quoted":
         return f"{origin}, quoted"
     return join(
@@ -222,10 +226,12 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     if not value["receipts"]:
         yield "no session here was told anything; --all-projects looks everywhere"
     rows = [
-        [when(row["at"]), display.short_session(row["session_id"]), {"session_start": "start"}.get(row["event"], row["event"])[:12],
-         str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-", row["id"][:17]]
+        [when(row["at"]), display.short_session(row["session_id"]),
+        {"session_start": "start"}.get(row["event"], row["event"])[:12],
+         str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-",
+         row["id"][:17]]
         for row in value["receipts"]
     ]  # fmt: skip
     yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
     if value["week"]["injections"]:
-        yield dim(render.told_in_week(value["week"]), gap=True)
+        yield dim(render.week_in_words(value["week"]), gap=True)

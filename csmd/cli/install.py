@@ -52,7 +52,7 @@ def _choice(clients: dict[str, Any]) -> Choice:
     return plan.choose_events(plan.installed_clients(), [row["version"] for row in clients["versions"]])
 
 
-def _why(choice: Choice) -> str:
+def _reason_of(choice: Choice) -> str:
     is_version = display.version_of(choice.kept_out_by) is not None
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if is_version else choice.kept_out_by
 
@@ -119,11 +119,11 @@ def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     if new := [event for event in choice.events if event not in before]:
         yield wrap_sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
-        yield wrap_sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
+        yield wrap_sentence(f"taken out again: {', '.join(gone)}; {_reason_of(choice)}")
     left_out = [event for event in CLAUDE.newer if event not in choice.events and event not in gone]
     if left_out:
         hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
-        yield wrap_sentence(f"skipped {hooks}: {_why(choice)}")
+        yield wrap_sentence(f"skipped {hooks}: {_reason_of(choice)}")
 
 
 def planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
@@ -257,7 +257,7 @@ def install(
     if no_start:
         service.place(paths, unit)
     else:
-        status = _daemon(config, unit)
+        status = _run_daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
         result["import"] = verb.work("csm_sync", vectors=False, recent=RECENT)
         # Only now the versions in use are known.
@@ -274,7 +274,8 @@ def install(
             now = client.call(paths, "csm_runtime_status", {})
             show(show_past(now["counts"], result["import"], model=None if failed else now["model"]))
     if as_json:
-        result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
+        result |= {"settings": _outcomes_json(outcomes),
+        "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     raise_trouble(outcomes)
@@ -302,8 +303,8 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
     """Fetches the embedding model if none is installed and a person, or a script, wants it.
 
-    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C and ^D
-    at the question mean no.
+    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C
+    and ^D at the question mean no.
     """
     if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
         return None, False
@@ -328,7 +329,7 @@ def _agrees_to_model(size: str) -> bool:
         return False
 
 
-def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
+def _run_daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     """Runs the daemon and returns its status; a daemon that reads too few directories is restarted."""
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
@@ -383,7 +384,7 @@ def hooks_settle(as_json: bool) -> None:
     choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
     gone, outcomes = plan.withdraw_events(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
-    verb.print_answer(result, as_json, show_settled, why=_why(choice))
+    verb.print_answer(result, as_json, show_settled, why=_reason_of(choice))
     raise_trouble(outcomes)
 
 
@@ -408,7 +409,7 @@ def upgrade(as_json: bool) -> None:
         raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
     record = plan.load_record(paths)
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
-    unit = _installed_unit(paths)
+    unit = _plan_installed_unit(paths)
     # `csmd install` and the daemon decide which of the newer events are registered.
     outcomes = plan.install(config, plan.recorded_choice(paths), plan.installed_hosts(paths) or ["claude"])
     result: dict[str, Any] = {
@@ -417,13 +418,13 @@ def upgrade(as_json: bool) -> None:
         "hooks": stale,
         "settings": [str(change.path) for change in outcomes if change.changed],
         "service": unit.file if unit.changes else "",
-        "daemon": _newer_daemon(paths, unit),
+        "daemon": _run_newer_daemon(paths, unit),
     }
     verb.print_answer(result, as_json, show_upgraded)
     raise_trouble(outcomes)
 
 
-def _installed_unit(paths: Paths) -> service.Plan:
+def _plan_installed_unit(paths: Paths) -> service.Plan:
     """The plan for the installed unit; without a unit the daemon stays detached."""
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
@@ -435,7 +436,7 @@ def _installed_unit(paths: Paths) -> service.Plan:
     return service.Plan(manager=None, why="no service is installed")
 
 
-def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
+def _run_newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
     """Runs the new daemon and returns which version it replaced; a daemon that a person stopped stays stopped."""
     if is_there(paths.stopped_mark) and service.running_service(paths) is None:
         service.place(paths, unit, enable=False)

@@ -46,9 +46,10 @@ def show_memos(value: dict[str, Any]) -> Screen:
     if not value["files"]:
         yield "nothing: the assistant has kept no memory here"
     for memo in value["files"]:
-        yield f"\n{squeeze(memo['filename'])}  ({memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]})"
-        if about := memo["description"] or memo["name"]:
-            yield f"  {about}"
+        about = f"{memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]}"
+        yield f"\n{squeeze(memo['filename'])}  ({about})"
+        if title := memo["description"] or memo["name"]:
+            yield f"  {title}"
         yield from (f"  ! {squeeze(problem)}" for problem in memo["problems"])
 
 

@@ -41,7 +41,8 @@ RELATED = {
 
 @VERBS.action(
     "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
-    verb.flag("--all-projects", "everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
+    verb.flag("--all-projects", "everywhere", help="It holds in every project."),
+    verb.flag("--pin", help="Never let it fade."),
     verb.option(
         "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
         help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
@@ -51,7 +52,9 @@ RELATED = {
 def remember(
     text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool
 ) -> None:
-    """Remember a statement. Typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
+    """Remember a statement.
+
+    Typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:
@@ -80,7 +83,8 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
     yield dim(f"it holds {place}")
     if value["waits"]:
         yield warning(
-            "typed by no person: search finds it, and no session is told of it before the user accepts it (`csmd review`)"
+            "typed by no person: search finds it, and no session is told of it before the user accepts it "
+            "(`csmd review`)"
         )
     if value["paused"] and by_person:
         yield warning("kept, though csmd is paused: you said it yourself")
@@ -115,7 +119,8 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
 
 
 @VERBS.action(
-    "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"), verb.one_of("category", [*CATEGORIES], "WORD"),
+    "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"),
+    verb.one_of("category", [*CATEGORIES], "WORD"),
     verb.one_of("type", get_args(MemoryType), "WORD"),
     verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
     verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
@@ -201,7 +206,7 @@ def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any
 
 def project_heading(project: str, *, gap: bool) -> Line:
     """The heading of the rows of one project among several."""
-    return bold(render.fitted(project, render.width(), end=True) or "everywhere", gap=gap)
+    return bold(render.shorten(project, render.width(), end=True) or "everywhere", gap=gap)
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:

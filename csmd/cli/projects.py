@@ -33,7 +33,7 @@ DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothi
 _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
-def _resolved(word: str) -> str:
+def _resolve_word(word: str) -> str:
     """Makes a path absolute; leaves an id, a name or a title (`clients/shop`) as it is."""
     path = Path(word).expanduser()
     is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and is_there(path))
@@ -50,7 +50,9 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
         raise click.UsageError("name either OTHER or --remove")
     if other:
         verb.confirm(f"Let {other} see what was said in {place}, and the other way round?", yes=yes)
-    value = ask_as_person("csm_project_alias", place=verb.resolve_project(place), other=_resolved(other), remove=remove)
+    value = ask_as_person(
+        "csm_project_alias", place=verb.resolve_project(place), other=_resolve_word(other), remove=remove
+    )
     verb.print_answer(value, as_json, show_alias, remove=remove)
 
 
@@ -66,7 +68,7 @@ def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> No
     """Bring all of project A into B. `split B A` takes it out again."""
     if not dry_run:
         verb.confirm(f"Let {into} see what was said in {source}, and the other way round?", yes=yes)
-    value = ask_as_person("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
+    value = ask_as_person("csm_project_merge", source=_resolve_word(source), into=_resolve_word(into), dry_run=dry_run)
     verb.print_answer(value, as_json, show_moved, way=f"from {source} to {into}")
 
 
@@ -74,7 +76,7 @@ def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> No
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
     """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
     value = ask_as_person(
-        "csm_project_split", whole=_resolved(whole), place=verb.resolve_project(place), dry_run=dry_run
+        "csm_project_split", whole=_resolve_word(whole), place=verb.resolve_project(place), dry_run=dry_run
     )
     verb.print_answer(value, as_json, show_moved, way=f"from {whole} to {place}")
 
@@ -88,19 +90,21 @@ def show_moved(value: dict[str, Any], *, way: str) -> Screen:
         yield f"{amount(value['twins'], 'memory')} said the same on both sides"
 
 
-def _typed_lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+def _join_words(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
     return "\n".join(words)
 
 
-def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
-    return "\n".join(map(_resolved, words))
+def _join_paths(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+    return "\n".join(map(_resolve_word, words))
 
 
 @PROJECT.tool(
-    "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_lines),
-    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_typed_lines, help="Rank this topic first, too."),
+    "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_join_paths),
+    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_join_words,
+    help="Rank this topic first, too."),
     verb.flag("--wall", help="Nothing said there is seen from elsewhere."),
-    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True, scope="none",
+    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True,
+    scope="none",
     opens=lambda options: "Let every project see what was said there?" if options["remove"] and options["wall"] else "",
 )  # fmt: skip
 @render.raw
@@ -129,7 +133,7 @@ def show_projects(value: dict[str, Any]) -> Screen:
         numbers = ", ".join(amounts(row, sessions="session", memories="memory"))
         marks = ["(gone)"] * row["gone"] + [f"[{row['workspace']}]"] * bool(row["workspace"])
         room = columns - len(numbers) - 2
-        yield bold(f"{render.fitted('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
+        yield bold(f"{render.shorten('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
         kind = {"submodule": ", a submodule", "part": f", a part of {row['part_of']}"}.get(row["kind"], "")
         about = [
             ("path", f"{tilde(row['root'], home)}{kind}"),

@@ -73,7 +73,8 @@ def show_providers(value: dict[str, Any]) -> Screen:
         yield bold(f"{row['name']}{'' if row['is_asked'] else ' (not asked)'}")
         yield from pairs([
             ("  model", row["model"] or "none: for embeddings only"), ("  at", row["place"]),
-            ("  key", row["key_from"] and ("in the keyring" if row["key_from"] == "keyring" else f"${row['key_from']}")),
+            ("  key",
+            row["key_from"] and ("in the keyring" if row["key_from"] == "keyring" else f"${row['key_from']}")),
             ("  last", f"answered {when(row['answered_at'])}" if row["answered_at"] else "not asked yet"),
             ("  fails", describe_failure(row)),
         ])  # fmt: skip
@@ -121,7 +122,8 @@ PROVIDER.row(
 
 @VERBS.tool(
     "ledger", "csm_ledger",
-    verb.option("--days", default=7, show_default=True, type=click.IntRange(1, 3650), help="Of so many days."), scope="none",
+    verb.option("--days", default=7, show_default=True, type=click.IntRange(1, 3650), help="Of so many days."),
+    scope="none",
 )  # fmt: skip
 def show_ledger(value: dict[str, Any]) -> Screen:
     """Show what language models cost, by day, project and purpose."""
@@ -146,7 +148,8 @@ def show_ledger(value: dict[str, Any]) -> Screen:
 
 def _row(row: dict[str, Any], *, with_price: bool) -> list[str]:
     cells = [
-        row["project"] or "-", row["day"], row["purpose"], render.fitted(row["model"] or row["provider"], 18), f"{row['calls']:,}",
+        row["project"] or "-", row["day"], row["purpose"], render.shorten(row["model"] or row["provider"], 18),
+        f"{row['calls']:,}",
         f"{row['tokens_in']:,}", f"{row['tokens_out']:,}",
     ]  # fmt: skip
     return [*cells, f"{row['price']:.2f}"] if with_price else cells

@@ -1,7 +1,7 @@
 """How screens look at 80 columns: lines, tables, amounts, widths.
 
-A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several: `bold`,
-`dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
+A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several:
+`bold`, `dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
-def told_in_week(week: dict[str, int]) -> str:
+def week_in_words(week: dict[str, int]) -> str:
     """The sum of a week in one line."""
     share = f" ({percent(week['used'] / week['judged'])} of {week['judged']} judged)" if week["judged"] else ""
     tokens = amount(week["tokens"], "token") if week["tokens"] < 10_000 else f"{week['tokens'] / 1000:.0f}k tokens"
@@ -76,8 +76,8 @@ def tilde(path: str, home: str) -> str:
     return f"~{path[len(home.rstrip('/')) :]}" if inside else path
 
 
-def glued(text: str) -> str:
-    """A text that `wrapped` keeps on one line if it fits."""
+def glue(text: str) -> str:
+    """A text that `wrap` keeps on one line if it fits."""
     return text.replace(" ", GLUE)
 
 
@@ -110,7 +110,7 @@ def dream_state(value: dict[str, Any]) -> str:
     return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
 
 
-def fitted(text: str, width: int, *, end: bool = False) -> str:
+def shorten(text: str, width: int, *, end: bool = False) -> str:
     """Shortens a text to `width` columns with an ellipsis; keeps its beginning, or its `end`."""
     if cells(text) <= width:
         return text
@@ -129,7 +129,7 @@ def _fitting(text: str, width: int) -> int:
     return len(list(takewhile(lambda columns: columns <= width, accumulate(map(cells, text)))))
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Wraps a text at `width` columns, between words; breaks a word only if it is longer than a line."""
     lines, line = [], ""
     words = text.lstrip(" ").split(" ")
@@ -160,7 +160,7 @@ def _head(text: str, width: int) -> str:
 NAMES = {"statement": "chosen", "memory": "memory", "injection": "told", "act": "done", "search": "searched"}
 
 
-def words_of(item: dict[str, Any]) -> str:
+def describe_item(item: dict[str, Any]) -> str:
     """The words of an event: what was said, or what it was about."""
     if item["kind"] == "injection":
         event = plain(item["what"].replace("_", " "))
@@ -274,7 +274,7 @@ def template(text: str) -> Callable[[dict[str, Any]], Screen]:
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
-    """A table with two spaces between columns; the first column is shortened at its beginning. `heads` are separated by |.
+    """A table with two spaces between columns; the first one is shortened at its beginning. `heads` has | between them.
 
     `sides` aligns each column left (<) or right (>); `least` is the minimum width of the first one.
     """
@@ -288,13 +288,13 @@ def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int =
     for number, row in enumerate(cleaned):
         parts = []
         for cell, length, side in zip(row, [widest, *rest], sides, strict=True):
-            cut = fitted(cell, length, end=True)
+            cut = shorten(cell, length, end=True)
             gap = " " * (length - cells(cut))
             parts.append(cut + gap if side == "<" else gap + cut)
-        yield Line(fitted("  ".join(parts).rstrip(), room), style="" if number else "dim")
+        yield Line(shorten("  ".join(parts).rstrip(), room), style="" if number else "dim")
 
 
-def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
+def lay_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
     """Lays a screen out as lines of a terminal."""
     for line in screen:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
@@ -302,7 +302,7 @@ def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
             yield ()
         head = " " * row.indent + display.visible(row.head)
         space = max(room - cells(head), MIN_WIDTH)
-        texts = [part for text in display.visible(row.text).splitlines() for part in wrapped(text.expandtabs(), space)]
+        texts = [part for text in display.visible(row.text).splitlines() for part in wrap(text.expandtabs(), space)]
         parts = [part for part in texts if part]
         if row.most and len(parts) > row.most:
             parts = [*parts[: row.most - 1], "…"]
@@ -319,7 +319,7 @@ def plain_text(parts: Parts) -> str:
     return "".join(text for text, _ in parts)
 
 
-def painted(parts: Parts) -> str:
+def paint(parts: Parts) -> str:
     """A line with its styles as escape sequences."""
     return "".join(click.style(text, **_style(style)) if style else text for text, style in parts)
 
@@ -335,8 +335,8 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
         if isinstance(line, RawLine):
             click.echo(display.visible(line), err=err)
         else:
-            for parts in laid_out([line], room):
-                click.echo(painted(parts), color=colours)
+            for parts in lay_out([line], room):
+                click.echo(paint(parts), color=colours)
 
 
 #: Prefixes of an error and of its hint.
@@ -354,7 +354,7 @@ def show_error(head: str, text: str) -> None:
     """Prints a line on stderr, wrapped if stderr is a terminal."""
     lines = [text := display.visible(text)]
     if os.isatty(2):
-        lines = wrapped(text, max(width() - len(head), MIN_WIDTH))
+        lines = wrap(text, max(width() - len(head), MIN_WIDTH))
     for line in lines:
         click.echo(head + line, err=True)
         head = " " * len(head)
@@ -404,7 +404,8 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
                 done, total = state.get("done", 0), state.get("total")
                 bar.update(
                     task, description=state.get("step", ""), completed=done, total=total,
-                    count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "", about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
+                    count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
+                    about=escape(shorten(place, PROGRESS_PROJECT, end=True)),
                 )  # fmt: skip
 
         yield advance

@@ -46,8 +46,8 @@ def review(
 ) -> None:  # fmt: skip
     """Answer what waits for you, one key each.
 
-    ID is that of a memory, of a question, or of an import: all that waits of it is kept or dropped at once. An import is
-    also named by its program or its path.
+    ID is that of a memory, of a question, or of an import: all that waits of it is kept or dropped at once. An import
+    is also named by its program or its path.
     """
     chosen = [name for name in DONE if answers.get(name) not in (None, False)]
     if len(chosen) + undo > 1:
@@ -147,7 +147,7 @@ class Sitting:
             waiting = self.imports.get(item.get("import", ""))
             number = 1 + self.at + sum(answer.amount for answer in self.answered if answer.gone)
             render.show(show_item(item, number=number, total=self.total, undo=bool(self.answered), waiting=waiting))
-            while not self._pressed(item, self.keys.press()):
+            while not self._handle_key(item, self.keys.press()):
                 pass
 
     def end(self) -> Screen:
@@ -160,7 +160,7 @@ class Sitting:
         if counted:
             yield dim("`csmd undo` takes the last one back")
 
-    def _pressed(self, item: dict[str, Any], key: str) -> bool:
+    def _handle_key(self, item: dict[str, Any], key: str) -> bool:
         """Acts on a key; False for an unknown key or an abandoned answer."""
         key = key.lower()
         try:
@@ -201,11 +201,8 @@ class Sitting:
     def _answer_import(self, waiting: dict[str, Any]) -> bool:
         """Keeps or drops all that waits of an import, by a second key; anything else leaves it as it is."""
         keep, drop = REVIEW_KEYS["keep"].key, REVIEW_KEYS["drop"].key
-        render.show(
-            [
-                f"  all {many(waiting['waiting'], 'memory')} from {waiting['source']}: {keep} keep   {drop} drop   any other key: neither"
-            ]
-        )
+        about = f"all {many(waiting['waiting'], 'memory')} from {waiting['source']}"
+        render.show([f"  {about}: {keep} keep   {drop} drop   any other key: neither"])
         what = {keep: "keep", drop: "drop"}.get(self.keys.press().lower())
         if what is None:
             render.show([dim("nothing was changed")])
@@ -329,8 +326,9 @@ def show_answer_undone(value: dict[str, Any]) -> Screen:
 def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # noqa: A002
     """Take back what you did last to memories, or to what is open.
 
-    That is an answer in `csmd review`, an edit, a pin, a replacement, what you had csmd remember, or what you called done.
-    ID names another one, by itself or by its memory, or a dream. What was forgotten stays out until you say it anew.
+    That is an answer in `csmd review`, an edit, a pin, a replacement, what you had csmd remember, or what you called
+    done. ID names another one, by itself or by its memory, or a dream. What was forgotten stays out until you say it
+    anew.
     """
     if id.startswith("d"):
         dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]

@@ -34,7 +34,8 @@ _NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
 @VERBS.action(
     "search", verb.argument("words", "QUERY...", nargs=-1, required=True), *verb.PROJECTS, verb.limit(10, 200),
     verb.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
-    verb.text("--since", "TIME", "Said since: 2026-01-31, 7d, `last week`."), verb.text("--until", "TIME", "Said until."),
+    verb.text("--since", "TIME", "Said since: 2026-01-31, 7d, `last week`."),
+    verb.text("--until", "TIME", "Said until."),
     verb.text("--session", "ID", "Said in one session."), verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"),
     verb.one_of("category", sorted(CATEGORIES), "CATEGORY"), verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
     verb.flag("--explain", help="Show how each score came about."),
@@ -101,7 +102,7 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of the id of a hit, or of the memory that it states; a hook's id, which begins with the time, is not cut."""
+    """The beginning of the id of a hit, or of the memory that it states; the whole of a hook's, which begins with the time."""
     ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 

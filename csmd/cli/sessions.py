@@ -17,12 +17,12 @@ from csmd.cli.render import (
     block,
     bold,
     dim,
-    fitted,
     join,
     last_part,
     pair,
     pairs,
     raw,
+    shorten,
     table,
     warning,
 )
@@ -55,7 +55,7 @@ SESSION = VERBS.add_group("session", "Past conversations, also those the assista
 @render.if_empty("sessions", "no session is known here; --all-projects looks everywhere")
 def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
-    places = [fitted(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
+    places = [shorten(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
     idents = [display.short_session(row["id"]) for row in value["sessions"]]
     ident_width = max(len("session"), *map(len, idents))

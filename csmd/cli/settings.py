@@ -61,8 +61,8 @@ def show_keys(value: dict[str, Any]) -> Screen:
     """Every key with its value, its default and what it is for."""
     for row in value["keys"]:
         is_changed = row["value"] != row["default"]
-        yield Line(f"{row['key']}: {_word(row['value'])}", style="bold" if is_changed else "")
-        origin = f"Default {_word(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
+        yield Line(f"{row['key']}: {_as_yaml(row['value'])}", style="bold" if is_changed else "")
+        origin = f"Default {_as_yaml(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
         yield dim(f"{origin}{row['meaning']}", indent=4)
     absent = "" if is_there(Path(value["path"])) else " (not there yet: everything has its default)"
     yield Line(f"{value['path']}{absent}", gap=True)
@@ -72,7 +72,7 @@ def show_keys(value: dict[str, Any]) -> Screen:
 @CONFIG.action("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
-    _default(key)
+    _default_of(key)
     verb.print_answer(
         {"key": key, "value": _by_key(parse_settings(_text(), where=str(_path())))[key]}, as_json, show_value
     )
@@ -82,7 +82,7 @@ def get(key: str, as_json: bool) -> None:
 def show_value(row: dict[str, Any]) -> Screen:
     """The value alone, for scripts; a list with one value on each line."""
     values = row["value"] if isinstance(row["value"], tuple) else (row["value"],)
-    yield from (value if isinstance(value, str) else _word(value) for value in values)
+    yield from (value if isinstance(value, str) else _as_yaml(value) for value in values)
 
 
 def _confirm(key: str, *, yes: bool) -> None:
@@ -95,14 +95,14 @@ def _confirm(key: str, *, yes: bool) -> None:
 @CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True), verb.YES)
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
-    value = _typed(key, _default(key), values)
+    value = _parse_value(key, _default_of(key), values)
     _check(set_key(_text(), key, value), _text())  # an invalid value is refused before anyone is asked
     _confirm(key, yes=yes)
     if key == "embed.model" and (served := ENDPOINT.fullmatch(value)):
         _try_endpoint(*served.groups(), yes=yes)
-    _change(lambda text: set_key(text, key, value))
+    _edit_file(lambda text: set_key(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
-    verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
+    verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_as_yaml(now)}")
 
 
 #: Name of a provider's embedding model.
@@ -119,9 +119,9 @@ def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
 def unset(key: str, yes: bool, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _confirm(key, yes=yes)
-    _change(lambda text: remove_key(text, key))
+    _edit_file(lambda text: remove_key(text, key))
     default = _by_key(Settings()).get(key)
-    what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
+    what = f"{key} = {_as_yaml(default)}, the default" if default is not None else f"{key} is gone"
     verb.print_answer({"key": key, "value": default}, as_json, show_changed, what=what)
 
 
@@ -169,7 +169,7 @@ def template() -> str:
     parts, meanings = [HEAD], describe_settings()
     for key, default in _by_key(Settings()).items():
         parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
-        parts.append(f"#{key}: {_word(default)}")
+        parts.append(f"#{key}: {_as_yaml(default)}")
     return "\n".join(parts) + "\n"
 
 
@@ -185,16 +185,16 @@ def _by_key(settings: Settings) -> dict[str, Any]:
     return {Settings.key(field.name): getattr(settings, field.name) for field in fields(Settings)}
 
 
-def _default(key: str) -> Any:
+def _default_of(key: str) -> Any:
     """The default of a key; ConfigError with a suggestion for an unknown key."""
     defaults = _by_key(Settings())
     if key not in defaults:
-        parse_settings(f"{_word(key)}: 0", where="csmd config")
+        parse_settings(f"{_as_yaml(key)}: 0", where="csmd config")
         raise ConfigError(f"{key} is no key", hint="csmd config list")
     return defaults[key]
 
 
-def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
+def _parse_value(key: str, default: Any, values: tuple[str, ...]) -> Any:
     """Parses typed words as a value of the default's type; ConfigError for an invalid one."""
     if isinstance(default, tuple):
         listed = len(values) == 1 and values[0].startswith("[")
@@ -238,7 +238,7 @@ def _check(text: str, before: str) -> None:
         raise ConfigError(what, hint=hint)
 
 
-def _change(edit: Callable[[str], str]) -> None:
+def _edit_file(edit: Callable[[str], str]) -> None:
     before = _text()
     _write(edit(before), before)
 
@@ -259,6 +259,6 @@ def _write(text: str, before: str) -> None:
         raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
 
 
-def _word(value: Any) -> str:
+def _as_yaml(value: Any) -> str:
     """A value as YAML writes it."""
     return set_key("", "x", value)[len("x: ") :].rstrip("\n")

@@ -71,7 +71,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield from pairs([
         ("topics", ", ".join(topic["name"] for topic in value["topics"])),
         ("fades", fading_words(value)),
-        ("told", _times_shown(value["told"])),
+        ("told", _shown_words(value["told"])),
     ])  # fmt: skip
     yield from _sources(value["sources"])
     yield from _links(value)
@@ -120,14 +120,15 @@ def _days(number: int) -> str:
     return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
 
 
-def _times_shown(injections: dict[str, Any]) -> str:
+def _shown_words(injections: dict[str, Any]) -> str:
     """How often sessions were shown a memory, and which one last."""
     if not injections["times"]:
         return "no session was told it yet"
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
         event = WHEN_TOLD.get(last["event"], last["event"])
-        times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
+        session = display.short_session(last["session_id"])
+        times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
 
@@ -137,13 +138,13 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
     for source in sources[:1]:
         near = source.get("around", {"before": [], "after": []})
         yield from map(_context_turn, near["before"])
-        yield from _spoken(source, "states")
+        yield from _show_turn_of(source, "states")
         yield from map(_context_turn, near["after"])
     again, more = first(sources[1:], MOST_SHOWN)
     if again:
         yield bold(f"Said again in {many(len(sources) - 1, 'turn')}", gap=True)
     for source in again:
-        yield from _spoken(source, source["role"], most=4)
+        yield from _show_turn_of(source, source["role"], most=4)
     yield from more
 
 
@@ -154,7 +155,7 @@ NO_TURN = {
 }  # fmt: skip
 
 
-def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
+def _show_turn_of(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
     """A turn that supports or contradicts something: who, when, where, and the sentence marked in it."""
     speaker = source["speaker"]
     if not speaker:
@@ -253,7 +254,7 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
     if turns:
         yield ""
     for turn in shown:
-        yield from _spoken(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
+        yield from _show_turn_of(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
     yield from more
 
 

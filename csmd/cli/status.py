@@ -12,7 +12,7 @@ import click
 
 import csmd
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, bold, dim, fitted, glued, last_part, many, plain, tilde, warning
+from csmd.cli.render import Line, Screen, bold, dim, glue, last_part, many, plain, shorten, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError
 from csmd.hosts.registrations import CLAUDE
@@ -37,7 +37,9 @@ ROOM_FOR_BARS = 72
 OLD_DAYS = 2
 #: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [],
+    "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None,
+    "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -166,7 +168,7 @@ def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
     if value["service_note"]:
         yield "", value["service_note"], QUIET
     if "rss_mb" in daemon:
-        asleep = f"; {glued('worker asleep')}" if value["model"]["name"] else ""
+        asleep = f"; {glue('worker asleep')}" if value["model"]["name"] else ""
         yield "uses", _cost(daemon) + (f"; worker {_cost(worker)}" if worker.get("rss_mb") else asleep), ""
     if value["socket"]:
         yield "socket", tilde(value["socket"], home), ""
@@ -203,7 +205,7 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     now, spool = value["at"], value["spool"]
     sources = value["last_event"] | ({"transcript": value["last_read"]} if value["last_read"] else {})
     latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
-    heard = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
+    heard = ", ".join(glue(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
     if heard or value["transcripts"] is not None:  # else it is unknown
         yield "heard", heard or "nothing yet; the first session after `csmd install` brings some", ""
     # For one assistant the other lines say as much.
@@ -231,12 +233,12 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
 def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     counts, model, counters = value["counts"], value["model"], value["counters"]
     if counts["sessions"]:
-        where = glued(f"{counts['sessions']:,} in {many(counts['projects'], 'project')}")
-        agents = counts.get("agents") and glued(many(counts["agents"], "sub-agent"))
-        yield "sessions", render.join(where, agents, glued(many(counts["turns"], "turn"))), ""
+        where = glue(f"{counts['sessions']:,} in {many(counts['projects'], 'project')}")
+        agents = counts.get("agents") and glue(many(counts["agents"], "sub-agent"))
+        yield "sessions", render.join(where, agents, glue(many(counts["turns"], "turn"))), ""
     yield from _memories(counts["memories"], **value["memories"])
     if value.get("told", {}).get("judged"):
-        yield "told", render.told_in_week(value["told"]).removeprefix("told "), ""
+        yield "told", render.week_in_words(value["told"]).removeprefix("told "), ""
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
@@ -278,15 +280,15 @@ def corrected(counts: dict[str, int]) -> str:
 
 def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> Iterator[Row]:
     gates = sorted(by_gate, key=lambda gate: (-GATE_PRIORITY.get(gate, 0), gate))  # type: ignore[call-overload]
-    kinds = ", ".join(glued(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
+    kinds = ", ".join(glue(f"{by_gate[gate]:,} {gate}") for gate in gates if by_gate[gate])
     if total:
         yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
     if tiers := [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]:
-        yield "", f"by tier: {', '.join(glued(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
+        yield "", f"by tier: {', '.join(glue(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
 
 
 def _dream(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
-    since = f"; the last {glued(ago(value['last']['begun_at'], now))}" if value["last"] else ""
+    since = f"; the last {glue(ago(value['last']['begun_at'], now))}" if value["last"] else ""
     yield "dream", render.dream_state(value) + since, ""
     if value["latest"] and value["latest"]["state"] == "failed":
         yield "", f"the latest failed: {value['latest']['error']}", "yellow"
@@ -296,10 +298,10 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
     text = f"{render.size(storage['database_bytes'] + storage['wal_bytes'])} in {tilde(value['home'], home)}"
     growth = storage.get("growth") or {}
     if daily := growth.get("bytes_per_day"):
-        text += ", " + glued(f"{'+' if daily > 0 else '-'}{render.size(abs(daily))}/day, {many(growth['days'], 'day')}")
+        text += ", " + glue(f"{'+' if daily > 0 else '-'}{render.size(abs(daily))}/day, {many(growth['days'], 'day')}")
     if storage.get("backups"):
         last = ago(storage["last_backup"], value["at"])
-        text += f"; {glued(many(storage['backups'], 'backup'))}{f', the last {glued(last)}' if _is_old(last) else ''}"
+        text += f"; {glue(many(storage['backups'], 'backup'))}{f', the last {glue(last)}' if _is_old(last) else ''}"
     not_kept = value["counters"].get("turns not kept", 0)
     return text + (f"; {many(not_kept, 'turn')} not kept" if not_kept else "")
 
@@ -314,8 +316,8 @@ def _retention(value: dict[str, Any], home: str) -> str:
     """How long the assistant keeps transcripts, and how many more sessions csmd has."""
     usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
     others = list(value["by_project"].items())[:2]
-    elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)
-    beyond = f"; by csmd {glued(many(value['gone'], 'session'))} more" if value["gone"] else ""
+    elsewhere = ", ".join(f"{number:,} in {shorten(tilde(root, home), 30, end=True)}" for root, number in others)
+    beyond = f"; by csmd {glue(many(value['gone'], 'session'))} more" if value["gone"] else ""
     return f"by the assistant {usual}{f' ({elsewhere})' if elsewhere else ''}{beyond}"
 
 
@@ -346,7 +348,7 @@ def _projects(value: dict[str, Any], home: str) -> Screen:
     ]
     yield from render.table("project|sessions|memories|last turn", "<>><", rows[:MOST_PROJECTS], least=8)
     if len(rows) > MOST_PROJECTS:
-        yield dim(fitted(f"and {len(rows) - MOST_PROJECTS:,} more: csmd project list", render.width()))
+        yield dim(shorten(f"and {len(rows) - MOST_PROJECTS:,} more: csmd project list", render.width()))
 
 
 def redraw(draw: Callable[[], Screen]) -> None:
@@ -363,7 +365,7 @@ def redraw(draw: Callable[[], Screen]) -> None:
                 shown = screen = list(draw())
             except CsmdError as error:
                 shown = [warning(f"csmd: {error.what}"), Line(error.hint, head="  try: ")]
-            lines = _within(list(render.laid_out(shown, console.width)), console.size)
+            lines = _within(list(render.lay_out(shown, console.width)), console.size)
             live.update(Group(*(Text.assemble(*parts) for parts in lines)), refresh=True)
             time.sleep(EVERY_S)
     render.show(screen)
@@ -375,4 +377,4 @@ def _within(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render
     if len(lines) <= height:
         return lines
     left = f"... and {len(lines) - height + 1} more lines: enlarge the window to see them, or csmd status"
-    return [*lines[: height - 1], ((fitted(left, columns), QUIET),)]
+    return [*lines[: height - 1], ((shorten(left, columns), QUIET),)]

@@ -21,7 +21,8 @@ PROJECT = verb.argument("project", "[PROJECT]", required=False, default=".")
 def join_team(url: str, yes: bool, as_json: bool) -> None:
     """Join a team's server, PostgreSQL with pgvector.
 
-    URL is postgresql://NAME@HOST/DATABASE. Nothing is shared by that. The password is read from ~/.pgpass, or from the keyring: keyring set csmd URL.
+    URL is postgresql://NAME@HOST/DATABASE. Nothing is shared by that. The password is read from ~/.pgpass, or from
+    the keyring: keyring set csmd URL.
     """
     verb.confirm(
         f"Let csmd connect to {url}? It shares what `csmd team share` names, and receives what colleagues share.",
@@ -41,7 +42,8 @@ def show_joined(value: dict[str, Any]) -> Screen:
 
 @TEAM.action(
     "share", PROJECT,
-    verb.option("--with", "names", metavar="NAME", multiple=True, help="Who may read it, by their role; else everybody on the server."),
+    verb.option("--with", "names", metavar="NAME", multiple=True,
+    help="Who may read it, by their role; else everybody on the server."),
     verb.flag("--private", help="Nobody else may read it."),
     verb.text("--as", "NAME", "What the team knows it by; else its git remote."), verb.YES,
 )  # fmt: skip

@@ -16,7 +16,8 @@ VERBS = verb.Verbs()
     "tool",
     params=[
         verb.argument("name"),
-        verb.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."),
+        verb.option("--param", "params", multiple=True, metavar="KEY=VALUE",
+        help="A parameter; may be given several times."),
         verb.flag("--json", "as_json", hidden=True, help="The answer is always JSON."),
     ],
 )  # fmt: skip

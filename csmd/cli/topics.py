@@ -85,7 +85,8 @@ def show_tagged(value: dict[str, Any]) -> Screen:
 
 @VERBS.tool(
     "link", "csm_memory_link", verb.argument("from", "FROM"), verb.argument("to", "TO"),
-    verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="In a word or three: extends, depends_on, caused ..."),
+    verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True,
+    help="In a word or three: extends, depends_on, caused ..."),
     verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
     verb.flag("--undo", help="Take the link away."), sends_by_person=True,
 )  # fmt: skip

@@ -56,7 +56,8 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     service.remove(paths)
     restored = [str(change.path) for change in outcomes if change.changed]
     result: dict[str, Any] = {
-        "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
+        "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home),
+        "log_dir": str(paths.log_dir),
         "config_file": str(paths.config_file),
     }  # fmt: skip
     show(show_uninstalled(outcomes, unit, stopped=stopped))

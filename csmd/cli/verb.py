@@ -113,7 +113,7 @@ class Verbs(click.Group):
         return declare
 
     def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
-        """Declares a command that calls a tool and prints the answer with the decorated screen; its docstring is the help."""
+        """Declares a command that calls a tool and prints the answer with this screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
             self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
@@ -147,8 +147,8 @@ def reply(
 ) -> None:  # fmt: skip
     """Calls a tool with a command's options as parameters, and prints the answer.
 
-    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns whether
-    a person asks; with `is_job` its progress is shown.
+    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns
+    whether a person asks; with `is_job` its progress is shown.
     """
     values = {name: "" if value is None else value for name, value in options.items() if name not in ("as_json", "yes")}
     if question := opens(values):
@@ -251,7 +251,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 def agrees(question: str, *, default: bool, err: bool = False) -> bool:
     """Asks a question, wrapped at the terminal's width, and returns the answer; click.Abort for ^C and end of input."""
-    shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
+    shown = "\n".join(render.wrap(question, render.width() - len(" [y/N]: ")))
     return click.confirm(shown, default=default, err=err)
 
 
@@ -281,11 +281,11 @@ def project_params(project: str | None, everywhere: bool = False) -> dict[str, s
     """
     if project is not None and everywhere:
         raise click.UsageError("--project and --all-projects do not go together")
-    about = resolve_project(project, everywhere) if project is None or everywhere else _named(project)
+    about = resolve_project(project, everywhere) if project is None or everywhere else _find_project(project)
     return {"project": about, "asking": about if about and is_interactive() else resolve_project(None)}
 
 
-def _named(project: str) -> str:
+def _find_project(project: str) -> str:
     """The project that --project names: a directory (it may be gone), or a known project's name, title or id."""
     about = resolve_project(project)
     if is_there(about):
@@ -298,10 +298,10 @@ def _named(project: str) -> str:
         if root
     ]
     # A path that is missing below an existing directory is not part of that project.
-    around = [root for root in paths if root in (about, project) or ("/" in project and _was_in(about, root))]
+    around = [root for root in paths if root in (about, project) or ("/" in project and _is_in_gone(about, root))]
     if around:
         return max(around, key=len)
-    by_name = [row for row in projects if row["name"] == project or _titled(row["root"], project)]
+    by_name = [row for row in projects if row["name"] == project or _has_title(row["root"], project)]
     by_id = [row for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
     roots: list[str] = [row["root"] for row in by_name or by_id]
     if len(roots) == 1:
@@ -328,12 +328,12 @@ def _nearest(typed: str, among: Sequence[str]) -> str:
     )
 
 
-def _was_in(path: str, root: str) -> bool:
+def _is_in_gone(path: str, root: str) -> bool:
     """Whether a path lies below a directory that is gone."""
     return Path(path).is_relative_to(root) and not is_there(root)
 
 
-def _titled(root: str, typed: str) -> bool:
+def _has_title(root: str, typed: str) -> bool:
     """Whether a directory ends with the typed text (`clients/shop`), as pages name projects that share a name."""
     return "/" in typed and root.endswith(f"/{typed}")
 

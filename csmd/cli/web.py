@@ -16,7 +16,8 @@ VERBS = verb.Verbs()
 @VERBS.command(
     "web",
     params=[
-        verb.option("--port", default=0, type=click.IntRange(0, 65535), metavar="PORT", help="The port; a free one by default."),
+        verb.option("--port", default=0, type=click.IntRange(0, 65535), metavar="PORT",
+        help="The port; a free one by default."),
         verb.flag("--no-open", help="Print the link only; open no browser."),
     ],
 )  # fmt: skip

@@ -138,7 +138,7 @@ def is_unreported(
     if ENOUGH[states[folder]][0] == 1:
         return True
     # Scripts may have hundreds of sessions, checked every few seconds, so the transcript is read only if it decides.
-    return passed_at < session.started_at and CLAUDE.expects_hooks(_beginning(session.path))
+    return passed_at < session.started_at and CLAUDE.expects_hooks(_read_beginning(session.path))
 
 
 def cleared_sessions(
@@ -283,7 +283,7 @@ def _modified_at(path: Path) -> str:
         return ""
 
 
-def _beginning(transcript: str) -> bytes:
+def _read_beginning(transcript: str) -> bytes:
     """The first bytes of a transcript; b"" if it does not exist."""
     try:
         with files.open_regular(Path(transcript)) as file:

@@ -167,7 +167,7 @@ class Dreaming:
     def undo(self, task: Task) -> Work:
         """Undoes a dream and all later ones, a few actions at a time, while it holds the lock for the pages."""
         store, home = self._context.store, self._context.config.paths.home
-        with self._locked():
+        with self._hold_lock():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
             undone = yield from dream_undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
@@ -186,7 +186,7 @@ class Dreaming:
         }
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
+    def _hold_lock(self) -> Iterator[None]:
         """Holds the lock; CsmdError if another process dreams."""
         if other := self.lock.acquire(datetime.now(UTC)):
             raise CsmdError(_dreams_already(other), hint=HINT)
@@ -203,7 +203,7 @@ class Dreaming:
         self._answered = yield from self._ask(task)
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
-        with self._ending(dream), self._locked():
+        with self._record_end(dream), self._hold_lock():
             for number, (name, work) in enumerate(STEPS.items()):
                 task.progress.update(step=name, done=number, total=len(STEPS))
                 for _ in work(self, dream):
@@ -240,7 +240,7 @@ class Dreaming:
         return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
 
     @contextlib.contextmanager
-    def _ending(self, dream: Dream) -> Iterator[None]:
+    def _record_end(self, dream: Dream) -> Iterator[None]:
         """Records how a dream ended: done, cancelled because the daemon stops, or failed with a reason."""
         state: dreams.State = "failed"
         why = ""

@@ -44,7 +44,7 @@ def daily_backup(context: Context) -> bool:
     return True
 
 
-def make_backup(context: Context, target: Path | None, *, note: backup.Note = backup.unnoted) -> dict[str, Any]:
+def make_backup(context: Context, target: Path | None, *, note: backup.Note = backup.ignore_progress) -> dict[str, Any]:
     """Makes a backup at `target`, or among the others and removes the oldest; returns its description."""
     database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())

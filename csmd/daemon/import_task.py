@@ -189,7 +189,7 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
         return reading.newest_first(transcript_listing.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     positions = context.store.read(cursors.file_positions)
-    by_path = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
+    by_path = {file.path: file for root in roots for file in reading.list_own_transcripts(context.config, Path(root))}
     for path in [*map(str, context.take_hints()), *positions]:
         if path not in by_path and (file := transcript_listing.stat_transcript(path)):
             by_path[path] = file

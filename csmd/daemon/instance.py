@@ -11,20 +11,9 @@ from pathlib import Path
 
 import filelock
 
-from csmd.config import (
-    Config,
-    default_paths,
-    load,
-    recorded_hosts,
-)
+from csmd.config import Config, default_paths, load, recorded_hosts
 from csmd.daemon.context import now_iso
-from csmd.errors import (
-    DISK_ERRORS,
-    AlreadyRunning,
-    ConfigError,
-    CsmdError,
-    explain_disk_error,
-)
+from csmd.errors import DISK_ERRORS, AlreadyRunning, ConfigError, CsmdError, explain_disk_error
 from csmd.paths import Paths
 from csmd.privacy.redaction import redact
 from csmd.store import backup, files, keys

@@ -97,11 +97,11 @@ class PageReader:
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
         run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
-        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded())
+        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans())
         self._read = stamp
         return done
 
-    def _unrecorded(self) -> Pauses:
+    def _unrecorded_spans(self) -> Pauses:
         """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
         spans = list(self._context.pauses().spans)
         for path in list(self._context.excluded):

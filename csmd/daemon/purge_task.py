@@ -75,11 +75,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         yield {"step": "checking"}
         left = yield from _search_files(plan.probes, [], own=_own_places(context))
-        result |= {
-            "left": left["left"],
-            "team": store.read(team.find_team) is not None,
-            "took_s": seconds_since(began),
-        }
+        result |= {"left": left["left"], "team": store.read(team.find_team) is not None, "took_s": seconds_since(began)}
     return result
 
 

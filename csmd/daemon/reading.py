@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 
 from csmd.capture import transcript_listing, transcripts
 from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcripts import ReadOptions
 from csmd.config import Config
 from csmd.daemon.context import Context, now_iso
 from csmd.exclusions import Excludes
@@ -60,9 +61,7 @@ def read(
     owner, has_place = (None if is_chosen else adapters.below_root(config, str(path))) or (None, True)
     if not has_place:
         return transcripts.Tail()
-    return transcripts.tail(
-        store,
-        path,
+    options = ReadOptions(
         now=now_iso,
         tool_limit=config.settings.capture_tool_output_bytes,
         quarantine=config.paths.quarantine,
@@ -73,6 +72,7 @@ def read(
         read_line=csmd_sessions.reader(path, home=config.paths.sessions, key=store.hash_key),
         owner=owner,
     )
+    return transcripts.tail(store, path, options)
 
 
 def look_at(
@@ -103,7 +103,7 @@ def look_at(
 def follow_hints(context: Context) -> bool:
     """Reads a piece of each hinted transcript, the rest in later steps; returns whether any had new lines."""
     has_read = False
-    for path in _hinted(context):
+    for path in _hinted_paths(context):
         context.live.add(str(path))
         report = look_at(context, path, most_pieces=1)
         if report.more:
@@ -112,7 +112,7 @@ def follow_hints(context: Context) -> bool:
     return has_read
 
 
-def _hinted(context: Context) -> Iterator[Path]:
+def _hinted_paths(context: Context) -> Iterator[Path]:
     """The hinted transcripts; of a database those that may have grown."""
     databases = [root for root in context.roots() if is_file(root)]
     for path in context.take_hints():
@@ -124,7 +124,7 @@ def _hinted(context: Context) -> Iterator[Path]:
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
-def listed(config: Config, root: Path) -> Iterator[OnDisk]:
+def list_own_transcripts(config: Config, root: Path) -> Iterator[OnDisk]:
     """The transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
         owner = adapters.below_root(config, file.path)
@@ -149,7 +149,7 @@ def sweep(context: Context, *, full: bool) -> int:
     roots = [str(root) for root in context.roots()]
     elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
-        chain.from_iterable(listed(context.config, Path(root)) for root in roots),
+        chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots),
         filter(None, map(transcript_listing.stat_transcript, elsewhere)),
     )
     grown = [

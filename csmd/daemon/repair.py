@@ -143,7 +143,11 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: the assistants', csmd's own session files, and those imported from elsewhere."""
-    listed = [Path(file.path) for root in context.transcript_roots(config) for file in reading.listed(config, root)]
+    listed = [
+        Path(file.path)
+        for root in context.transcript_roots(config)
+        for file in reading.list_own_transcripts(config, root)
+    ]
     read_before = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in read_before if file_of_transcript(path).is_file())]))
 
@@ -181,7 +185,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} cannot be used as a backup: {why}", hint="csmd backup list") from error
         note("forgetting again", 0, 0)
-        new = backup.fitted(new)
+        new = backup.convert_if_needed(new)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []

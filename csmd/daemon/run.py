@@ -18,13 +18,7 @@ from pathlib import Path
 import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
-from csmd.config import (
-    Config,
-    boot_id,
-    child_environment,
-    started_by,
-    take_notify_socket,
-)
+from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
 from csmd.daemon import curating, dreaming, logs, pipeline
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock
@@ -35,12 +29,7 @@ from csmd.daemon.service_manager import Watchdog, notify_manager, watched_parts
 from csmd.daemon.status_report import status
 from csmd.daemon.transcript_watch import Watch
 from csmd.embedding import models
-from csmd.errors import (
-    ConfigError,
-    CsmdError,
-    Damaged,
-    KeyMissing,
-)
+from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words

@@ -236,7 +236,7 @@ def secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistants' transcripts, by decoded strings as when they are read."""
     roots = [root for root in context.roots() if not is_file(root)]
-    paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
+    paths = [Path(file.path) for root in roots for file in reading.list_own_transcripts(context.config, root)]
     affected = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()

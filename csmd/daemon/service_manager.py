@@ -10,10 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from csmd.errors import (
-    Damaged,
-    Refused,
-)
+from csmd.errors import Damaged, Refused
 from csmd.store.core import Store
 
 #: A write that takes longer than this is stuck.
@@ -46,14 +43,14 @@ class Part:
     asked_at: float | None = None
     """When the question that it has not answered was asked; monotonic."""
 
-    def _answered(self) -> None:
+    def _note_answer(self) -> None:
         self.asked_at = None
 
     def is_stuck(self, now: float) -> bool:
         """Whether an answer is overdue; asks if no answer is due."""
         if self.asked_at is None:
             self.asked_at = now
-            self.ask(self._answered)
+            self.ask(self._note_answer)
         asked_at = self.asked_at  # it may have answered at once, on this thread or its own
         return asked_at is not None and now - asked_at > self.patience_s
 

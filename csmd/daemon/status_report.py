@@ -16,7 +16,7 @@ from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
 from csmd.daemon import assistants_in_use, curating, housekeeping, secret_scan, team_exchange
-from csmd.daemon.context import iso
+from csmd.daemon.context import Context, iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.transcript_watch import Watch
 from csmd.dream import page_edits
@@ -67,14 +67,14 @@ def look_at_disk(
     """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never
     answer."""
 
-    def looking(place: str) -> str:
+    def note_path(place: str) -> str:
         at[:] = [place]
         return place
 
-    days = {folder: _cleanup_days(looking(folder)) for folder in folders}
-    there = [root for root in roots if root and is_directory(looking(root))]
-    by_project = {root: min(_cleanup_days(folder, looking(root)) for folder in days) for root in there if days}
-    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(looking(path)))])
+    days = {folder: _cleanup_days(note_path(folder)) for folder in folders}
+    there = [root for root in roots if root and is_directory(note_path(root))]
+    by_project = {root: min(_cleanup_days(folder, note_path(root)) for folder in days) for root in there if days}
+    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(note_path(path)))])
 
 
 def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
@@ -197,7 +197,7 @@ def status(
     context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
-    degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
+    degraded = _degraded(context, watch, since=iso(now - DAY))
     try:
         figures = read_figures(rows, config, model, now=now, key=store.hash_key)
         figures["dream"] = background.dreaming.state(rows)
@@ -205,17 +205,7 @@ def status(
         figures["team"] = team_exchange.describe(rows)
     except StoreError as error:
         figures = unknown_figures()
-        degraded.insert(0, f"database: {error.what}")
-    if store.damage:
-        degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
-    record = keys.read_record(config.paths.home)
-    if (record is not None and record.wanted) != store.is_encrypted:
-        verb = "on" if record is not None and record.wanted else "off"
-        degraded.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
-    if watch.trouble:
-        degraded.append(watch.trouble)
-    if late := context.lookups.count_late(iso(now - DAY)):
-        degraded.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late for an injection")
+        degraded.insert(bool(store.damage), f"database: {error.what}")
     state = {
         **figures,
         "at": iso(now),
@@ -257,6 +247,22 @@ def status(
         "degraded": [*degraded, *figures["warnings"]],
     }
     return {name: state[name] for name in STATUS.split()}
+
+
+def _degraded(context: Context, watch: Watch, *, since: str) -> list[str]:
+    """What does not work, except what the figures warn of; `since` is a day ago."""
+    store = context.store
+    problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
+    problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
+    record = keys.read_record(context.config.paths.home)
+    if (record is not None and record.wanted) != store.is_encrypted:
+        verb = "on" if record is not None and record.wanted else "off"
+        problems.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
+    if watch.trouble:
+        problems.append(watch.trouble)
+    if late := context.lookups.count_late(since):
+        problems.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late for an injection")
+    return problems
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:

@@ -269,7 +269,7 @@ def _prepare_directory(directory: Path) -> None:
     files.make_private(directory)
 
 
-#: How often it is looked what is due.
+#: How often the daemon checks what is due.
 SECRETS_EVERY_S = 5.0
 #: And after a task that failed, which may have read everything.
 SECRETS_AGAIN_S = 3600.0

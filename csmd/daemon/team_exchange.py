@@ -127,7 +127,7 @@ class TeamExchange:
         A running exchange ends first: it would upload again what was removed.
         """
         store, removed = self._context.store, 0
-        joined = _joined(store)
+        joined = _joined_team(store)
         self._is_leaving = True
         try:
             while self._wait is not None:
@@ -147,7 +147,7 @@ class TeamExchange:
 
     def _search(self, order: Mapping[str, Any]) -> Work:
         context = self._context
-        joined, query = _joined(context.store), str(order["query"])
+        joined, query = _joined_team(context.store), str(order["query"])
         yield {"step": "asking the team's server"}
         model, vector = context.model_name() or "", b""
         if model:
@@ -165,7 +165,7 @@ def _ask(order: Mapping[str, Any]) -> Generator[None, None, dict[str, Any]]:
     return (yield from curating.in_thread(partial(sharing.speak, order, limit_s=ASKED_S)))
 
 
-def _joined(store: Store) -> TeamRow:
+def _joined_team(store: Store) -> TeamRow:
     joined = store.read(team.find_team)
     if joined is None:
         raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")

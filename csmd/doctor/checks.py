@@ -14,7 +14,6 @@ import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple
@@ -87,7 +86,6 @@ class Scene:
     """None where it was not asked."""
     broken_rules: tuple[tuple[str, str], ...] = ()
     """(what of the rules of what may be believed does not hold, the remedy)."""
-    newest_turn: str = ""
     host_dirs: tuple[tuple[str, Path], ...] = ()
     """(host, configuration directory) of the other assistants that `csmd install` wrote to."""
     answers: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
@@ -306,8 +304,6 @@ def left_out(scene: Scene) -> Iterator[Finding]:
 
 #: Seconds after which a spooled event should have been read.
 SPOOL_PATIENCE_S = 60.0
-#: Seconds that a turn may be in the future before the clock counts as wrong.
-AHEAD_S = 120.0
 #: Milliseconds above which a hook is slow: the assistant's limit is longer, but a person notices this at every prompt.
 SLOW_HOOK_MS = 1_000.0
 
@@ -481,21 +477,6 @@ def hung_mark(scene: Scene) -> Iterator[Finding]:
             yield warn(f"a hook waited in vain {age_s:.0f} s ago: until 30 s after that hooks do not ask the daemon")
 
 
-@check("set the clock; nothing is lost by a wrong one, but ages are counted by it")
-def clock(scene: Scene) -> Iterator[Finding]:
-    """Is the clock right?"""
-    if scene.newest_turn:
-        ahead = datetime.fromisoformat(scene.newest_turn).timestamp() - scene.now_s
-        if ahead > AHEAD_S:
-            yield warn(f"the newest turn is of {ages.when(scene.newest_turn)}, {ages.age(ahead)} from now: "
-                       "the clock is behind, or was ahead then")  # fmt: skip
-    built = Path(csmd.__file__).stat().st_mtime
-    if scene.now_s < built - 86_400:
-        yield warn(
-            f"the clock says {datetime.fromtimestamp(scene.now_s, UTC):%Y-%m-%d}, before this csmd was installed"
-        )
-
-
 #: Days of retention at or below which a transcript may be deleted before the daemon has read it.
 FEW_DAYS = 7
 #: Files that exist in a container only.
@@ -551,17 +532,6 @@ def cleanup(scene: Scene) -> Iterator[Finding]:
     if days <= FEW_DAYS:
         habit = f"deletes transcripts after {display.amount(days, 'day')}" if days else "keeps no transcripts"
         yield warn(f"{path}: the assistant {habit}: what csmd has not read by then exists nowhere")
-
-
-@check("nothing has to be done")
-def auto_memory(scene: Scene) -> Iterator[Finding]:
-    """Does the assistant keep a memory of its own?"""
-    is_off = host_settings.value_of(scene.sources, "autoMemoryEnabled")[0] is False
-    is_off = is_off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
-    number = 0 if is_off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
-    if number:
-        yield note(f"the assistant keeps a memory of its own for {display.amount(number, 'project')}: both remember; csmd does not repeat what its MEMORY.md says",
-                   "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
 
 
 @check("keep one of them, or live with both: csmd does not touch the other")

@@ -69,12 +69,12 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
         while answers and not problem and not stored and time.monotonic() <= until:
             stored = marker in client.call(paths, "csm_probe_take", {"id": session}, patience_s=FOUND_S)["found"]
             if not stored:
-                spooled = spooled or bool(_spooled(paths, session))
+                spooled = spooled or bool(_spooled_markers(paths, session))
                 time.sleep(0.05)
     except CsmdError as error:
         problem = error.what
     took_ms = round((time.monotonic() - started) * 1000, 1)
-    for path in _spooled(paths, session):
+    for path in _spooled_markers(paths, session):
         spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
@@ -101,7 +101,7 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
     return f"it ended with exit code {child.returncode}" if child.returncode else ""
 
 
-def _spooled(paths: Paths, session: str) -> list[Path]:
+def _spooled_markers(paths: Paths, session: str) -> list[Path]:
     """The spooled events of a marker's session."""
     spooled = []
     with contextlib.suppress(OSError):
@@ -170,7 +170,7 @@ def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, ho
     return {} if question.ends and child.wait() == 0 else None
 
 
-def _of_others(scene: Scene) -> list[Registered]:
+def _hooks_of_others(scene: Scene) -> list[Registered]:
     """The hooks of other assistants that take a marker, as far as they are registered."""
     return [
         Registered(
@@ -194,7 +194,10 @@ def _with_answers(scene: Scene) -> Scene:
         scene = replace(scene, trouble=(error.what, error.hint))
     status = scene.status
     hears = status is not None and not status.get("paused")
-    runs = run_bounded(lambda: send_markers(paths, (*scene.ours, *_of_others(scene)), answers=hears), 4 * HOOK_S) or ()
+    runs = (
+        run_bounded(lambda: send_markers(paths, (*scene.ours, *_hooks_of_others(scene)), answers=hears), 4 * HOOK_S)
+        or ()
+    )
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
@@ -209,7 +212,6 @@ def _with_answers(scene: Scene) -> Scene:
         broken_rules=tuple(
             (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
         ),
-        newest_turn=max((row["last"] for row in status["projects"]), default="") if status else "",
     )
 
 
@@ -219,12 +221,12 @@ def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host
     pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
         problem = f"its disk does not answer within {READ_S:g} s"
-        source = run_bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
+        source = run_bounded(partial(host_settings.read_source, path, scope, _read_bytes), READ_S)
         sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
     return tuple(sources)
 
 
-def _bytes(path: Path) -> bytes | None:
+def _read_bytes(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -236,7 +238,7 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
-            data = run_bounded(partial(_bytes, path), READ_S)
+            data = run_bounded(partial(_read_bytes, path), READ_S)
             value = wire.loads(data or b"{}")
         except (OSError, BadInput):
             continue
@@ -251,10 +253,10 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
 def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
     """Runs all checks at once, so that several that hang take no longer than one."""
     begun = [(check, start_in_thread(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
-    return [(check, _findings(check, wait)) for check, wait in begun]
+    return [(check, _findings_of(check, wait)) for check, wait in begun]
 
 
-def _findings(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
+def _findings_of(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
     """The findings of one check; an error or a timeout becomes a finding."""
     failed = "this could not be looked at"
     if wait is None:
@@ -275,7 +277,10 @@ def _findings(check: Check, wait: Callable[[float], list[Finding] | None] | None
 
 
 def diagnose(scene: Scene) -> dict[str, Any]:
-    """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
+    """The verdict and every check's findings.
+
+    Returns `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`.
+    """
     results = collect_findings(CHECKS, scene)
     checks = []
     for check, findings in results:

@@ -1,6 +1,7 @@
 """The assistant's settings, read only: what stops or distorts capture.
 
-Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is not a JSON object has a problem and no value.
+Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is not a JSON object has a problem and no
+value.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from csmd.hosts.registrations import CLAUDE
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
 EVENTS = (
-    "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest", "PermissionDenied",
-    "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "MessageDisplay", "SubagentStart", "SubagentStop",
-    "Stop", "StopFailure", "PreCompact", "PostCompact", "SessionEnd", "InstructionsLoaded", "ConfigChange", "CwdChanged",
+    "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest",
+    "PermissionDenied",
+    "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "MessageDisplay", "SubagentStart",
+    "SubagentStop",
+    "Stop", "StopFailure", "PreCompact", "PostCompact", "SessionEnd", "InstructionsLoaded", "ConfigChange",
+    "CwdChanged",
     "FileChanged", "DirectoryAdded", "WorktreeCreate", "WorktreeRemove", "TaskCreated", "TaskCompleted", "TeammateIdle",
     "Elicitation", "ElicitationResult", "PreModelSwitch", "PostModelSwitch",
 )  # fmt: skip
@@ -209,8 +213,3 @@ def state_files(folder: Path) -> list[Path]:
     """The files with the client's state, trusted directories among it, for one configuration directory."""
     at_home = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
     return [folder / ".claude.json", *at_home]
-
-
-def memory_folders(folder: Path) -> list[Path]:
-    """The directories of the assistant's own memory that hold an index."""
-    return sorted(index.parent for index in folder.glob("projects/*/memory/MEMORY.md"))

@@ -80,7 +80,8 @@ class Redactor:
         return self.text(value) if isinstance(value, str) else value
 
 
-LIBRARIES = ("apsw", "apsw-sqlite3mc", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
+LIBRARIES = ("apsw", "apsw-sqlite3mc", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs",
+"psutil", "pyyaml", "pyzmq", "rich",
              "snowballstemmer", "sqlite-vec", "tiktoken", "watchdog")  # fmt: skip
 #: Lines of a log in a report.
 LOG_LINES = 200
@@ -270,8 +271,10 @@ PARTS: tuple[tuple[str, str, Part], ...] = (
     ("database", "tables, how many rows, SQLite's settings", _database),
     ("files", "how many events wait, how many notes there are", _files),
     ("log", f"its last {LOG_LINES} lines", lambda material: _tail(material.scene.paths.log_file, material.redact)),
-    ("start", "what a daemon said that did not start", lambda material: _tail(material.scene.paths.run_dir / "start.stderr", material.redact)),
-    ("crash", "where a command crashed", lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
+    ("start", "what a daemon said that did not start",
+    lambda material: _tail(material.scene.paths.run_dir / "start.stderr", material.redact)),
+    ("crash", "where a command crashed",
+    lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
 )  # fmt: skip
 
 

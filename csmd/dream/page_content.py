@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.dream.page_format import Item, Page, Section
 from csmd.dream.themes import Theme
 from csmd.extraction import statement_context
 from csmd.knowledge import Memory
@@ -51,7 +51,7 @@ ABOUT_THEMES = 3
 #: Most projects that a theme's description names; of more, or of two with one name, it gives the number.
 NAMED = 3
 #: A page without anything that a person wrote.
-NOBODYS = Read()
+NOBODYS = Page()
 #: Heading of counted facts.
 COUNTED = "Counted over sessions"
 #: Heading of the index's list.
@@ -325,7 +325,7 @@ def is_ours(heading: str) -> bool:
 
 def build_page(
     place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
-    annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
+    annotations: Annotations = NOTHING, was: Page = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page | None:  # fmt: skip
     """Returns the page of a place, None for a project without memories; the user's page always exists.
 
@@ -360,7 +360,7 @@ def build_page(
     return page_format.keep_own_words(page, was, moved, is_ours)
 
 
-def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Read) -> dict[str, Item]:
+def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Page) -> dict[str, Item]:
     """Returns the lines that a person put under headings of their own, by memory id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
@@ -402,7 +402,7 @@ LINES = 40
 
 def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
-    *, annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
+    *, annotations: Annotations = NOTHING, was: Page = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page:  # fmt: skip
     """Returns the page of a theme, by project.
 
@@ -441,7 +441,7 @@ SPARE_LINES = 4
 SPARE_BYTES = 100
 
 
-def build_index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
+def build_index(pages: Sequence[Page], was: Page = NOBODYS) -> Page:
     """Returns the index: one line for each common page within the host's limits, and what a person wrote there."""
     items = [
         Item(text=f"[{link_text(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")

@@ -21,7 +21,7 @@ from typing import Any
 
 from csmd.dream import page_content, page_files, page_format
 from csmd.dream.page_content import COUNTED, Place, counted_kind
-from csmd.dream.page_format import Item, Page, Read
+from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
@@ -92,7 +92,7 @@ class Edits:
         return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
 
 
-def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, Edits]:
+def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, Edits]:
     """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
     words: dict[str, dict[str, str]] = defaultdict(dict)
     """Memory id -> the words of its line, by page."""
@@ -125,11 +125,11 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
 
 
 def _find_page_edits(
-    path: str, was: Read | None, new: Read, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
+    path: str, was: Page | None, new: Page, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
 ) -> Edits:  # fmt: skip
     """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
-    old = was or Read()
+    old = was or Page()
     unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
     changed: list[Line] = []
     added: list[Line] = []
@@ -156,7 +156,7 @@ def _find_page_edits(
         new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
         # Lines that csmd wrote once: put back by a person, or by a restored copy.
         back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
-        lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Read(),
+        lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Page(),
         problem=f"{len(added)} new lines at once: csmd takes at most {MOST_NEW}" if len(added) > MOST_NEW else "",
     )  # fmt: skip
 
@@ -242,8 +242,8 @@ class _Page:
     text: str = ""
     is_there: bool = False
     problem: str = ""
-    new: Read = field(default_factory=Read)
-    base: Read = field(default_factory=Read)
+    new: Page = field(default_factory=Page)
+    base: Page = field(default_factory=Page)
 
 
 class EditTransaction:
@@ -254,7 +254,7 @@ class EditTransaction:
     """
 
     def __init__(
-        self, rows: Rows, page: _Page, *, directory: str, places: Mapping[str, Place], others: Mapping[str, Read],
+        self, rows: Rows, page: _Page, *, directory: str, places: Mapping[str, Place], others: Mapping[str, Page],
         now: str, key: bytes, is_unwatched: bool,
     ) -> None:  # fmt: skip
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
@@ -319,10 +319,8 @@ class EditTransaction:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
         there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
-        page = Page(
-            path=self._path, head=new.head, title=new.title, top=tuple(filter(is_theirs, new.top)),
-            sections=tuple(sections), own=(*filter(is_theirs, new.own), *(text for text in own if text not in there)),
-        )  # fmt: skip
+        theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in there))
+        page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
         hashes = (page_content.counted_hash(text, self._key) for text in edits.uncounted)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
@@ -478,7 +476,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
     page.is_there = raw is not None
     if raw is not None:
         page.text, page.problem = page_files.read_clean(raw, purged)
-        page.new = Read() if page.problem else page_format.parse_page(page.text)
+        page.new = Page() if page.problem else page_format.parse_page(page.text)
         if row.is_unedited(page.text) and not page.problem:
             # The stored page has the ids of the memories of a person's lines.
             now, was = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
@@ -486,7 +484,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
             return page
         page.problem = page.problem or page.new.problem
 
-    def distance(base: Read) -> int:
+    def distance(base: Page) -> int:
         new, old = ({(item.id, markdown.line_key(item.text)) for _, item in read.lines()} for read in (page.new, base))
         return len(new ^ old)
 

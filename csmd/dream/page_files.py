@@ -13,7 +13,7 @@ from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place
-from csmd.dream.page_format import Page, Read
+from csmd.dream.page_format import Page
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, clean
@@ -35,7 +35,7 @@ OURS = frozenset({"name", "description", "type", "topics"})
 # --- building pages
 
 
-def read_last(row: PageRow | None) -> Read:
+def read_last(row: PageRow | None) -> Page:
     """Parses a page as csmd last stored it."""
     return page_format.parse_page(row.text) if row else NOBODYS
 
@@ -273,20 +273,19 @@ class _Writer:
             walled = {seq for seq, *_, is_walled in store.read(stored_pages.page_scopes) if is_walled}
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
-        read = read_last(row)
+        page = read_last(row)
         sections = [
             page_format.map_items(section, lambda item: item if item.id in alive else None)
-            for section in read.sections
+            for section in page.sections
             if section.heading != page_format.OWN
         ]
-        page = Page(
-            path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
-            sections=tuple(
-                section for section in sections
-                if section.items or section.notes or not page_content.is_ours(section.heading)
-            ),
-        )  # fmt: skip
-        text, path, number = page_format.render_page(page), into, 1
+        kept = (
+            section
+            for section in sections
+            if section.items or section.notes or not page_content.is_ours(section.heading)
+        )
+        left = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
+        text, path, number = page_format.render_page(left), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
             number += 1
             path = f"{into.removesuffix('.md')}-{number}.md"

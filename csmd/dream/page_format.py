@@ -66,32 +66,21 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page to be written.
+    """A page, as it is to be written or as it was read.
 
-    `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's.
+    `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's. Of a page that was read
+    `problem` says why its head cannot be, and `generated` has the words of csmd's paragraphs.
     """
 
-    path: str
+    path: str = ""
     head: Mapping[str, Any] = field(default_factory=dict)
     title: str = ""
     about: tuple[str, ...] = ()
     top: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
-    """A page as it was read; `problem` says why its head cannot be, `top` and `own` are a person's paragraphs."""
-
-    head: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
-    title: str = ""
-    top: tuple[str, ...] = ()
-    sections: tuple[Section, ...] = ()
-    own: tuple[str, ...] = ()
     generated: frozenset[str] = frozenset()
-    """The words of csmd's own paragraphs; an editor may remove their mark."""
 
     def lines(self) -> list[tuple[str, Item]]:
         """Returns (heading, line) of all lines, in order."""
@@ -161,7 +150,7 @@ def decode_page(raw: bytes) -> tuple[str, str]:
     return flat if not flat or flat.endswith("\n") else flat + "\n", ""
 
 
-def parse_page(whole: str) -> Read:
+def parse_page(whole: str) -> Page:
     """Parses a page; any text is accepted, with any line ends and with or without a byte order mark."""
     flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     head, body, problem = markdown.split_memo(flat)
@@ -194,13 +183,13 @@ class _Reader:
         self._fence = ""
         self._title = ""
 
-    def read(self, body: str, head: Mapping[str, Any], problem: str) -> Read:
+    def read(self, body: str, head: Mapping[str, Any], problem: str) -> Page:
         for line in body.split("\n"):
             self._read_line(line, line.rstrip())
         if self._fence:
             self._block.append(self._fence)  # closes it, or it would take in all later lines when read again
         self._end()
-        return Read(
+        return Page(
             head=head, problem=problem, title=self._title, top=tuple(self._top), own=tuple(self._own),
             generated=frozenset(map(line_key, self._generated)), sections=tuple(part.section() for part in self._parts),
         )  # fmt: skip
@@ -293,18 +282,18 @@ def _make_item_lookup(items: Mapping[str, Item]) -> Callable[[Item], Item | None
     return lambda item: items.get(item.id) if item.id else by_words.get(line_key(item.text), item)
 
 
-def has_theirs(read: Read, is_ours: IsOurs) -> bool:
+def has_theirs(read: Page, is_ours: IsOurs) -> bool:
     """Whether a person wrote anything on a page besides lines of memories."""
     return bool(read.top or read.own or any(section.notes or not is_ours(section.heading) for section in read.sections))
 
 
-def find_placed(was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
+def find_placed(was: Page, items: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
     """Returns which of `items` (by memory id) a person put under headings of their own."""
     theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
     return frozenset(item.id for item in map(_make_item_lookup(items), theirs) if item is not None and item.id)
 
 
-def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> Page:
+def keep_own_words(page: Page, was: Page, items: Mapping[str, Item], is_ours: IsOurs) -> Page:
     """Returns a page with what a person wrote there.
 
     `items` are the current lines of memories that they moved, by id.

@@ -158,7 +158,8 @@ def _folder_name(name: str) -> str:
 
 
 #: Bounds of one request, for each core: larger ones are not faster, take more memory, and delay a hook's query.
-REQUEST_TEXTS, REQUEST_CHARS = 4, 1_000
+REQUEST_TEXTS = 4
+REQUEST_CHARS = 1_000
 #: A caller with less time than this waits neither for the model to load nor for an earlier caller's answer.
 PATIENT_S = 1.0
 #: A worker that takes longer for an answer is ended.
@@ -330,7 +331,7 @@ class Embedder:
         if self._busy.acquire(blocking=False):
             try:
                 with contextlib.suppress(EmbeddingUnavailable):
-                    self._running(start=True)
+                    self._ensure_worker(start=True)
             finally:
                 self._busy.release()
 
@@ -400,7 +401,7 @@ class Embedder:
         patient = until - time.monotonic() >= PATIENT_S
         with self._turn(until):
             while True:
-                worker = self._running(start)
+                worker = self._ensure_worker(start)
                 try:
                     worker.receive_pending(until if patient else 0.0)
                     answer, reply = worker.ask(kind, body, until)
@@ -420,7 +421,7 @@ class Embedder:
                 raise EmbeddingUnavailable(f"the embedding worker could not do it: {reply.decode('utf-8', 'replace')}")
             return reply, worker.dim
 
-    def _running(self, start: bool) -> _Worker:
+    def _ensure_worker(self, start: bool) -> _Worker:
         if self._closed:
             raise EmbeddingUnavailable("the embedder is closed")
         if self._model_dir is None:

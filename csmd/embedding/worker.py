@@ -35,8 +35,15 @@ from csmd.embedding import token_counter
 from csmd.embedding.token_counter import Counter
 from csmd.errors import BadInput
 
-EMBED, EMBED_BOTH, COUNT = b"E", b"B", b"C"
-READY, VECTORS, COUNTS, FAILED = b"R", b"V", b"N", b"F"
+#: The kinds of requests.
+EMBED = b"E"
+EMBED_BOTH = b"B"
+COUNT = b"C"
+#: The kinds of replies.
+READY = b"R"
+VECTORS = b"V"
+COUNTS = b"N"
+FAILED = b"F"
 HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
@@ -44,7 +51,8 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 #: How many characters of a text are embedded; the rest would not fit into the model's window.
 TEXT_CHARS = 2_000
 #: Bounds of one pass through the model: its memory grows with the number of texts times the longest one.
-BATCH_TEXTS, BATCH_CHARS = 8, 12_000
+BATCH_TEXTS = 8
+BATCH_CHARS = 12_000
 #: Passes at a time if a request asks for several: each takes 30 MB more.
 MOST_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
@@ -234,7 +242,7 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
     try:
         encode = load_encoder(model_dir)
         dim = len(encode(["warm"])[0])  # the first pass is several times slower, so no request waits for it
-    except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must be told
+    except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must learn it
         with contextlib.suppress(BrokenPipeError):
             _write(sink, FAILED, _sentence(error))
         return 1

@@ -1,7 +1,8 @@
-"""What a short answer takes of the message before it: an option that it picks, or a proposal that it agrees to; pure.
+"""The decision that a short answer makes of the message before it: an option that it picks, or a proposal; pure.
 
-"2", "the second", "yes, do that" say nothing by themselves. With the words that they take they are a decision of the
-user's. An offer to do something at once ("shall I run the tests?") is none, and neither is what an answer refuses.
+"2", "the second" and "yes, do that" say nothing by themselves; together with the option or the proposal they are a
+decision of the user's. An offer to do something at once ("shall I run the tests?") is not a proposal, and an answer that
+refuses decides nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
 MOST_WORDS = 9
-#: Characters of an option or a proposal, and of the question before it.
-MOST_CHARACTERS, QUESTION_CHARACTERS = 300, 160
+#: Most characters of an option or a proposal.
+MOST_CHARACTERS = 300
+#: Most characters of the question before it.
+QUESTION_CHARACTERS = 160
 #: Fewest content words of a proposal that is clear without its context.
 LEAST = 3
 _WORDS = data.word_table("sentence_words.txt")

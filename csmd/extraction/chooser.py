@@ -1,19 +1,18 @@
-"""Chooses passages worth keeping by one regression over plain features.
+"""Chooses the passages of a conversation that are worth remembering.
 
-A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a prompt, a
-message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
+A candidate is a passage: a sentence and the sentences after it in its section, up to MOST_WORDS content words, without
+sentences that state nothing (REFUSED). One regression over FEATURES scores passages of every source alike. A turn gives
+its best passage, unless that was said before.
 
-Sources are every prompt at once, the reply when it is over, and what is between. Work in between is looked at when it
-has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is
-not in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's
-report, a compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was
-read.
+Sources are every prompt, the reply once it is complete, and the work in between: the assistant's latest message after
+LONG_MESSAGES and LONG_CALLS, since a diagnosis made during two hours of work is not in the last message, and plans,
+commit messages, reports of agents and summaries of compactions. The sources of an exchange depend on its turns alone,
+not on when it was read.
 
-The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
-(`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
-another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and
-some forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
+Prompts have further rules. Each sentence of a typed prompt that asserts something is a statement (`certainty`), so that
+two facts are two memories; in a short prompt so is each that says that it lasts (`_laid_down`). In other languages than
+English nothing else is. A short answer takes over a proposal (acceptance.py), and some forms are statements as they are
+(verbatim_statements.py). A user's assertion repeats only what the user said.
 """
 
 from __future__ import annotations
@@ -41,13 +40,17 @@ from csmd.vocabulary import PROMPTS, Authority, TurnKind
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 
 
-#: Most distinct content words of a passage, and of its characters.
-MOST_WORDS, MOST_CHARACTERS = 45, 600
+#: Most distinct content words of a passage.
+MOST_WORDS = 45
+#: Most characters of a passage.
+MOST_CHARACTERS = 600
 #: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MOST_ASSERTED`).
 MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
+#: A passage that names a cause needs only this score, less than the bar: a diagnosis may be short.
+DIAGNOSED = 0.28
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -71,17 +74,23 @@ DOCUMENT_ROWS = 14
 CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
-#: In a prompt of at most FEW_SENTENCES a rule, ban, taste or choice is kept from this certainty on.
-FEW_SENTENCES, LASTS = 6, 0.25
-#: A run of QUOTED_WORDS words of the assistant's is a quotation; a text with a QUOTED_SHARE of such words quotes it.
-QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
+#: A prompt of at most this many sentences is short.
+FEW_SENTENCES = 6
+#: In a short prompt a rule, ban, taste or choice is kept from this certainty on.
+LASTS = 0.25
+#: A run of this many words of the assistant's is a quotation.
+QUOTED_WORDS = 8
+#: A text with this share of quoted words quotes.
+QUOTED_SHARE = 0.6
 #: What states nothing that lasts, by speaker.
 REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
     "user": frozenset({"printed", "reports"}),
     "assistant": frozenset({"printed", "reports", "narrates"}),
 }
-#: An order of so few content words that lasts less surely than this is of the moment.
-SHORT_ORDER, LASTING = 5, 0.35
+#: An order of at most this many content words is short.
+SHORT_ORDER = 5
+#: A short order that lasts less surely than this is of the moment.
+LASTING = 0.35
 #: Characters of a sentence in a script without spaces that say as much as three words.
 LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
@@ -98,9 +107,15 @@ _WORDY = re.compile(r"[^\W\d_]{2,}|\bI\b|(?<=\bI['’])m\b")
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
-_ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+#: What ends a sentence, and what may close after it.
+_ENDS, _CLOSERS = tuple(".!?:…。！？"), "\"')`*]"
 #: A colon at the end: what the sentence announces comes after it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
+#: A beginning that names the cause of something, and how it comes about.
+_CAUSE = _re(
+    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
+    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
+)
 #: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is
 #: about.
 POOR_TITLE = frozenset(
@@ -125,8 +140,10 @@ _EMPTY_TITLE = (
 
 # --- sources
 
-#: So many messages and calls of tools since the last source make the assistant's latest words one.
-LONG_MESSAGES, LONG_CALLS = 20, 3
+#: After this many messages since the last source the assistant's latest words are a source, too.
+LONG_MESSAGES = 20
+#: And after at least this many tool calls.
+LONG_CALLS = 3
 #: A call and its result are a message each; of them only the places are known here.
 MESSAGES_PER_CALL = 2
 
@@ -303,7 +320,9 @@ def _of_source(
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
     ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [passage for value, passage in weighed if value >= weights.bar]
+    candidates = [
+        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
+    ]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
     if len(asserted) == 1:  # keep the sentences that continue it
@@ -501,7 +520,7 @@ def _from(
         if sentence.section != first.section:
             break
         if stands[at]:
-            between = " " if sentence.row == outline[last].row or _ENDS.search(text) else "; "
+            between = " " if sentence.row == outline[last].row or _has_end(text) else "; "
             if len(held | content[at]) > MOST_WORDS or len(text) + len(sentence.text) > MOST_CHARACTERS:
                 break
             text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
@@ -513,6 +532,11 @@ def _from(
     if named - held and len(named) <= TITLE_WORDS and len(held | named) <= MOST_WORDS and not _is_empty_title(title):
         text, held = f"{title}: {text}", held | named
     return Passage(start, last, text, held, titled)
+
+
+def _has_end(text: str) -> bool:
+    """Whether a text ends with the mark of a sentence."""
+    return text.rstrip(_CLOSERS).endswith(_ENDS)
 
 
 def _is_empty_title(title: str) -> bool:
@@ -538,7 +562,7 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
 
 
 def _bars(outline: Sequence[prose.Sentence]) -> tuple[float, float]:
-    """How sure the assertions of a prompt must be, and one of them where nothing else speaks for it."""
+    """How sure the assertions of a prompt must be, and how sure one must be if no passage reaches the bar."""
     return next((in_prompt, alone) for size, in_prompt, alone in CERTAIN if len(outline) <= size)
 
 
@@ -570,7 +594,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
         passage, other = asserted[at - 1 : at + 1]
         if len(passage.content | other.content) > MOST_WORDS:
             break
-        between = " " if _ENDS.search(passage.text) else "; "
+        between = " " if _has_end(passage.text) else "; "
         asserted[at - 1 : at + 1] = [
             Passage(
                 passage.first,
@@ -602,7 +626,7 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     together."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
-    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
+    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _has_end(text)]
     passages: list[Passage] = []
     for first, last, text in rows:
         reads = [parse(each) for each in texts[first : last + 1]]
@@ -694,8 +718,10 @@ def squashed(total: float) -> float:
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-#: More of a sentence is not read: words, and the steps of its length.
-MAX_WORDS, LENGTHS = 40, (4, 8, 12, 18, 26)
+#: How many words of a sentence are read.
+MAX_WORDS = 40
+#: The lengths in words that the signs tell apart.
+LENGTHS = (4, 8, 12, 18, 26)
 
 _WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
 

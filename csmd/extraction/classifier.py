@@ -58,15 +58,20 @@ GATES_OF: dict[Speaker, tuple[Gate, ...]] = {
 CONFIDENCE_BASE: dict[Gate, float] = {
     "epistemic": 0.60, "behavioral": 0.62, "correction": 0.65, "relational": 0.60, "promissory": 0.60,
 }  # fmt: skip
-CONFIDENCE_SPAN, CONFIDENCE_MOST = 0.30, 0.95
+#: What clarity 1 adds to the confidence.
+CONFIDENCE_SPAN = 0.30
+#: The highest confidence.
+CONFIDENCE_MOST = 0.95
 CONFIDENCE_OF_SPEAKER: dict[Speaker, float] = {"user": 0.0, "assistant": -0.05}
 #: How likely, 0-1, a sentence must be about its speaker to hold beyond its project: what leaks does harm.
 OF_THE_SPEAKER = 0.6
 #: How likely a sentence must be short-lived to fade with the day or the week.
 SHORT_LIVED: tuple[Decay, ...] = ("ephemeral", "session")
 SHORT = 0.6
-#: A sentence longer than this is read so far; lengths in tokens that the model tells apart.
-MAX_SENTENCE, LENGTHS = 600, (4, 8, 14, 25)
+#: How many characters of a sentence are read.
+MAX_SENTENCE = 600
+#: The lengths in tokens that the model tells apart.
+LENGTHS = (4, 8, 14, 25)
 #: The sum of a sentence's weights is divided by the root of how many features it has, times this.
 SCALE = 4.0
 MAX_REASONS = 3
@@ -227,7 +232,7 @@ def _decay(chances: Mapping[str, float], category: Category) -> Decay:
 
 
 def without_request(text: str) -> str:
-    """A sentence without "remember that" in front of it."""
+    """A sentence without a leading "remember that"."""
     read = parse(text)
     return (read.body if read.remembers else text) or text
 

@@ -1,8 +1,8 @@
 """A session's digest: goal, outcome, decisions, changes, failures, open ends.
 
-A conversation has one version for each compaction, of everything up to it, and a last one that is made anew while it
-goes on: which versions there are, and their bytes, follow from what is stored alone. Every part has its room, so that
-the whole stays within LIMIT whatever was said.
+A conversation has one version for each compaction, which covers everything before it, and a last one that is rebuilt
+while the conversation goes on. Versions and their bytes depend only on what is stored. Each part has a limit, so that
+the whole stays within LIMIT.
 """
 
 from __future__ import annotations
@@ -204,8 +204,10 @@ def _bounded(items: Sequence[Item]) -> Iterator[Item]:
             yield item
 
 
-#: Sessions in one step, and events looked at for those that have ended since.
-BATCH, MOST_EVENTS = 5, 500
+#: Sessions in one step.
+BATCH = 5
+#: Events looked at for sessions that have ended since.
+MOST_EVENTS = 500
 #: Events after which a session has a digest of what it came to, and what each makes its last version.
 ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
 

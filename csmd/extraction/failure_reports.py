@@ -16,10 +16,14 @@ from csmd.text import display, quotations, similarity
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import has, opens, parse
 
-#: What is looked at of an output: its beginning and its end, where tools say what went wrong.
-HEAD, TAIL = 24_000, 24_000
-#: Characters of a line that is looked at, and of a message, which is one.
-MOST_LINE, MESSAGE = 600, 200
+#: Characters of an output's beginning that are read.
+HEAD = 24_000
+#: Characters of its end, where tools say what went wrong.
+TAIL = 24_000
+#: Characters of a line that are read.
+MOST_LINE = 600
+#: Most characters of a message.
+MESSAGE = 200
 #: The exit code that is taken where a pipe hid it: most tools say 1.
 HIDDEN = 1
 
@@ -129,7 +133,6 @@ _NORMAL = [
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
-_SPACES = re.compile(r"\s+")
 
 
 def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
@@ -200,7 +203,7 @@ def normalised(message: str) -> str:
     for pattern, mark in _NORMAL:
         text = pattern.sub(_last_name if mark == "/" else mark, text)
     text = _NUMBER.sub(lambda match: match.group("kept") or "<n>", text)
-    return _SPACES.sub(" ", text).strip(" \t.,;:│|")[:MESSAGE].strip()
+    return display.squeeze(text).strip(" \t.,;:│|")[:MESSAGE].strip()
 
 
 def fingerprint(command: str, exit_code: int, message: str) -> str:
@@ -209,7 +212,7 @@ def fingerprint(command: str, exit_code: int, message: str) -> str:
 
 
 def _last_name(path: re.Match[str]) -> str:
-    return re.split(r"[/\\]", path.group().rstrip("/\\"))[-1] or "/"
+    return path.group().replace("\\", "/").rstrip("/").rpartition("/")[2] or "/"
 
 
 def _lines(body: str) -> list[str]:
@@ -261,13 +264,15 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
 def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
     """A failure reported by an MCP server: its first line is an error."""
     line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
-    if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
+    if not line.removeprefix("MCP ").startswith(("error", "Error", "ERROR")):
         return None
     return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)
 
 
-#: Shared identifiers or, without one, shared content words that two texts need to be about the same.
-SHARED_NAMES, SHARED_WORDS = 1, 3
+#: Two texts are about the same with this many shared names.
+SHARED_NAMES = 1
+#: Or with this many shared content words.
+SHARED_WORDS = 3
 #: Most characters of a symptom or a diagnosis: a few sentences.
 MOST = 400
 #: What is shorter reports nothing by itself.
@@ -376,14 +381,20 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     return chosen
 
 
-#: How many prompts before a cause may report it, and how many after it may refute it.
-PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
+#: How many prompts before a cause may report it.
+PROMPTS_BEFORE = 4
+#: How many prompts after a cause may refute it.
+PROMPTS_AFTER = 2
 #: Tool failures up to this many turns before a cause belong to it.
 FAILED_BEFORE = 60
-#: Across sessions a report and a cause need NAMES_ACROSS common names within DAYS_ACROSS days.
-NAMES_ACROSS, DAYS_ACROSS = 2, 14
-#: How many characters of a turn are searched for a refutation, and for what it is about.
-REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
+#: Names that a report and a cause of different sessions need in common.
+NAMES_ACROSS = 2
+#: Days within which a later session's cause explains a report.
+DAYS_ACROSS = 14
+#: Characters of a turn that are searched for a refutation.
+REFUTED_WITHIN = 240
+#: Characters of a turn that are searched for what it is about.
+REFUTED_ABOUT = 500
 
 
 #: (who speaks: u a person, a the assistant; how far it lowers a cause; why; the class of words that says it)

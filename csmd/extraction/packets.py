@@ -23,23 +23,33 @@ from csmd.text import prose, quotations, sentence, tokens
 from csmd.text.sentence import parse
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
-#: Outcomes that are looked back at; failures in a row that are as bad as it gets.
-LOOKED_BACK, IN_A_ROW = 6, 3
-BRISK_S, SLOW_S = 60.0, 600.0
-MANY_WORDS, MANY_TURNS = 60, 2_000
+#: How many outcomes are looked back at.
+LOOKED_BACK = 6
+#: Failures in a row that are as bad as it gets.
+IN_A_ROW = 3
+#: A prompt within so many seconds of the one before is brisk.
+BRISK_S = 60.0
+#: After this many seconds it is not brisk at all.
+SLOW_S = 600.0
+#: Words of a prompt that says as much as any.
+MANY_WORDS = 60
+#: Turns of a session that is as long as any.
+MANY_TURNS = 2_000
 ENERGY = 0.5
 
 #: A longer prompt holds pasted text, whose words say nothing about the user's mood.
 TYPED = 300
-#: Most characters of a sentence that agrees, and words within which it praises.
-SHORT, PRAISE_WITHIN = 40, 3
+#: Most characters of a sentence that agrees.
+SHORT = 40
+#: Praise is looked for in this many first words.
+PRAISE_WITHIN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
     """The state of a session at one turn: the user's latest prompt and earlier ones, and the outcomes of tool calls.
 
-    `gap_s` is the time since the prompt before the latest, below 0 where there is none; `ordinal` the turn's place.
+    `gap_s` is the time since the prompt before the latest, negative if there is none; `ordinal` the turn's place.
     """
 
     prompt: str = ""
@@ -100,7 +110,7 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
 
 
 def state(moment: Moment) -> State:
-    """Combines the signs to figures, 0-1; None where no plain sign supports one."""
+    """Combines the signs to figures, 0-1; None if no plain sign supports one."""
     measured = measures(moment)
 
     def figure(at: int, before: float) -> float | None:
@@ -122,10 +132,16 @@ def _is_pleased(typed: str) -> bool:
     return sentence.has("praise", "en", " ".join(opening))
 
 
-#: A turn of at most SHORT_WORDS is read whole; in a longer one only sentences that ask for something are.
-SHORT_WORDS, SENTENCE_WORDS = 40, 30
-#: Orders of a turn that are kept, and words of an order.
-MOST_ORDERS, ORDER_WORDS, ORDER_CHARACTERS = 4, 8, 60
+#: A turn of at most this many words is read whole; in a longer one only sentences that ask for something are.
+SHORT_WORDS = 40
+#: Most words of a sentence that is read for orders.
+SENTENCE_WORDS = 30
+#: Most orders of a turn.
+MOST_ORDERS = 4
+#: Most words of an order.
+ORDER_WORDS = 8
+#: Most characters of an order.
+ORDER_CHARACTERS = 60
 #: A phrase without a request is an order only if it has at most this many words and nothing else.
 BARE_WORDS = 7
 #: The number of words of a reviewer's remark; a longer text is a document or a plan.
@@ -278,8 +294,10 @@ def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
 
 
 STAGE = "packets"
-#: Sessions that one step looks at, and turns of each.
-SESSIONS, BATCH = 8, 400
+#: Sessions that one step looks at.
+SESSIONS = 8
+#: Turns of each.
+BATCH = 400
 
 
 def step(store: Store) -> int:

@@ -150,8 +150,10 @@ def _steady(command: str) -> str:
     return " ".join([head, *(_UNSTEADY.sub("#", word) for word in rest)])[:80]
 
 
-#: Most commands that are taken from one line, and characters of each.
-MOST_KEPT, COMMAND_CHARACTERS = 6, 48
+#: Most commands that are taken from one line.
+MOST_KEPT = 6
+#: Most characters of each.
+COMMAND_CHARACTERS = 48
 
 #: What a check is for -> the classes of its tools and of the tasks that a runner knows by name, in the order in which
 #: they are looked for.
@@ -194,7 +196,7 @@ def _as_run(words: list[str], name: str) -> str:
 
 
 def without_assignments(words: list[str]) -> str:
-    """A command without assignments and programs that only run it (`sudo`, `timeout 60`) in front."""
+    """A command without leading assignments and programs that only run it (`sudo`, `timeout 60`)."""
     while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _PROGRAMS["silent"] or words[0][0].isdigit()):
         words = words[1:]
     return " ".join(words)

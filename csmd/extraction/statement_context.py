@@ -29,8 +29,10 @@ _BESIDE = re.compile(
 )
 #: What tries the work out counts only where nothing else was changed.
 _TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$", re.IGNORECASE)
-#: Of a turn so much is looked at; a file at hand made this share of the changes.
-LOOKED_AT, MOST_OF = 4_000, 0.5
+#: Characters of a turn that are searched for a file.
+LOOKED_AT = 4_000
+#: The file at hand has this share of the changes.
+MOST_OF = 0.5
 #: How many prompts further back an assistant may still speak of what it changed.
 BACK = 3
 #: How many parts of a path are shown.
@@ -51,8 +53,8 @@ REVIEW = "in a review"
 
 
 class Change(NamedTuple):
-    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`
-    wrote it whole."""
+    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`: it
+    wrote the whole file."""
 
     uuid: str
     ordinal: int
@@ -246,7 +248,7 @@ def _at(path: str, uuid: str) -> Scene | None:
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in re.split(r"[\\/]+", path) if part] or [path]
+    return [part for part in path.replace("\\", "/").split("/") if part] or [path]
 
 
 #: Categories that say how something is; a wish, a decision or a promise is carried out by an edit.
@@ -381,7 +383,7 @@ def _place(edit: Edit) -> Place | None:
 def _is_about(named: frozenset[str], place: Place) -> bool:
     """Whether an edit removes one of the names, or its code holds several of them, or the only one.
 
-    The name of the file counts as one of the place; where nothing else is named any edit of it does.
+    The name of the file counts as one of the place; if nothing else is named any edit of the file does.
     """
     if _PROSE.search(place.file) and place.file not in named:
         return False

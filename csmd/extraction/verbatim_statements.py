@@ -16,8 +16,10 @@ from csmd.text import display, prose, sentence
 from csmd.text.tokens import content_words
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
-#: Most characters of a question, and of its answer.
-QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
+#: Most characters of a question.
+QUESTION_CHARACTERS = 400
+#: Most characters of its answer.
+ANSWER_CHARACTERS = 400
 #: Content words of a question that "yes" or "no" says something about.
 ASKED_WORDS = 2
 #: Most words of a title.

@@ -13,7 +13,7 @@ from csmd.text import clauses, quotations, sentence
 from csmd.text.display import cut, squeeze
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import parse
-from csmd.text.tokens import content_words, stem
+from csmd.text.tokens import content_words, stem, words_of
 
 LONGEST_COMMAND = 100
 #: How many characters of an output's beginning are searched for a failure that a pipe hid; of its end three times as
@@ -54,7 +54,7 @@ class Ran:
 
 
 class Commit(NamedTuple):
-    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was
+    """A commit that was made: its branch and short hash ("" if nothing printed them), its subject, and why it was
     made."""
 
     branch: str
@@ -102,14 +102,12 @@ _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+
 _NO_COMMIT = re.compile(
     r"\bnothing (?:added )?to commit\b|\bno changes added\b|\b(?:fatal|error): |\bidentity unknown\b|\bFailed\b|\bexit code: [1-9]"
 )
-#: A command that commits, here.
-_COMMITS = re.compile(r"(?:\w+ )?git commit\b(?!.* --dry-run\b)")
-#: How a pull request or a merge request is opened, and the number in the address that is printed then.
-_OPENS_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
+#: The number in the address of a new pull request or merge request.
+_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
 _PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
 _TITLE = re.compile(r"--title[ =]\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
-#: How a message tells what the commit has changed.
-_BEFORE = re.compile(r"\b(?:was|were|had|did|didn['’]t|previously|until now|used to|no longer)\b", re.IGNORECASE)
+#: Words with which a message tells how it was before the commit.
+_BEFORE = frozenset("was were had did didn't previously".split())
 #: Between the paragraphs of a message, whose lines are wrapped, and before an entry of a list in it.
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
@@ -217,12 +215,12 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
 
 
 def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cwd: str) -> None:
-    shell_commands = commands(line)
+    commands_run = commands(line)
     piped = "|" in line or "; " in line
-    for command in shell_commands:
+    for command in commands_run:
         ran = work.ran.setdefault(command, Ran(command))
         # Which of several commands joined by && failed is unknown: the last is the likeliest.
-        blamed = failed and command == shell_commands[-1]
+        blamed = failed and command == commands_run[-1]
         bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
         ran.runs += 1
         ran.failures += bad
@@ -236,22 +234,26 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
         work.commits += _commits(entry, answer, line)
         for begun in _BRANCH.finditer(line):
             work.branches.setdefault(begun[1], entry.uuid)
-    if _OPENS_PULL.search(line) and (opened := _PULL.findall(answer.text)):
+    if "pull request" in _milestones(line) and (opened := _PULL.findall(answer.text)):
         title = _TITLE.search(line)
         named = (title[1] or title[2] or "").replace('\\"', '"') if title else ""
         work.pulls[f"#{opened[-1]} {squeeze('' if '$' in named else named)}".strip()] = entry.uuid
 
 
+def _milestones(line: str) -> set[str]:
+    """The milestones that the commands of a shell line reach."""
+    return set(map(shell_commands.milestone, shell_commands.commands(line)))
+
+
 def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
-    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their
-    message."""
+    """The commits that a call made: as git printed them or, if its output is missing, by their message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)
         for match in _COMMIT.finditer(answer.text)
     ]
     subject = squeeze(subject).rstrip(".")
-    is_run = any(_COMMITS.match(command) for command in commands(line))
+    is_run = "--dry-run" not in line and "commit" in _milestones(line)
     if not made and subject and is_run and not (subject.startswith("-") or _NO_COMMIT.search(answer.text)):
         made = [Commit("", "", subject, entry.uuid, answer.ordinal)]
     # With several commits in one call the message that was read is of the one that has its subject.
@@ -263,7 +265,7 @@ def _reason_in(body: str) -> str:
     paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
     stated = [text for paragraph in paragraphs for line in lines_of_prose(paragraph) for text in sentences(line)]
     reasons = (text for text in stated if clauses.read(text).reasons or sentence.has("sure_cause", "en", text))
-    return next((text for text in reasons if _BEFORE.search(text) is None), "")
+    return next((text for text in reasons if _BEFORE.isdisjoint(words_of(text))), "")
 
 
 ItemKind = Literal[
@@ -271,12 +273,18 @@ ItemKind = Literal[
     "plan_given", "transcript", "names", "continued", "open", "last",
 ]  # fmt: skip
 
-#: Characters of a harvested sentence, a goal, an entry of a list.
-SENTENCE, GOAL, ENTRY = 170, 220, 90
+#: Most characters of a harvested sentence.
+SENTENCE = 170
+#: Most characters of a goal.
+GOAL = 220
+#: Most characters of an entry of a list.
+ENTRY = 90
 #: Characters of a commit's reason.
 REASON = 240
-#: Words that a goal is compared by, and how much of the user's words is looked at for them.
-WORDS, WORDS_FROM = 24, 600
+#: Words by which a goal is compared.
+WORDS = 24
+#: Characters of the user's words that are searched for them.
+WORDS_FROM = 600
 #: A commit named in a prompt: a word for it, then a hash with letters and digits.
 _NAMES = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"

@@ -12,8 +12,10 @@ from csmd.foreign_memories.foreign_memory import Found
 from csmd.store.import_files import SQLITE, ForeignFile
 from csmd.text.display import join_names
 
-#: Most bytes of a file that are looked through, and most names of tables that are shown.
-MOST_BYTES, MOST_TABLES = 50_000_000, 3
+#: Most bytes of a file that are read.
+MOST_BYTES = 50_000_000
+#: Most names of tables that are shown.
+MOST_TABLES = 3
 
 
 class Source(NamedTuple):
@@ -32,12 +34,12 @@ SOURCES = tuple(
 
 
 def recognise(file: ForeignFile) -> Source | None:
-    """The program that a file is of; None where no reader knows it."""
+    """The program that wrote a file; None if no reader recognises it."""
     return next((source for source in SOURCES if source.recognises(file)), None)
 
 
 def describe_unknown(file: ForeignFile) -> str:
-    """What is known of a file that no reader recognises, as what follows its name; "" where nothing is."""
+    """What is known of a file that no reader recognises, to be put after its name; "" for nothing."""
     data = file.beginning
     if file.rows is not None:
         tables = f" (its tables: {join_names(sorted(file.tables)[:MOST_TABLES])})" if file.tables else ""

@@ -14,8 +14,10 @@ from csmd.vocabulary import INDEX
 LABEL = "Claude Code's memory"
 #: The beginning of a page that `csmd export --markdown` wrote, which is not a note.
 EXPORTED = "<!-- csmd export"
-#: Most characters of a statement, most statements of a note.
-MOST_CHARACTERS, MOST_STATEMENTS = 400, 200
+#: Most characters of a statement.
+MOST_CHARACTERS = 400
+#: Most statements of a note.
+MOST_STATEMENTS = 200
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")

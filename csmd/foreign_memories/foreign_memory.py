@@ -69,7 +69,7 @@ def shorten(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def about(subject: str, text: str) -> str:
-    """A text that names its subject: as it is where it does, else with the subject before it."""
+    """A text that names its subject: the text itself if it does, else with the subject in front."""
     return text if not subject or subject.lower() in text.lower() else f"{subject}: {text}"
 
 

@@ -29,12 +29,19 @@ from csmd.text import tokens
 
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6
-#: Fewest words of a memory that carry its meaning; memories that are looked at and written at once.
-LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE = 2, 200, 5
-#: Up to this many memories are all shown before the import; of more, a sample of each kind.
-FEW, SAMPLES = 5, 3
+#: Fewest words of a memory that carry its meaning.
+LEAST_WORDS = 2
+#: Memories that are read at once.
+READ_AT_ONCE = 200
+#: Memories that are written at once.
+WRITTEN_AT_ONCE = 5
+#: Up to this many memories are all shown before the import.
+FEW = 5
+#: Of more, this many samples of each kind are shown.
+SAMPLES = 3
 #: Why memories are left out, besides the readers' reasons.
-SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
+SHORT = "texts of a word or two"
+UNPLACED = "memories of projects that csmd does not know"
 
 
 @dataclass(slots=True)

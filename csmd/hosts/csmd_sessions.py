@@ -59,29 +59,27 @@ class Loaded:
         return any(message.uuid == uuid for message in self.messages)
 
 
-def line(
-    kind: EntryKind, body: str, *, uuid: str, session: str, parent: str, cwd: str, at: str, key: bytes,
-    by_person: bool = False, names: Sequence[str] = (),
-) -> bytes:  # fmt: skip
-    """A line of a session file, redacted; `names` are the messages that a summary or tombstone refers to."""
-    text = redact(wire.clean(body), Counter()).strip()
+def encode(message: Message, *, session: str, cwd: str, key: bytes, names: Sequence[str] = ()) -> bytes:
+    """A message as a line of its file, redacted; `names` are the messages that a summary or tombstone refers to."""
+    text, uuid = redact(wire.clean(message.text), Counter()).strip(), message.uuid
     value: dict[str, Any] = {
-        "parentUuid": parent or None, "isSidechain": False, "userType": "external", "cwd": redact(cwd, Counter()),
-        "sessionId": session, "version": VERSION, "gitBranch": "", "type": kind, "uuid": uuid, "timestamp": at,
+        "parentUuid": message.parent or None, "isSidechain": False, "userType": "external",
+        "cwd": redact(cwd, Counter()), "sessionId": session, "version": VERSION, "gitBranch": "", "type": message.kind,
+        "uuid": uuid, "timestamp": message.at,
     }  # fmt: skip
-    if kind == "user":
+    if message.kind == "user":
         value["message"] = {"role": "user", "content": text}
-        if by_person:
+        if message.by_person:
             value[_MARK] = mark(key, session, uuid, text)
-    elif kind == "assistant":
+    elif message.kind == "assistant":
         value["message"] = {
             "id": f"msg_{uuid.replace('-', '')}", "type": "message", "role": "assistant", "model": MODEL,
             "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": None,
             "usage": {"input_tokens": 0, "output_tokens": 0},
         }  # fmt: skip
-    elif kind == "system":
+    elif message.kind == "system":
         value |= {"subtype": "informational", "content": text, "isMeta": False}
-    elif kind == "summary":
+    elif message.kind == "summary":
         value |= {"summary": text, "leafUuid": names[-1] if names else None, "replaces": list(names)}
     else:
         value["tombstones"] = list(names)

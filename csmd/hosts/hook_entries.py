@@ -33,7 +33,7 @@ class HookEntries:
     file: Callable[[Path], Path]
     """The settings, by its configuration directory."""
     events: Mapping[str, int]
-    """Event, by the host's name -> seconds that the hook is granted."""
+    """Event, by the host's name -> seconds that the hook is hook_timeouts."""
     second: int = 1000
     """A second in the unit of the settings."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class HookEntries:
         """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run
         them."""
         file = self.file(folder)
-        settings, script = parsed(read(str(file))), self.script(home)
+        settings, script = parse_settings(read(str(file))), self.script(home)
         if settings is None:
             return "unknown"
         hooks = settings.get(HOOKS)
@@ -99,7 +99,7 @@ class HookEntries:
         )  # fmt: skip
 
 
-def parsed(text: str | None) -> dict[str, Any] | None:
+def parse_settings(text: str | None) -> dict[str, Any] | None:
     """The settings in a text, {} for no file; None if it is not a JSON object."""
     plain = json_edits.without_comments((text or "").removeprefix(json_edits.BOM))
     try:

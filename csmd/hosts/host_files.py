@@ -26,8 +26,8 @@ NAME = "csmd"
 HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 
-def granted(*names: EventName) -> dict[str, int]:
-    """These events by their names on a hook's command line -> seconds that the hook is granted."""
+def hook_timeouts(*names: EventName) -> dict[str, int]:
+    """These events by their names on a hook's command line -> seconds that the hook is hook_timeouts."""
     return {EVENTS[name].hook: EVENTS[name].seconds for name in names}
 
 
@@ -117,7 +117,7 @@ class HostFiles:
     kinds: tuple[Kind, ...]
     """The entries that csmd writes, in this order; the first are its hooks, without which it reports nothing."""
     events: Mapping[str, int]
-    """Event -> seconds that its hook is granted."""
+    """Event -> seconds that its hook is hook_timeouts."""
     newer: Mapping[str, str] = field(default_factory=dict)
     """Event -> the first version that knows it, for newer events: registered if every client in use knows them."""
     without_events: Callable[[str, Path, str, Collection[str]], str] = lambda text, *_: text

@@ -1,4 +1,4 @@
-"""On which disk csmd's home is: a network's file systems, Windows' drives in its Linux (WSL), and what is refused there."""
+"""The disk of csmd's home: network file systems, and Windows drives under WSL, which are refused."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
 
 
 def host_dirs(paths: Paths) -> tuple[tuple[str, Path], ...]:
-    """(host, configuration directory) of the other assistants that earlier installs wrote to and that this csmd knows."""
+    """(host, configuration directory) of other assistants that earlier installs wrote to, if this csmd knows them."""
     recorded = config.recorded_hosts(load_record(paths)["hosts"])
     return tuple((host, folder) for host, folder in recorded if host in FILES)
 
@@ -221,7 +221,7 @@ class Change:
 def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Registration) -> Change:
     """The file with our entries."""
     where = str(path)
-    change = _planned(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
+    change = _plan_file(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
     if change.after is None:
         return change
     what, out = describe_entries(change.after, kinds, wanted, where)
@@ -237,14 +237,14 @@ def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
             return data
         return CLAUDE.without_events(text, paths.home, str(path), events).encode()
 
-    return _planned(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
+    return _plan_file(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
 
 
 def plan_return(paths: Paths, path: Path) -> Change:
     """A recorded file as it was before install; where it was edited since, without our entries."""
     change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
-    return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+    return _plan_file(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
 
 
 def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
@@ -253,7 +253,7 @@ def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
     if recorded == (kind,):
         return plan_return(paths, path)
     change = Change(path=path, kinds=recorded, gone=kind)
-    return _planned(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
+    return _plan_file(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -261,7 +261,7 @@ def plan_removal(paths: Paths) -> list[Change]:
     return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
 
 
-def _planned(change: Change, edit: Callable[[bytes | None], bytes | None]) -> Change:
+def _plan_file(change: Change, edit: Callable[[bytes | None], bytes | None]) -> Change:
     try:
         before = foreign_files.read(change.path)
         after = edit(before)
@@ -360,7 +360,7 @@ class Choice:
 
 
 def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
-    """The newer events to register for the installed clients (path -> version, "" for unknown) and versions seen in sessions."""
+    """The newer events to register for the installed clients (path -> version, "" if unknown) and versions in use."""
     choice = supported_events([*installed.values(), *seen])
     if choice.kept_out_by:
         return choice
@@ -441,7 +441,7 @@ HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
 FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.further))
-#: Name in csmd's home -> the shipped file that it is a copy of: the launcher tells by its own name whose events it brings.
+#: Name in csmd's home -> the shipped file that it copies: the launcher's own name tells whose events it brings.
 COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *FURTHER, SERVER_SCRIPT)} | dict.fromkeys(
     LAUNCHERS, "assistant"
 )
@@ -695,9 +695,11 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "backups of them": ("backups/csmd-*", "backups/.csmd-*"),
     "session files of csmd's own": ("sessions/*/*.jsonl",),
     "notes as markdown and data": (
-        "memory/user.md", "memory/MEMORY.md", "memory/projects/*-??????.md", "memory/topics/*.md", "memory/.dream.lock", "memory/archive/projects/*.md", "memory/archive/topics/*.md",
+        "memory/user.md", "memory/MEMORY.md", "memory/projects/*-??????.md", "memory/topics/*.md",
+        "memory/.dream.lock", "memory/archive/projects/*.md", "memory/archive/topics/*.md",
         *(f"memory/{place}{name}" for place in ("", "workspaces/*/") for name in (
-            f"daily/{_DAY}.md", f"daily/{_DAY}.yaml", f"archive/daily/{_DAY}.md", f"archive/daily/{_DAY}.yaml", "sessions/*.yaml",
+            f"daily/{_DAY}.md", f"daily/{_DAY}.yaml", f"archive/daily/{_DAY}.md", f"archive/daily/{_DAY}.yaml",
+            "sessions/*.yaml",
         )),
     ),
     "events that wait": ("spool/*.event", "spool/.tmp-*", "spool-2/*.event", "spool-2/.tmp-*"),
@@ -711,8 +713,10 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "log": ("log/csmd.log", "log/csmd.log.[0-9]", "log/crash.txt", "log/report.txt"),
     "configuration": ("config.yaml",),
     "state": (
-        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user", "run/hung",
-        "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by", "run/waits-for-key", "encryption.json",
+        "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/command",
+        "run/opened.json", "run/stopped-by-user", "run/hung",
+        "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by", "run/waits-for-key",
+        "encryption.json",
     ),
 }  # fmt: skip
 #: A file that csmd writes into each model that it copies.

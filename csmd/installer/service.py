@@ -605,7 +605,8 @@ def _end(process: psutil.Process) -> None:
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             if time.monotonic() > until:
                 raise CsmdError(
-                    f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s; a kill loses nothing that was acknowledged",
+                    f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s; "
+                    "a kill loses nothing that was acknowledged",
                     hint=f"run `kill -9 {process.pid}`",
                 )
             time.sleep(0.02)

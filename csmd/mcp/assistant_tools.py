@@ -63,12 +63,15 @@ class Asker:
     def project(self) -> str:
         """The project that a question is about; CsmdError if the client did not say where it works."""
         if not self.named and self.asking in ("/", str(config.user_home())):
-            what = f"csmd cannot tell this session's project: its client named no folder and started the server in {self.asking}"
+            what = (
+                "csmd cannot tell this session's project: its client named no folder and started the server in "
+                f"{self.asking}"
+            )
             raise CsmdError(what, hint="call search with everywhere=true, or ask the user to open a folder")
         return self.asking
 
     def within(self, roots: Sequence[str]) -> Asker:
-        """This session with the folders that its client has open: its own directory if below one, else the first folder."""
+        """This session with its client's open folders: its own directory if below one, else the first folder."""
         folders = [folder for folder in roots if is_directory(Path(folder))]
         here = self.directory
         if any(here == folder or here.startswith(f"{folder.rstrip('/')}/") for folder in folders):
@@ -127,7 +130,7 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     here, query, project = asker.asking, arguments["query"], "" if arguments["everywhere"] else asker.project
     params = {"query": query, "project": project, "asking": here, "limit": arguments["limit"]}
     memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
-    hits = _merged(memories["hits"], turns["hits"])[: arguments["limit"]]
+    hits = _merge_hits(memories["hits"], turns["hits"])[: arguments["limit"]]
     is_by_words = memories["by"] == "words"  # an answer seldom has most words of its question
     if not (is_by_words or memories["close"] or turns["close"]):
         hits = [hit for hit in hits if _holds_words(hit, query)]
@@ -135,10 +138,10 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     if not hits:
         wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
-    return _fenced([*(_hit(hit, number, here=here) for number, hit in enumerate(hits, 1)), *by_words])
+    return _fence([*(_hit(hit, number, here=here) for number, hit in enumerate(hits, 1)), *by_words])
 
 
-def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
+def _merge_hits(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
     """Both, best first, what replaced a memory before it.
 
     Of a memory and the turn that states it the memory stays: it has an id and says who said it.
@@ -188,7 +191,7 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
         return _checkpoint(ask("csm_checkpoint_show", params))
     if kind == "g":
         goals = ask("csm_goal_list", {"project": "", "asking": asker.asking, "done": True})["goals"]
-        return _fenced([_goal(goal) for goal in goals if goal["id"].startswith(ident)] or [f"there is no goal {ident}"])
+        return _fence([_goal(goal) for goal in goals if goal["id"].startswith(ident)] or [f"there is no goal {ident}"])
     try:
         return _session(ask("csm_session_show", params))
     except CsmdError as unknown:
@@ -199,8 +202,8 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
         if texts and "source" in texts[0]:  # a tool's output may have megabytes
             (output,) = texts
             head = f"{output['id']}, {output['said_at'][:16]}; `csmd context get {output['id']}` prints all of it:"
-            return _fenced([head, *output["text"].splitlines()])
-        return _fenced([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
+            return _fence([head, *output["text"].splitlines()])
+        return _fence([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
 
 
 def _memory(memory: Mapping[str, Any]) -> str:
@@ -217,13 +220,13 @@ def _memory(memory: Mapping[str, Any]) -> str:
         quote = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {display.date(source['at'])}, session {source['session_id'] or '?'}"
         lines.append(f"- {where}: {source['speaker']}: {quote}" if quote else f"- {where}")
-    return _fenced(lines)
+    return _fence(lines)
 
 
 def _checkpoint(checkpoint: Mapping[str, Any]) -> str:
     lines = [f"{checkpoint['id']}: what session {checkpoint['session_id']} stood at on {checkpoint['at'][:16]}"]
     lines += [f"- noted: {plain(checkpoint['note'])}"] * bool(checkpoint["note"])
-    return _fenced(lines + [f"- {part['kind']}: {plain(part['text'])}" for part in checkpoint["parts"]])
+    return _fence(lines + [f"- {part['kind']}: {plain(part['text'])}" for part in checkpoint["parts"]])
 
 
 def _goal(goal: Mapping[str, Any]) -> str:
@@ -237,7 +240,7 @@ def _session(session: Mapping[str, Any]) -> str:
     lines = [f"session {session['id']} in {plain(session['project'])}, {when}: {plain(session['about'])}"]
     lines += [f"- {plain(row['text'])} (by {_whom(row['authority'])})" for row in session["statements"][:STATEMENTS]]
     lines += [f"- memory {row['id']}: {plain(row['text'])}" for row in session["memories"][:STATEMENTS]]
-    return _fenced(lines)
+    return _fence(lines)
 
 
 @_tool(WRITES, text=Parameter(str, about="One self-contained sentence"))
@@ -247,18 +250,21 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     saved = ask("csm_memory_save", {"text": arguments["text"], **place})
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
-    confirmation = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
+    confirmation = (
+        f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the "
+        "user says it themselves."
+    )
     against = [
         f"- memory {memory['id']}: {plain(memory['text'])}" for memory in saved["beside"] if memory["is"] == "doubtful"
     ]
-    return f"{confirmation} It may replace these, which still hold:\n{_fenced(against)}" if against else confirmation
+    return f"{confirmation} It may replace these, which still hold:\n{_fence(against)}" if against else confirmation
 
 
 @_tool(WRITES | {"destructiveHint": True}, id=Parameter(str, about="The memory's id"))
 def _forget(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Forget a memory for good, when the user asks. What the user said, only they can."""
     gone = ask("csm_memory_delete", {"id": arguments["id"].strip(), "asking": asker.asking})
-    return f"Forgotten, and no assistant can save it again: {_fenced([plain(gone['text'])])}"
+    return f"Forgotten, and no assistant can save it again: {_fence([plain(gone['text'])])}"
 
 
 def _whom(authority: str) -> str:
@@ -270,7 +276,7 @@ def plain(text: str) -> str:
     return display.squeeze(display.defuse(text))
 
 
-def _fenced(lines: Sequence[str]) -> str:
+def _fence(lines: Sequence[str]) -> str:
     """The lines inside the fence, as many as fit."""
     shown: list[str] = []
     left = MOST_BYTES
@@ -326,7 +332,7 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
             filled["project"] = asker.project
         if name in FOR_ITS_SESSION and asker.session:
             filled.setdefault("session", asker.session)
-        return _fenced(_lines_of(ask(name, {**filled, "asking": asker.asking})))
+        return _fence(_lines_of(ask(name, {**filled, "asking": asker.asking})))
 
     # "" means this project.
     parameters |= {key: Parameter(str, "", ABOUT[key]) for key in ("project",) if key in parameters}

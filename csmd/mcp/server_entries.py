@@ -46,7 +46,7 @@ class Host:
         return commented if is_there(commented) and not is_there(file) else file
 
 
-def _typed(kind: str, **more: Any) -> Shape:
+def _typed_entry(kind: str, **more: Any) -> Shape:
     return lambda command, args: {"type": kind, "command": command, "args": args, **more}
 
 
@@ -54,7 +54,8 @@ _XDG = "XDG_CONFIG_HOME"
 #: By their documentation; checked by running Cline, Continue, Droid, Codex, Copilot, Gemini, OpenCode and Qwen.
 HOSTS: Mapping[str, Host] = {
     "cursor": Host(
-        name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp", shape=_typed("stdio"),
+        name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp",
+        shape=_typed_entry("stdio"),
     ),
     "cline": Host(
         name="Cline", folder=".cline", file="data/settings/cline_mcp_settings.json",
@@ -76,11 +77,12 @@ HOSTS: Mapping[str, Host] = {
         documented="https://zed.dev/docs/ai/mcp",
     ),
     "droid": Host(
-        name="Droid", folder=".factory", file="mcp.json", shape=_typed("stdio", disabled=False),
+        name="Droid", folder=".factory", file="mcp.json", shape=_typed_entry("stdio", disabled=False),
         documented="https://docs.factory.ai/factory-cli/configuration/mcp",
     ),
     "goose": Host(
-        name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML, begins=False,
+        name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML,
+        begins=False,
         shape=lambda command, args: {
             "enabled": True, "type": "stdio", "name": NAME, "description": "Memory of earlier sessions", "cmd": command,
             "args": args, "timeout": 30,
@@ -93,7 +95,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "copilot": Host(
         name="Copilot CLI", folder=".copilot", variable="COPILOT_HOME", file="mcp-config.json",
-        shape=_typed("local", tools=["*"]),
+        shape=_typed_entry("local", tools=["*"]),
         documented="https://docs.github.com/copilot/how-tos/use-copilot-agents/use-copilot-cli",
     ),
     "gemini": Host(

@@ -1,7 +1,7 @@
 """The MCP server on standard input and output.
 
-Each call opens the daemon's socket again, so that a restarted daemon is found. Only the protocol is written, and nothing
-is awaited after the client has gone. `serve` imports the SDK, which takes a second.
+Each call opens the daemon's socket again, so that a restarted daemon is found. Only the protocol is written, and
+nothing is awaited after the client has gone. `serve` imports the SDK, which takes a second.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ BeliefKind = Literal["preference", "opinion", "worldview"]
 #: Two memories are on one subject if they share this part of their content words, and at least SUBJECT_COMMON of them.
 SUBJECT_SHARE = 1 / 3
 SUBJECT_COMMON = 2
-#: In the order in which they are shown. The first that fits is a memory's kind; facts, plans, people and gotchas fit none.
+#: In the order in which they are shown. The first that fits is a memory's kind; facts, plans, people and gotchas fit
+#: none.
 BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
     "preference": lambda memory: memory.gate in ("behavioral", "correction"),
     "opinion": lambda memory: memory.category == "decision",
@@ -26,7 +27,7 @@ BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Belief:
-    """What is believed on one subject: the best `memory`, the others (`also`), and how many turns and sessions state it."""
+    """What is believed on one subject: the best `memory`, the others, and how many turns and sessions state it."""
 
     kind: BeliefKind
     subject: str
@@ -63,10 +64,12 @@ def group_beliefs(memories: Sequence[Memory]) -> list[Belief]:
         common = frozenset.intersection(*(stems[memory.id] for memory in group)) or stems[best.id]
         sources = {source.uuid: source.session_id for memory in group for source in memory.provenance}
         subject = _subject(best.text, common, uses, len(group))
-        belief = Belief(
-            kind=kind, subject=subject, memory=best, also=tuple(group[1:]), turns=len(sources), sessions=len(set(sources.values()))
-        )  # fmt: skip
-        beliefs.append(belief)
+        sessions = len(set(sources.values()))
+        beliefs.append(
+            Belief(
+                kind=kind, subject=subject, memory=best, also=tuple(group[1:]), turns=len(sources), sessions=sessions
+            )
+        )
     order = list(BELIEF_KINDS)
     return sorted(
         beliefs,

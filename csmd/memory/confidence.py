@@ -110,10 +110,11 @@ def days_to(day: str, *, on: str) -> int:
 
 
 def set_thresholds(memory: Memory, *, today: int) -> Memory:
-    """Returns a memory, last confirmed or used on the active day `today`, with the days until it leaves HOT, WARM and recall.
+    """Returns a memory, last confirmed or used on the active day `today`, with the days until it leaves HOT, WARM and
+    recall.
 
-    A daily memory is HOT for at most DAILY_DAYS. Unless it is superseded, a lasting memory stays WARM for good and a promise
-    until its date, because at most as many active days are left as there are days.
+    A daily memory is HOT for at most DAILY_DAYS. Unless it is superseded, a lasting memory stays WARM for good and a
+    promise until its date, because at most as many active days are left as there are days.
     """
 
     def day(floor: float, most: float = math.inf) -> int:
@@ -176,9 +177,10 @@ def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0
         fades = f"{since}; to a third in {amount(round(horizon), 'active day')}"
     raised = round(strength(memory, days=days) - memory.confidence - faded, 4)
     lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
+    turns = amount(confirmations, "more turn")
     reasons = (
         (True, "base", round(base, 4), f"{said_by(memory.authority)} as {memory.gate}; {range_}"),
-        (confirmations, "confirmations", round(stated - base, 4), f"{amount(confirmations, 'more turn')} told the same"),
+        (confirmations, "confirmations", round(stated - base, 4), f"{turns} told the same"),
         (lowered, "contradictions", -round(lowered, 4), "later statements say otherwise"),
         (True, "decay", faded, fades),
         (raised > 0, "floor", raised, lasting),

@@ -161,7 +161,10 @@ def wording_rank(memory: Memory) -> tuple[bool, int, bool, int, int]:
 
 
 def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
-    """Whether one memory is visible wherever another is; `everywhere` maps a project to the row of its general memories."""
+    """Whether one memory is visible wherever another is.
+
+    `everywhere` maps a project to the row of its general memories.
+    """
     return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
 
 
@@ -187,7 +190,8 @@ def find_duplicates(
 ) -> list[Finding]:
     """Finds memories that repeat another one, each with the one that stays; the surest first.
 
-    A memory is merged at most once, and takes in no other after that: carried out in this order, the findings leave none.
+    A memory is merged at most once, and takes in no other after that: carried out in this order, the findings leave
+    none.
     """
     alive = [memory for memory in memories if memory.is_alive]
     findings: list[Finding] = []

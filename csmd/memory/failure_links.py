@@ -188,7 +188,7 @@ def _changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]
 
 
 def _passages(between: Sequence[TranscriptTurn], *, next_run: int, success: int) -> list[tuple[str, str, bool]]:
-    """(uuid, text, whether before `next_run`) of the assistant's messages from the failure to the prompt after `success`."""
+    """(uuid, text, whether before `next_run`) of the assistant's messages up to the prompt after `success`."""
     passages: list[tuple[str, str, bool]] = []
     for turn in between:
         if turn.kind in ("user", "relayed") and turn.ordinal > success:
@@ -261,7 +261,10 @@ def _store_symptom(rows: Rows, symptom: failure_reports.Symptom) -> None:
 
 
 def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
-    """Marks a cause as refuted; only the strongest of several refutations lowers its confidence, in whatever order they come."""
+    """Marks a cause as refuted.
+
+    Only the strongest of several refutations lowers its confidence, in whatever order they come.
+    """
     lost = failures.confidence_lost(rows, refutation.key)
     new = failures.add_refutation(
         rows,

@@ -126,7 +126,7 @@ def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
 
 
 def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Candidate]:
-    """Warns of commands most of whose latest runs failed, in two sessions or more, and whose earlier runs mostly did not."""
+    """Warns of commands whose latest runs mostly failed, in two or more sessions, and whose earlier ones did not."""
     runs: dict[str, list[Packet]] = defaultdict(list)
     for packet in sorted(packets, key=lambda packet: (packet.at, packet.ordinal, packet.uuid)):
         if packet.kind == "tool" and packet.outcome:
@@ -213,7 +213,10 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
-    """Groups orders that share two content words, or are one word, largest group (in sessions) first; each order once."""
+    """Groups orders that share two content words, or are one word, largest group (in sessions) first.
+
+    Each order once.
+    """
     with_key: dict[frozenset[str], list[int]] = defaultdict(list)
     for index, order in enumerate(orders):
         words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:KEY_WORDS]

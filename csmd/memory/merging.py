@@ -66,7 +66,10 @@ def merge(rows: Rows, memory: Memory, into: Memory, *, reason: str, by: str, now
 
 
 def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
-    """Returns the memory that stays after a merge, its confidence raised by `confirmations`; authority and text are its own."""
+    """Returns the memory that stays after a merge, its confidence raised by `confirmations`.
+
+    Authority and text are its own.
+    """
     sure = keeper.confidence
     for _ in range(confirmations):
         sure = confidence.confirm(sure, pinned=keeper.pinned)
@@ -102,7 +105,8 @@ def _earned_tier(memory: Memory, *, sessions: int, sure: float, otherwise: Tier)
 def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     """Undoes a merge or an archiving, and returns the memory it was merged into, or itself.
 
-    Raises BadInput if the memory was neither merged nor archived, and CsmdError if a person did it and someone else asks.
+    Raises BadInput if the memory was neither merged nor archived, and CsmdError if a person did it and someone else
+    asks.
     """
     archived = belief_changes.latest_change(rows, memory.id, belief_changes.ARCHIVE)
     if archived and memory.tier == "archive" and not memory.superseded_by:
@@ -126,7 +130,8 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     before, tier, *used = took_in.before.split()
     free = replace(memory, tier=merged.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was recorded
     raised = float(after) - float(before)
-    stays = _release(into, memory, raised=raised, without=uuids, tier=tier, used_at="".join(used))  # type: ignore[arg-type]
+    used_at = "".join(used)
+    stays = _release(into, memory, raised=raised, without=uuids, tier=tier, used_at=used_at)  # type: ignore[arg-type]
     free, stays = supersession.aged(rows, free), supersession.aged(rows, stays)
     belief_changes.undo_merge(rows, free, stays, took_in, merged, now=now)
     return into

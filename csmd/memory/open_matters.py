@@ -1,6 +1,7 @@
 """Lists, closes and reopens goals and promises, and closes the promises that the user says are fulfilled.
 
-A goal is marked done, a promise archived. What a session left to do has no row of its own: an answer with its id closes it.
+A goal is marked done, a promise archived. What a session left to do has no row of its own: an answer with its id closes
+it.
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ def _as_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
 def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
     return memories.where(
         rows,
-        "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
-        f"and {memories.OWN} and {in_keys('m.project_seq', places)} order by m.created_at desc, m.seq desc limit {MOST_PROMISES}",
+        "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
+        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "
+        f"order by m.created_at desc, m.seq desc limit {MOST_PROMISES}",
         after=after,
     )
 
@@ -144,7 +146,8 @@ def step(store: Store, *, now: str) -> int:
 class _Plan(NamedTuple):
     """The last promise and the last prompt that a step read (row keys, 0 for none), and what it found.
 
-    `fulfilled` are promises with the uuid of the prompt that says so, `compared` how many promises and prompts were read.
+    `fulfilled` are promises with the uuid of the prompt that says so, `compared` how many promises and prompts were
+    read.
     """
 
     promise: int
@@ -154,7 +157,7 @@ class _Plan(NamedTuple):
 
 
 def _plan_step(rows: Rows) -> _Plan:
-    """Compares the next new promise with the prompts since, or else the next prompts with the promises of their projects."""
+    """Compares the next new promise with the prompts since, or the next prompts with their projects' promises."""
     new = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
     if new:
         promise = min(new, key=lambda memory: memory.seq)

@@ -62,7 +62,10 @@ class Action:
 
 
 def promotions(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mapping[str, str]) -> list[Action]:
-    """Decides about waiting candidates, the surest first; `memory_of` maps a candidate to the memory that says the same."""
+    """Decides about waiting candidates, the surest first.
+
+    `memory_of` maps a candidate to the memory that says the same.
+    """
     ordered = sorted(
         waiting,
         key=lambda candidate: (-candidate.confidence, candidate.kind, candidate.fingerprint, candidate.project_seq),
@@ -105,8 +108,8 @@ def _percent(confidence: float) -> int:
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
     """Derives candidates for projects whose packets changed; how many projects, 0 for nothing left.
 
-    `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait: someone is
-    at work.
+    `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait: someone
+    is at work.
     """
     changed = store.read(lambda rows: packet_rows.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
@@ -243,7 +246,10 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
 
 
 def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
-    """Makes a candidate a memory; returns the memory's id, or "" if it is known already or the user had it forgotten."""
+    """Makes a candidate a memory.
+
+    Returns the memory's id, or "" if it is known already or the user had it forgotten.
+    """
     candidate = action.candidate
     statement = _to_statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
@@ -336,9 +342,9 @@ def _combine(sources: Sequence[Candidate]) -> Candidate:
 
 
 def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> None:
-    """Gives an inferred memory the scope, text, confidence and sources of its candidates; deletes it if it has none left.
+    """Gives an inferred memory the scope, text, confidence and sources of its candidates.
 
-    `before` is the candidate that has changed, as it was.
+    Deletes it if it has none left. `before` is the candidate that has changed, as it was.
     """
     of_memory = _candidates_of(rows, [memory.id])
     if not of_memory:

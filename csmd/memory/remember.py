@@ -1,4 +1,7 @@
-"""Turns statements into memories or confirmations, and forgets memories; nothing else creates a memory of a statement."""
+"""Turns statements into memories or confirmations, and forgets memories.
+
+Nothing else creates a memory of a statement.
+"""
 
 from __future__ import annotations
 
@@ -97,11 +100,11 @@ def remember(
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
-    Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is evidence,
-    and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises the memory's
-    authority only if the confirming turn has a higher one; what an assistant saved by itself confirms nothing. If the
-    statement is a person's new wording of `besides` (a memory or candidate), neither that nor a superseded memory counts as
-    the same. `scope` and `type_` override those that its words imply.
+    Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is
+    evidence, and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises
+    the memory's authority only if the confirming turn has a higher one; what an assistant saved by itself confirms
+    nothing. If the statement is a person's new wording of `besides` (a memory or candidate), neither that nor a
+    superseded memory counts as the same. `scope` and `type_` override those that its words imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact was said at no time
     classified = _classify(statement)
@@ -179,7 +182,10 @@ def type_of(statement: Statement, *, kind: str) -> MemoryType:
 
 
 def host_type_of(memory: Memory) -> MemdirType:
-    """The type of a memory among Claude Code's own four; a memory about a project that contains an address is a reference."""
+    """The type of a memory among Claude Code's own four.
+
+    A memory about a project that contains an address is a reference.
+    """
     host_type = CATEGORIES[memory.category].memdir
     return "reference" if host_type == "project" and names_address(memory.text) else host_type
 
@@ -248,8 +254,8 @@ def is_forgotten(
 ) -> bool:
     """Whether the user made csmd forget this statement or a similar one, or purged a part of it.
 
-    It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the forgetting is
-    allowed.
+    It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the
+    forgetting is allowed.
     """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
@@ -270,9 +276,9 @@ def forget(
 ) -> None:
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
-    A general memory is deleted together with those of projects in the same words, and the remaining part of a memory with
-    the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that already quote
-    it (`store.forget`).
+    A general memory is deleted together with those of projects in the same words, and the remaining part of a memory
+    with the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that
+    already quote it (`store.forget`).
     """
     for whole in memory_links.wholes_of(rows, memory):
         if by_person or whole.authority != "user":
@@ -341,8 +347,8 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
 def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Records that another turn says the same: confidence rises, and the memory's age starts again.
 
-    The earliest turn counts as the first to say it, because the past is imported newest first. An assistant that repeats a
-    memory it was given uses it, and does not confirm it.
+    The earliest turn counts as the first to say it, because the past is imported newest first. An assistant that
+    repeats a memory it was given uses it, and does not confirm it.
     """
     if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, memory.id):
         use(rows, memory, at=source.at)

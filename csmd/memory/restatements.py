@@ -1,8 +1,8 @@
 """Merges a new memory with an older one that says the same in other words.
 
-A statement that repeats a memory's words confirms it at once (`memory.remember`). One in other words first becomes a memory
-of its own, because vectors are made in the background. Once it has one, it is merged into the older memory, or the older
-one into it if it is the better wording.
+A statement that repeats a memory's words confirms it at once (`memory.remember`). One in other words first becomes a
+memory of its own, because vectors are made in the background. Once it has one, it is merged into the older memory, or
+the older one into it if it is the better wording.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Decides the scope of a memory by its words: its project, its user, or everywhere.
 
-The words are in data/scope_words.txt. A memory shown in the wrong project does more harm than one stated twice: a path, an
-identifier, a part of a project or an uncommon name keeps a statement in its project, whatever else it says.
+The words are in data/scope_words.txt. A memory shown in the wrong project does more harm than one stated twice: a path,
+an identifier, a part of a project or an uncommon name keeps a statement in its project, whatever else it says.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ def _any(name: str) -> str:
 
 #: Something that only one project has: a path, a file name, a CamelCase or snake_case identifier, a flag, code, a host.
 _SPECIFIC = re.compile(
-    r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
+    r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h"
+    r"|cpp)\b"
     r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
-    r"|\b(?:ssh|host|server|machine|into|onto|on|at|from) [a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w-]+\.(?:internal|local|corp|lan)\b"
+    r"|\b(?:ssh|host|server|machine|into|onto|on|at|from) [a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
+    r"|\b[\w-]+\.(?:internal|local|corp|lan)\b"
 )
 _SHORTENED = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
 _LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
@@ -58,7 +60,8 @@ def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -
     """The scope of a memory: its project, unless its words are general.
 
     A statement is general if it names all projects, or says what its speaker always does or how they like answers, even
-    with "this" or "we"; otherwise only if it is a behavioral statement or correction about its speaker that points at nothing.
+    with "this" or "we"; otherwise only if it is a behavioral statement or correction about its speaker that points at
+    nothing.
     """
     plain, reach = _split_reach(_expand_contractions(text))
     about_answers = _is_about_answers(text)
@@ -143,11 +146,19 @@ _CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
 _END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
 _CLOCK = rf"(?:(?:UTC|GMT)[+-]\d{{1,2}}|{'|'.join(_WORDS['clock']).upper()})\b"
 _SLOTS = {
-    "NAME": _CAPITALS + _END, "PLACE": _CAPITALS, "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})", "CLOCK": _CLOCK, "LANG": r"[A-Z]\w+", "DIGIT": r"\d[\w:.]*", "END": _END, "~": r"(?:\S+ ){0,3}?",
-    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+", "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
+    "NAME": _CAPITALS + _END,
+    "PLACE": _CAPITALS,
+    "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})",
+    "CLOCK": _CLOCK,
+    "LANG": r"[A-Z]\w+",
+    "DIGIT": r"\d[\w:.]*",
+    "END": _END,
+    "~": r"(?:\S+ ){0,3}?",
+    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+",
+    "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
     "WORK": rf"(?i:{_any('work')})\w*+(?! (?:of|on|for)\b)",
     "COLOURS": rf"(?:.{{0,80}}?\b{_any('colour')}/{_any('colour')}\b)?",
-}  # fmt: skip
+}
 
 
 @cached(1)
@@ -167,7 +178,10 @@ def _forms() -> list[re.Pattern[str]]:
 
 
 def describes_user(text: str, *, project_name: str) -> bool:
-    """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
+    """Whether a user's sentence says who they are, wherever they work.
+
+    False for a question and for a role in a project.
+    """
     plain = _expand_contractions(text)
     for form in _forms() if not text.rstrip().endswith("?") else ():
         if match := form.search(plain[:READ]):

@@ -113,7 +113,10 @@ def _days_after(at: str, days: int) -> str:
 
 
 def _warn(store: Store, now: str) -> int:
-    """Queues a warning for each kind of work that ends worse, and settles those that no longer apply; 1 if it looked."""
+    """Queues a warning for each kind of work that ends worse, and settles those that no longer apply.
+
+    1 if it looked.
+    """
     if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
         return 0
     drifts = store.read(_find_drifts)
@@ -155,5 +158,5 @@ def _warning(project: int, drift: Drift, now: str) -> Candidate:
         reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
         confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
         status="needs_review",
-        evidence=tuple(Evidence(uuid=ending.uuid, session_id=ending.session_id, at=ending.at) for ending in drift.against),
+        evidence=tuple(Evidence(uuid=each.uuid, session_id=each.session_id, at=each.at) for each in drift.against),
     )  # fmt: skip

@@ -114,10 +114,8 @@ def find_links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str
 
     `captured` are ids of stored sessions of any project: a link to one of them is no gap.
     """
-    earlier = sorted(
-        (facts for facts in around if facts.seq != later.seq and facts.order < later.order and facts.started_at >= later.since),
-        key=lambda facts: facts.order,
-    )  # fmt: skip
+    others = (facts for facts in around if facts.seq != later.seq and facts.started_at >= later.since)
+    earlier = sorted((facts for facts in others if facts.order < later.order), key=lambda facts: facts.order)
     direct = [link for facts in earlier if (link := next(_direct_links(later, facts), None)) is not None]
     linked = {link.from_seq for link in direct}
     near = [facts for facts in earlier[-MOST_COMPARED:] if later.day - facts.day <= WITHIN_DAYS]

@@ -1,7 +1,7 @@
 """Corrects statements and memories of a prompt that was taken for the user's, once the transcript says who spoke.
 
-The words of a program, the prompt of a sub-agent and quotations are not the user's statements. Checking a turn twice changes
-nothing more.
+The words of a program, the prompt of a sub-agent and quotations are not the user's statements. Checking a turn twice
+changes nothing more.
 """
 
 from __future__ import annotations

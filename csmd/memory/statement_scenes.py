@@ -83,7 +83,10 @@ def _text(value: Any, name: str) -> str:
 
 
 def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
-    """The scenes of a session's memories that differ from the stored ones; NO_SCENE for a memory that has none any more."""
+    """The scenes of a session's memories that differ from the stored ones.
+
+    NO_SCENE for a memory that has none any more.
+    """
     stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
     stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:

@@ -26,8 +26,10 @@ MOST_CHARACTERS = 1200
 MOST_PHRASES = 120
 
 _TOKEN = re.compile(
-    r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
-    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<number>\d[\d.,]*(?!\w))|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
+    r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)"
+    r"|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
+    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<number>\d[\d.,]*(?!\w))|(?P<word>--?[A-Za-z][\w-]*"
+    r"|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
 )
 #: Words before or after a noun that names a thing.
 _BEFORE_THING = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
@@ -51,8 +53,8 @@ class Phrase(NamedTuple):
     """Words that a text may be about.
 
     `is_led`: they follow an article or the like, or are a name. `closes`: they are in the place of a phrase's noun.
-    `is_thing`: in the place of a thing, as in "in the queue" or "the queue is"; `is_deed`: in that of a verb, an amount or a
-    heading, as in "to queue", "queue it", "3 queues", "Queue: ...".
+    `is_thing`: in the place of a thing, as in "in the queue" or "the queue is"; `is_deed`: in that of a verb, an amount
+    or a heading, as in "to queue", "queue it", "3 queues", "Queue: ...".
     """
 
     key: Key
@@ -144,10 +146,11 @@ def _phrases(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
             ends = start + size == len(run)  # the last word is the noun that the others describe
             is_led = ends and (led or (named and start == 0))
             closes = is_led or (ends and size == 1 and start > 0)
+            starts_deed = starts_as_deed and start == 0
             yield Phrase(
                 tuple(stems[start : start + size]), " ".join(words), named, is_led, closes,
-                is_thing=ends and is_thing and not (starts_as_deed and start == 0) and not words[-1].endswith(_NO_THING),
-                is_deed=(starts_as_deed and start == 0) or (ends_as_deed and ends),
+                is_thing=ends and is_thing and not starts_deed and not words[-1].endswith(_NO_THING),
+                is_deed=starts_deed or (ends_as_deed and ends),
             )  # fmt: skip
 
 

@@ -28,8 +28,8 @@ NAMED_PART = 3
 THING_OVER_DEED = 2
 #: A topic is dropped for a longer one that this part of its memories say.
 SAID_LONGER = 0.6
-#: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives and
-#: verbs never do.
+#: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives
+#: and verbs never do.
 LEAST_CLOSING = 0.3
 #: Number of words -> how much the score of a topic is raised for it.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}

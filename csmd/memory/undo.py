@@ -1,4 +1,4 @@
-"""Undoes a change set row by row: what changed since keeps its newer value, and the reason is told."""
+"""Undoes a change set row by row; what changed since keeps its newer value, with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USE = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
 NUMBERS = frozenset({"version", "updated_at", "seq"})
 #: Columns that change when active days pass or projects are merged and split: the memory is the same.
 PLACE = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
-#: Column that has changed since the act -> the reason that people are told, the most telling first.
+#: Column that has changed since the act -> the reason shown to people, the most informative first.
 WHY: tuple[tuple[str, str], ...] = (
     ("text", "its wording changed since"),
     ("twin", "a merge of projects put it aside since"),
@@ -109,7 +109,7 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
 
 
 def _reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> dict[str, str]:
-    """Item of a change set -> why it cannot become what it was, "" if it can."""
+    """Returns item of a change set -> why it cannot become what it was, "" if it can."""
     items = [row.was.item for row in changed]
     current = {image.item: image.content for image in row_images.take_images(rows, items)}
     return {
@@ -139,7 +139,7 @@ def was_used(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
 
 
 def why_not_undone(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = "") -> str:
-    """Why a row stays as it is, given before the act, after it and now; "" if it can be restored.
+    """Returns why a row stays as it is, given before the act, after it and now; "" if it can be restored.
 
     `obstacle` is what else prevents it.
     """
@@ -154,7 +154,7 @@ def why_not_undone(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping
 
 
 def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
-    """Item of an action -> why it stays, "" for none: if something that it `made` has to stay, all of it does.
+    """Returns item of an action -> why it stays, "" for none: if something that it `made` has to stay, all of it does.
 
     A half-undone promotion would be done again.
     """
@@ -164,7 +164,7 @@ def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[s
 
 
 def _obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
-    """What prevents that a row becomes what it was, "" for nothing; the items of its change set go back `together`."""
+    """Returns what prevents that a row becomes what it was, "" for nothing; the items of its change set go back `together`."""
     content = was.content
     if was.is_candidate:
         if PURGED in was.text + "".join(was.more.values()):

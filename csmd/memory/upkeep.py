@@ -240,7 +240,10 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
 ) -> list[Finding]:
-    """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person rejected are left out."""
+    """Finds what needs repair in some projects (None: all), of some kinds.
+
+    Pairs that a person rejected are left out.
+    """
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIRS.isdisjoint(kinds):

@@ -34,7 +34,7 @@ NOTHING = re.compile(r"(?!)")
 
 
 class Kind(NamedTuple):
-    """A kind of work, recognised by a check, by commands, by paths of changed files, or by stems of the goal's words."""
+    """A kind of work, recognised by a check, by commands, by changed files, or by stems of the goal's words."""
 
     check: str = ""
     commands: re.Pattern[str] = NOTHING
@@ -52,23 +52,31 @@ KINDS: Mapping[str, Kind] = {
     "formatting": Kind(check="format"),
     "lint": Kind(check="lint"),
     "build": Kind(check="build"),
-    "git": Kind(commands=re.compile(r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag|checkout|switch"
-                r"|am|apply|bisect)\b")),
+    "git": Kind(commands=re.compile(r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag"
+                                    r"|checkout|switch|am|apply|bisect)\b")),
     "pull requests": Kind(commands=re.compile(r"(?:gh (?:pr|issue|release|run|workflow)|glab mr)\b")),
     "dependencies": Kind(
-        commands=re.compile(r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b|uv (?:add|sync|lock|pip)\b"
-        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b|composer \w+")),
+        commands=re.compile(r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b"
+        r"|uv (?:add|sync|lock|pip)\b"
+        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b"
+        r"|composer \w+")),
     "database": Kind(
-        commands=re.compile(r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate|\S*manage\.py (?:make)?migrat"),
+        commands=re.compile(r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate"
+        r"|\S*manage\.py (?:make)?migrat"),
         files=re.compile(r"\.sql$|(?:^|/)migrations?/")),
-    "containers": Kind(commands=re.compile(r"(?:docker|podman|kubectl|helm|terraform)\b"), files=re.compile(r"(?:^|/)Dockerfile|docker-compose|\.tf$")),
-    "automation": Kind(files=re.compile(r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/")),
+    "containers": Kind(
+        commands=re.compile(r"(?:docker|podman|kubectl|helm|terraform)\b"),
+        files=re.compile(r"(?:^|/)Dockerfile|docker-compose|\.tf$")),
+    "automation": Kind(
+        files=re.compile(r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/")),
     "scripts": Kind(files=re.compile(r"\.(?:sh|bash|zsh|ps1)$")),
     "documentation": Kind(files=re.compile(r"\.(?:md|rst|adoc|txt)$")),
     "frontend": Kind(files=re.compile(r"\.(?:tsx|jsx|vue|svelte|css|scss|less|html)$")),
     "test code": Kind(files=re.compile(r"(?:_test|\.test|\.spec|_spec)\.\w+$|(?:^|/)tests?/|(?:^|/)test_\w+\.py$")),
-    "debugging": Kind(words=frozenset("bug fix error fail broken wrong crash panic issu debug why regress flaky".split())),
-    "refactoring": Kind(words=frozenset("refactor renam extract cleanup simplifi simplify dedupl duplicat mov restructur split".split())),
+    "debugging": Kind(
+        words=frozenset("bug fix error fail broken wrong crash panic issu debug why regress flaky".split())),
+    "refactoring": Kind(
+        words=frozenset("refactor renam extract cleanup simplifi simplify dedupl duplicat mov restructur split".split())),
     "new features": Kind(words=frozenset("add implement introduc creat support featur".split())),
     "review": Kind(words=frozenset("review feedback comment suggest".split())),
 }
@@ -104,7 +112,7 @@ class StoredEnding(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """A kind of work over sessions: confidence (0-1), how many of the decided sessions ended well, the latest evidence."""
+    """A kind of work over sessions: confidence (0-1), how many decided sessions ended well, the latest evidence."""
 
     name: str
     confidence: float
@@ -153,7 +161,10 @@ def work_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
 
 
 def capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
-    """Sums up each kind of work over sessions, those that ended badly most often first; a turn of two sessions counts once."""
+    """Sums up each kind of work over sessions, those that ended badly most often first.
+
+    A turn of two sessions counts once.
+    """
     results = []
     for name, every in _by_capability(endings).items():
         decided = _decided(every)
@@ -165,7 +176,7 @@ def capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
 
 
 def confidence(well: int, decided: int) -> float:
-    """The share that ended well, drawn to the middle by two imaginary sessions (Laplace's rule): never 0 and never 1."""
+    """The share that ended well, by Laplace's rule of succession: never 0 and never 1."""
     return round((well + 1) / (decided + 2), 2)
 
 
@@ -197,7 +208,7 @@ def _count_well(endings: Sequence[StoredEnding]) -> int:
 
 
 def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, recent: int) -> float:
-    """The probability of `recent_well` or fewer recent successes if nothing has changed (Fisher's exact test, one-sided)."""
+    """The probability of at most `recent_well` successes if nothing has changed (Fisher's exact test, one-sided)."""
     total, well = earlier + recent, earlier_well + recent_well
     fewest = max(0, recent - (total - well))
     ways = sum(comb(well, k) * comb(total - well, recent - k) for k in range(fewest, recent_well + 1))

@@ -1,9 +1,9 @@
 """Recognises purged text by keyed hashes of its words, without storing the words.
 
 Words are compared without regard to case, accents, invisible characters and whatever separates them (white space, line
-breaks, quotes, markup). A match covers whole words, so that the same text is removed from the store and kept out later. If
-nothing was purged, a text is not read at all. Otherwise its words are looked up in a set of known harmless ones, and only the
-surroundings of a word that may be the longest of a purged text are hashed.
+breaks, quotes, markup). A match covers whole words, so that the same text is removed from the store and kept out later.
+If nothing was purged, a text is not read at all. Otherwise its words are looked up in a set of known harmless ones, and
+only the surroundings of a word that may be the longest of a purged text are hashed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A purged text: the keyed hash of its words, their number, and a small keyed fingerprint (`anchor`) of the longest.
+    """A purged text: the keyed hash of its words, their number, and a small keyed fingerprint (`anchor`) of the
+    longest.
 
     `anchor_at` is the number of words before the longest.
     """

@@ -47,7 +47,8 @@ class Removed(Counter[str]):
             self.secrets |= {secret, *(half for half in halves if is_known_alone(half) and is_piece(half, secret))}
 
 
-#: A literal whose case counts, or ""; the index of its rule in the table; the match to try where the literal begins, or None.
+#: A literal whose case counts, or ""; the index of its rule in the table; the match to try where the literal begins, or
+#: None.
 Row = tuple[str, int, Callable[[str, int], object] | None]
 #: Literals of rules that name a secret.
 _NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
@@ -160,7 +161,7 @@ def _is_secret_value(text: str, key: str) -> bool:
 
 
 def _spans(text: str) -> tuple[list[Span], list[int]]:
-    """Returns the spans that all rules remove, unordered and perhaps overlapping, and the positions of words that name a secret."""
+    """Returns the spans that all rules remove, unordered, and the positions of words that name a secret."""
     spans: list[Span] = []
     names: list[int] = []
     if _chosen is not None:
@@ -239,7 +240,10 @@ LONGEST_NAME = 60
 
 
 def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
-    """Returns the spans of secrets written in pieces after a word that `names` them; the pieces are read as one text."""
+    """Returns the spans of secrets written in pieces after a word that `names` them.
+
+    The pieces are read as one text.
+    """
     spans: list[Span] = []
     at = 0
     for begin in names:
@@ -262,7 +266,8 @@ def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
 
 #: The continuation of a secret that ends a line: alone on the next one, quoted or in a cell, or joined by a program.
 _WRAPPED = re.compile(
-    r"(?:(?:[ \t]{0,40}[│|]?\\?\r?\n[ \t>#│|]{0,80}|[\"'][ \t\n]{0,40}(?:[+.&\\][ \t\n]{0,40}|(?<=\n)[ \t]{0,40})[\"'])(?=[A-Za-z+/=_-]{0,30}[0-9])"
+    r"(?:(?:[ \t]{0,40}[│|]?\\?\r?\n[ \t>#│|]{0,80}|[\"'][ \t\n]{0,40}(?:[+.&\\]"
+    r"[ \t\n]{0,40}|(?<=\n)[ \t]{0,40})[\"'])(?=[A-Za-z+/=_-]{0,30}[0-9])"
     r"(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n\"'│|\\]|\Z))){1,20}"
 )
 #: A shorter secret is not continued on the next line.
@@ -304,7 +309,7 @@ def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
 
 
 def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
-    """Whether a piece was cut from a secret within a word: no word goes on there in the text, but one does in the secret."""
+    """Whether a piece of a secret was cut within a word: the word goes on in the secret, and not in the text."""
     piece, length = text[start:end], end - start
     if not (has_digit(piece) or is_unusual(piece)):
         return False
@@ -396,7 +401,10 @@ def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
 
 
 def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
-    """Returns `text` with each span replaced by a mark; overlapping spans become one, of the kind of the earliest rule."""
+    """Returns `text` with each span replaced by a mark.
+
+    Overlapping spans become one, of the kind of the earliest rule.
+    """
     kept: list[str] = []
     at = 0
     spans.sort()
@@ -418,7 +426,7 @@ def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
 
 
 def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:
-    """Returns a decoded JSON value with every string redacted, names of fields included, and numbers in secret fields removed."""
+    """Returns a decoded JSON value with every string redacted, names included, and numbers in secret fields removed."""
     if isinstance(value, str):
         return redact(value, counts, key=key)
     if isinstance(value, Mapping):
@@ -436,7 +444,7 @@ def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:
 
 
 def withhold(value: Any) -> Any:
-    """Returns a decoded JSON value with its strings redacted, to be shown while the store may contain text redacted by older rules."""
+    """Returns a decoded JSON value with its strings redacted again, in case older rules redacted what is stored."""
     if isinstance(value, str):
         return redact(value, Counter())
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The table of secrets: its rows read from data/secret_rules.txt, the macros they use, and names of fields that hold a secret."""
+"""The table of secrets, read from data/secret_rules.txt, with its macros, and the names of secret fields."""
 
 from __future__ import annotations
 
@@ -71,18 +71,25 @@ ACCOUNT = r"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|d
 
 #: Words for a password, and for a token or key, in the languages that people write in.
 PW = (
-    r"(?:passwor[dt](?:et|e?n?s?)|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
-    r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|암호|كلمة (?:المرور|السر)|pass (?:code|phrase)|"
+    r"(?:passwor[dt](?:et|e?n?s?)|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave"
+    r"|senha|has[lł]o|"
+    r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo"
+    r"|adgangskode|passord(?:et)?|암호|كلمة (?:المرور|السر)|pass (?:code|phrase)|"
     r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
 )
 KEYS = (
-    r"(?:credentials?|token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
-    r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?|[Кк]люч(?: API)?|cl[ée](?: API)?|"
-    r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|مفتاح|رمز|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])(?<!cache[ _-])(?<!host[ _-])key(?!chain|board|word|frame|stroke|[ ]fingerprint))"
+    r"(?:credentials?|token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption"
+    r"|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
+    r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?"
+    r"|[Кк]люч(?: API)?|cl[ée](?: API)?|"
+    r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|مفتاح|رمز"
+    r"|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])(?<!cache[ _-])(?<!host[ _-])key(?!chain|board|word|frame|stroke"
+    r"|[ ]fingerprint))"
 )
 #: The purpose of a password or token, in any language: "for the test user", "von staging", "от базы".
 WHOSE = (
-    r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|from|für|von|zum|zur|pour|de|du|para|del|per|van|voor|do|od|от|для|к|til|till|för)"
+    r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|from|für|von|zum|zur|pour|de|du|para|del|per|van|voor|do|od|от|для"
+    r"|к|til|till|för)"
     r"(?:[ \t]{1,2}[^\s:=,;.|\"'`]{1,40}){1,5}?)?(?:[ \t]\([\w .-]{1,30}\))?"
 )
 #: Words between the name and the value: "de acesso de homologação", "dla stagingu", "for it".
@@ -91,13 +98,17 @@ WORDS = r"(?:[ \t]{1,2}[^\s:=,;.|\"`「?]{1,24}){0,9}?(?:[ \t]\([^()\n]{1,80}\))
 OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
 #: The text before a value that is assigned or stated.
 BE = (
-    r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
-    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]了?|は(?:こちら|これ)?[:→]?|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+    r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est"
+    r"|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]了?|は(?:こちら|これ)?[:→]?"
+    r"|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
 #: A value in a shell or a configuration file: bare, or everything between quotes.
 GIVEN = (
-    r"(?:\\{0,3}[\"'])?((?:(?<=\")|(?<=\"pass:))[^\"\n\\]{4,200}+(?=\\{0,3}\")|(?:(?<=')|(?<='pass:))[^'\n\\]{4,200}+(?=\\{0,3}')|"
-    r"[^\s\"'`<>{}()\[\],;\\|]{2,100}+\([A-Za-z0-9]{1,20}\)[A-Za-z0-9][^\s\"'`<>{}()\[\],;\\|]{0,60}+|[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+    r"(?:\\{0,3}[\"'])?((?:(?<=\")|(?<=\"pass:))"
+    r"[^\"\n\\]{4,200}+(?=\\{0,3}\")|(?:(?<=')|(?<='pass:))[^'\n\\]{4,200}+(?=\\{0,3}')|"
+    r"[^\s\"'`<>{}()\[\],;\\|]{2,100}+\([A-Za-z0-9]{1,20}\)[A-Za-z0-9][^\s\"'`<>{}()\[\],;\\|]{0,60}+"
+    r"|[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
 )
 #: The text between a program and one of its options.
 ARGS = r"[ \t](?:[^\n|;&]{0,160}?[ \t])?"
@@ -106,17 +117,21 @@ RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
 #: Names of short codes that open something, and what they open.
 PINS = (
-    r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号|passcode|(?:safe|lock) combination|"
-    r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)|code for the [a-z ]{3,20})"
+    r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号"
+    r"|passcode|(?:safe|lock) combination|"
+    r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)"
+    r"|code for the [a-z ]{3,20})"
 )
 #: The text before a value in a sentence.
 TELLS = (
-    r"(?:[*_`\"']{0,2}[ \t]{1,2}(?:is|was|reads|it's|ist|war|lautet|heißt|est|es|è|é|är|er|jest|je|это|такой:?|este|da|هي|هو)"
+    r"(?:[*_`\"']{0,2}[ \t]{1,2}(?:is|was|reads|it's|ist|war|lautet|heißt|est|es|è|é|är|er|jest|je|это|такой:?|este"
+    r"|da|هي|هو)"
     r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'„“«])|[ \t]?(?:是|为|為|は|는|은|가))[*_]{0,2}[ \t]{0,3}"
 )
 #: The end of a clause: a mark, the end of a line, or a word that continues it.
 CLAUSE = (
-    r"(?=[*_]{0,2}(?:[.!?]{0,2}(?:\s{0,3}\Z|\s{0,3}\n|[.!][ \t])|[;,)][ \t\n]|[ \t]{1,2}(?:and|but|by|btw|for|on|if|so|in|und|für|aber|et|pour|mais|y|para|pero|e|en|i|и|а|но|です|"
+    r"(?=[*_]{0,2}(?:[.!?]{0,2}(?:\s{0,3}\Z|\s{0,3}\n|[.!][ \t])|[;,)][ \t\n]|[ \t]{1,2}(?:and|but|by|btw|for|on|if"
+    r"|so|in|und|für|aber|et|pour|mais|y|para|pero|e|en|i|и|а|но|です|"
     r"[-–—(#]|//)(?![A-Za-z])))"
 )
 #: An opening quote, a closing quote, and the text between them.
@@ -144,8 +159,8 @@ TESTS: dict[str, Callable[[str], bool]] = {
 }
 
 
-# Some rules need a property of the line, tested once before any of them is tried. Each test begins with something rare in
-# ordinary text, so that most lines fail it fast.
+# Some rules need a property of the line, tested once before any of them is tried. Each test begins with something rare
+# in ordinary text, so that most lines fail it fast.
 _DIGIT_OR_SIGN = r"0-9\u00b2\u00b3\u00b9!@$%^&*"
 _CAPITAL = r"A-Z\u00c0-\u00de\u0100-\u024f\u0370-\u03ab\u0400-\u042f\u0460-\u052f"
 _OF_WORD = r"!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-"

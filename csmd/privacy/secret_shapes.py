@@ -19,13 +19,15 @@ _SIGN = re.compile(r"(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])")
 _SIGNED = re.compile(r"(?=.{8})(?=[^0-9]{0,60}[0-9])[^!@#$%^&*?]{0,60}[!@#$%^&*?]")
 #: A capitalised word, or several, with a number at the end or inside.
 _NUMBERED = re.compile(
-    r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])(?:[A-Za-z0-9]{2,40}|(?:[A-Z][a-z]{1,15}-){2,4})[0-9]{2}[a-z]{0,12}[.?!:]?"
+    r"(?=.{8})(?=[^A-Z]{0,60}[A-Z])(?=[^a-z]{0,60}[a-z])(?:[A-Za-z0-9]{2,40}"
+    r"|(?:[A-Z][a-z]{1,15}-){2,4})[0-9]{2}[a-z]{0,12}[.?!:]?"
 )
 #: A word that ends with a number of three or more digits.
 _ENDING = re.compile(r"[A-Za-z]{4,30}(?:-[a-z]{4,20})?-?[0-9]{3,6}[.?!:]?")
 #: A word with too many digits for a name: two, or one among letters of both cases.
 _SPRINKLED = re.compile(
-    r"(?=.{8})(?:(?=[^0-9]{1,60}[0-9][^0-9]{0,60}[0-9])|(?=[^A-Z]{0,60}[A-Z])(?=[^0-9]{0,60}[a-z][0-9][a-z]))[A-Za-z0-9]{2,60}[.?!:]?"
+    r"(?=.{8})(?:(?=[^0-9]{1,60}[0-9][^0-9]{0,60}[0-9])"
+    r"|(?=[^A-Z]{0,60}[A-Z])(?=[^0-9]{0,60}[a-z][0-9][a-z]))[A-Za-z0-9]{2,60}[.?!:]?"
 )
 #: Names and numbers with slashes between them.
 _SLASHED = re.compile(r"[^A-Z]*|[^0-9]*|[/~].*|(?:[A-Za-z_-]+[0-9]*/)+[A-Za-z_-]+[0-9]*\W?")
@@ -39,11 +41,16 @@ _SAID_OF_ONE = re.compile(
 #: Words of sentences about a passphrase and of examples; no real passphrase contains them.
 _OF_SENTENCES = re.compile(
     r"[a-z]{0,20}(?:ed|ing|ly|able|ible|less|wide|side|based|only|time|text|word|phrase|level|safe|free)|"
-    r"the|this|that|these|those|your|you|our|their|its|his|her|one|two|all|any|each|not|never|always|also|too|still|just|"
-    r"and|but|for|from|with|when|then|than|where|what|which|who|how|out|over|into|onto|until|before|after|about|only|same|"
-    r"must|should|can|could|will|would|may|has|have|had|was|were|are|does|did|been|being|empty|none|null|set|wrong|right|"
-    r"here|there|now|yet|more|less|than|some|every|very|new|old|default|example|change|changeme|secret|user|users|admin|"
-    r"kept|sent|held|given|taken|shown|hidden|written|read|known|made|part|place|holder|key|keys|token|value|string|file|stdin|"
+    r"the|this|that|these|those|your|you|our|their|its|his|her|one|two|all|any|each|not|never|always|also|too|still"
+    r"|just|"
+    r"and|but|for|from|with|when|then|than|where|what|which|who|how|out|over|into|onto|until|before|after|about|only"
+    r"|same|"
+    r"must|should|can|could|will|would|may|has|have|had|was|were|are|does|did|been|being|empty|none|null|set|wrong"
+    r"|right|"
+    r"here|there|now|yet|more|less|than|some|every|very|new|old|default|example|change|changeme|secret|user|users"
+    r"|admin|"
+    r"kept|sent|held|given|taken|shown|hidden|written|read|known|made|part|place|holder|key|keys|token|value|string"
+    r"|file|stdin|"
     r"environment|variable|config|server|client|characters?|prompt|login",
     re.IGNORECASE,
 )
@@ -86,7 +93,10 @@ def is_mixed(secret: str) -> bool:
 
 
 def is_spoken_password(secret: str) -> bool:
-    """Whether a text is a password as people write them: letters with digits or a sign inside; no name, path, option or hash."""
+    """Whether a text is a password as people write them: letters with digits or a sign inside.
+
+    No name, path, option or hash.
+    """
     letters = sum(char.isalpha() for char in secret)
     return (
         letters >= 3
@@ -136,7 +146,7 @@ def _is_code(secret: str) -> bool:
 
 
 def is_known_alone(secret: str) -> bool:
-    """Whether a secret is recognisable wherever it occurs again: long enough, and no word, name, path or placeholder."""
+    """Whether a secret is recognisable wherever it occurs again: long, and no word, name, path or placeholder."""
     return (
         8 <= len(secret) <= 512
         and not any(map(str.isspace, secret))
@@ -148,7 +158,7 @@ def is_known_alone(secret: str) -> bool:
 
 
 def is_piece(piece: str, secret: str) -> bool:
-    """Whether the beginning or end of a secret gives it away: mixed throughout, with or without a prefix, or nearly the whole."""
+    """Whether the beginning or end of a secret gives it away: mixed throughout, or nearly the whole."""
     long_parts = (part for part in re.split("[_-]", piece) if len(part) >= LEAST_PART)
     is_dense = (_is_dense(piece) and is_no_name(piece)) or any(map(_is_dense, long_parts))
     is_known = is_known_alone(piece) and is_unusual(piece)
@@ -227,7 +237,7 @@ def is_joined_words(secret: str) -> bool:
 
 
 def is_labelled_token(secret: str) -> bool:
-    """Whether a text that directly follows a word for a token is one: also lower-case letters with few digits, without a dash."""
+    """Whether a text directly after a word for a token is one: also lower-case letters with few digits."""
     inside = re.fullmatch(r"(?=.{0,60}?[a-z][0-9]+[a-z])[a-z0-9]{20,64}", secret)
     return is_token(secret) or (inside is not None and _HEX.fullmatch(secret) is None)
 
@@ -276,7 +286,7 @@ def looks_random(secret: str) -> bool:
 
 
 def is_generated(secret: str) -> bool:
-    """Whether a text of ten or more characters changes kind at least every four, as no name does (`x7Kd2mQpW9`), or is long hexadecimal."""
+    """Whether a text changes kind at least every four characters (`x7Kd2mQpW9`), or is long hexadecimal."""
     least = 6 if len(secret) >= 32 and _HEX.fullmatch(secret) else max(4, len(secret) / 4)
     return len(secret) >= 10 and _turns(secret) >= least
 
@@ -288,7 +298,10 @@ def _turns(text: str) -> int:
 
 
 def is_given(secret: str) -> bool:
-    """Whether a value whose syntax marks it as a secret is one: with a digit, a sign, generated letters or a phrase; no placeholder."""
+    """Whether a value whose syntax marks it as a secret is one: with a digit, a sign, generated letters or a phrase.
+
+    No placeholder.
+    """
     if " " in secret:
         return is_filled_in(secret) and is_quoted_phrase(secret)
     return (
@@ -300,7 +313,7 @@ def is_given(secret: str) -> bool:
 
 
 def is_handed(secret: str) -> bool:
-    """Whether the input of a program that asks for a password is one: also words that are not used to talk about secrets."""
+    """Whether the input of a program that asks for a password is one: also uncommon words."""
     return is_given(secret) or is_uncommon(secret.replace("_", "-"))
 
 
@@ -334,7 +347,10 @@ _HASHED_NAME = re.compile(r"([\w.]+(?:-[\w.]+)+)[-_.][0-9a-f]{32,64}\Z")
 
 
 def is_token(secret: str) -> bool:
-    """Whether a text is generated: 16 characters, letters and digits mixed throughout; no path, UUID or name with a hash."""
+    """Whether a text is generated: 16 characters, letters and digits mixed throughout.
+
+    No path, UUID or name with a hash.
+    """
     names = _HASHED_NAME.match(secret)
     if names is not None and not is_generated(names[1]):
         return False

@@ -10,13 +10,19 @@ from csmd import data
 _WORDS = data.word_table("secret_words.txt")
 COMMON = _WORDS["common"].union(*data.word_table("stop_words.txt").values())
 STOP = data.word_table("stop_words.txt")["english"]
-ABOUT, SPELT = _WORDS["about"], _WORDS["spelt"]
+#: Words used to talk about secrets.
+ABOUT = _WORDS["about"]
+#: Names of letters, digits and signs.
+SPELT = _WORDS["spelt"]
 #: Endings, in many languages, of participles, adjectives and verbs used to talk about secrets.
 _DESCRIBING = re.compile(
     r".{2,}(?:ed|ing|ly|able|ible|less|[ts]ion|ness|ment|ity|ous|ive|ful|[ae]nce|ic|[ui]al|ary|ory|ish)|"
-    r"(?:ge|be|ver|er|ent|zer).{2,}(?:t|en|te|tes|ter)|.{3,}(?:lich|isch|bar|los|ig|lijk|baar)(?:e[nrs]?)?|.{2,}(?:ée?s?|eux|aire)|"
-    r".{2,}(?:[ai]d[oa]s?|[aeu]t[oa]|ível|ável)|.{3,}(?:an[eya]|on[eya]|en[eya]|n[éýá]|en[oý]|án[oy]|owe|owy)|.{2,}(?:rat|nat|lat|sat|tat)|"
-    r".{2,}(?:[ыио]й|ая|ое|ен[оаы]?|ан[оаы]?|с[яь]|ет|ит|ат|ут|ют|ть|ется|но)|.{3,}(?:[dt][ıiuü]r|l[ıiuü]|m[ıiuü]ş|yor|[ae]cak|d[ıiuü])"
+    r"(?:ge|be|ver|er|ent|zer).{2,}(?:t|en|te|tes|ter)|.{3,}(?:lich|isch|bar|los|ig|lijk|baar)(?:e[nrs]?)?"
+    r"|.{2,}(?:ée?s?|eux|aire)|"
+    r".{2,}(?:[ai]d[oa]s?|[aeu]t[oa]|ível|ável)|.{3,}(?:an[eya]|on[eya]|en[eya]|n[éýá]|en[oý]|án[oy]|owe|owy)"
+    r"|.{2,}(?:rat|nat|lat|sat|tat)|"
+    r".{2,}(?:[ыио]й|ая|ое|ен[оаы]?|ан[оаы]?|с[яь]|ет|ит|ат|ут|ют|ть|ется|но)|.{3,}(?:[dt][ıiuü]r|l[ıiuü]|m[ıiuü]ş"
+    r"|yor|[ae]cak|d[ıiuü])"
 )
 _INFLECTED = re.compile(r"(?:'s|s|es|d|er|est|n't|'t|e|en|n)$")
 _PARTS = re.compile(r"[-_'\u2019.]+")
@@ -39,7 +45,7 @@ def is_common(word: str) -> bool:
 
 
 def is_uncommon(secret: str) -> bool:
-    """Whether a text is a single word that is not used to talk about secrets: neither common, nor a name in a program."""
+    """Whether a text is a single word that is neither common in talk about secrets nor a name in a program."""
     word = secret.strip("*_").rstrip(".!?:")
     parts = [named for part in _PARTS.split(word) if (named := part.rstrip("0123456789"))]
     letters = sum(map(str.isalpha, word))
@@ -59,7 +65,7 @@ def is_uncommon(secret: str) -> bool:
 
 
 def is_joined_words(secret: str) -> bool:
-    """Whether a text is mostly uncommon words joined by signs, three or with a number: `plum_ferry_62`, not `user_id_2`."""
+    """Whether a text is mostly uncommon words joined by signs, as `plum_ferry_62` is and `user_id_2` is not."""
     parts = [part for part in re.split(r"[-_.+]", secret.rstrip(".,!?")) if part]
     words = [part for part in parts if part.isalpha()]
     uncommon = [word for word in words if len(word) > 2 and not is_common(word)]
@@ -83,7 +89,7 @@ _ENDINGS_OF_FILES = frozenset(
 
 
 def is_quoted_phrase(secret: str) -> bool:
-    """Whether quoted words are a passphrase, and no message or form about passwords: three words, or one uncommon one."""
+    """Whether quoted words are a passphrase, and no message about passwords: three words, or one uncommon one."""
     words = [word.strip(".,;:!?()").lower() for word in secret.split()]
     return (
         (len(words) > 1 or _UNSPACED.fullmatch(secret) is not None)
@@ -105,7 +111,7 @@ _UNSPACED_ABOUT = frozenset(filter(lambda word: word > "\u3040", ABOUT))
 
 
 def is_handed_phrase(secret: str) -> bool:
-    """Whether quoted words given to a program that asks for a phrase are one: five, or three of which one is uncommon."""
+    """Whether quoted words given to a program that asks for a phrase are one: five, or three with an uncommon one."""
     words = [word.strip(".,;:!?()") for word in secret.split()]
     return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
 
@@ -122,7 +128,7 @@ def is_told_phrase(secret: str) -> bool:
 
 
 def may_be_read_out(line: str) -> bool:
-    """Whether a line contains three names of letters, digits or signs close together, as in a secret that is spelled out."""
+    """Whether a line contains three names of letters, digits or signs close together, as in a spelled-out secret."""
     runs = _RUNS.findall(line.lower())
     if _SPELT_ALONE.isdisjoint(runs):
         return False

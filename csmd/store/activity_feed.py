@@ -116,8 +116,15 @@ def feed_positions(rows: Rows) -> dict[str, int]:
 
 
 def feed_after(
-    rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
-) -> list[FeedRow]:  # fmt: skip
+    rows: Rows,
+    kind: str,
+    position: int,
+    *,
+    projects: Sequence[int] | None,
+    limit: int,
+    session: str = "",
+    since: str = "",
+) -> list[FeedRow]:
     """The rows of a kind past a position in these projects (None: all), in order.
 
     Of one session ("": all), at or after a time.
@@ -126,8 +133,15 @@ def feed_after(
 
 
 def latest_feed(
-    rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
-) -> list[FeedRow]:  # fmt: skip
+    rows: Rows,
+    kind: str,
+    *,
+    after: int = 0,
+    projects: Sequence[int] | None,
+    limit: int,
+    session: str = "",
+    since: str = "",
+) -> list[FeedRow]:
     """The last rows of a kind past a position, as in `feed_after`, in order."""
     return _read(rows, kind, after, projects, limit, "desc", session=session, since=since)[::-1]
 

@@ -89,13 +89,13 @@ def has_room(database: Path) -> bool:
 Note = Callable[[int, int], None]
 
 
-def unnoted(done: int, total: int) -> None:
+def ignore_progress(done: int, total: int) -> None:
     """Ignores the progress of a copy."""
     del done, total
 
 
 def make(
-    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: Note = unnoted, vfs: str = "",
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: Note = ignore_progress, vfs: str = "",
     rows: Rows | None = None,
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
@@ -186,11 +186,11 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
     files.to_disk(target)
 
 
-def fitted(path: Path) -> Path:
+def convert_if_needed(path: Path) -> Path:
     """Returns `path`, or a copy next to it, encrypted or plain as this home's databases are."""
     if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
         return path
-    target = path.with_name("fitted.db")
+    target = path.with_name("converted.db")
     convert(path, target, encrypted=sqlite.encrypts_new())
     return target
 

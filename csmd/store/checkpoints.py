@@ -155,10 +155,8 @@ def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
 
 def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(uuid, kind, tool, time, text) of the turns that a checkpoint captured, in order."""
-    return rows.all(
-        "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq",
-        seq=seq,
-    )
+    sql = "select uuid, kind, tool, at, text from checkpoint_raw_captures where checkpoint_seq = :seq order by seq"
+    return rows.all(sql, seq=seq)
 
 
 def captured_text(rows: Rows, uuid: str) -> str:

@@ -90,10 +90,8 @@ def forget(rows: Rows, seq: int) -> None:
 
 def note_dropped(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
     """Replaces a turn's text by `[NAME of N bytes WHY]` and records the loss."""
-    noted = rows.one(
-        "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0",
-        seq=seq,
-    )
+    sql = "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0"
+    noted = rows.one(sql, seq=seq)
     before, tokens, is_counted = noted or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
     left = f"[{name} of {before} bytes {why}]"
     _write(rows, seq, Sizes(before, len(left), tokens, weigh_tokens(left)), cause=cause, is_counted=is_counted)
@@ -120,12 +118,11 @@ class Uncounted(NamedTuple):
 
 def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """The next turns to count: at most `limit`, and up to `characters` in all but at least one."""
-    turns = rows.read(
-        Uncounted,
+    sql = (
         "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
-        "limit :limit",
-        limit=limit,
+        "limit :limit"
     )
+    turns = rows.read(Uncounted, sql, limit=limit)
     sizes = accumulate(len(turn.text) for turn in turns)
     return [
         turn for place, (turn, size) in enumerate(zip(turns, sizes, strict=True)) if size <= characters or not place
@@ -148,15 +145,15 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = "
             ":outcome "
             "where turn_seq = :seq",
-            before=before, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, before, tokens), seq=turn.seq,
-        )  # fmt: skip
+            before=before,
+            after=tokens,
+            counted=int(whole is not None),
+            outcome=outcome_of(cause, before, tokens),
+            seq=turn.seq,
+        )
     # A text that changed meanwhile is counted again.
-    rows.run(
-        "update turns set counted = :tokens where seq = :seq and text = :text",
-        tokens=before,
-        seq=turn.seq,
-        text=turn.text,
-    )
+    sql = "update turns set counted = :tokens where seq = :seq and text = :text"
+    rows.run(sql, tokens=before, seq=turn.seq, text=turn.text)
 
 
 def _write(rows: Rows, seq: int, sizes: Sizes, *, cause: Cause, is_counted: int = 0) -> None:
@@ -189,13 +186,12 @@ class Total(NamedTuple):
 
 def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
     """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
-    return rows.read(
-        Total,
+    sql = (
         "select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after), "
         f"sum(c.tokens_before), sum(c.tokens_after) {_JOINED} where {in_keys('t.project_seq', projects)} "
-        "and (cast(:session as text) = '' or s.id = :session) group by c.outcome, c.cause order by c.outcome, c.cause",
-        session=session,
+        "and (cast(:session as text) = '' or s.id = :session) group by c.outcome, c.cause order by c.outcome, c.cause"
     )
+    return rows.read(Total, sql, session=session)
 
 
 def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:

@@ -273,7 +273,10 @@ class Store:
         return max(0, pages - moved)
 
     def _bound_log(self) -> None:
-        """Finishes the queued work, then ends every thread and connection; raises Refused on a store's thread."""
+        """Empties the write-ahead log if it has grown too large; raises StoreError if the disk refuses.
+
+        Continuous reads would keep it for ever, so every read except hooks' waits meanwhile, each time for a moment.
+        """
         patience = time.monotonic() + EMPTYING_S
         while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
             until = time.monotonic() + READS_WAIT_S
@@ -312,7 +315,7 @@ class Store:
             raise as_store_error(error, self.path) from error
 
     def close(self) -> None:
-        """Finishes the queued work, then ends every thread and connection; raises Refused on the store's own threads."""
+        """Finishes the queued work, then ends every thread and connection; raises Refused on a store's thread."""
         threads = (self._writer, *self._readers.values())
         if threading.current_thread() in threads:
             raise Refused("the store cannot be closed from inside a read or a write")
@@ -386,7 +389,7 @@ class Store:
             task.future.set_result(result)
 
     def _record_failure(self, error: BaseException) -> BaseException:
-        """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.pending`."""
+        """Records what an error says about the file or the disk, and returns the error for the caller of the task."""
         failure = as_store_error(error, self.path) if isinstance(error, apsw.Error) else error
         is_from_disk = isinstance(failure.__cause__ or error, apsw.Error)
         if is_from_disk and type(failure) is StoreError and failure.hint:  # no other write would succeed either
@@ -416,7 +419,7 @@ def _identity(path: Path) -> tuple[int, int, int, int]:
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; see `migrate.pending` for the others."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.pending`."""
     try:
         migrate.pending(rows)
     except SchemaTooNew as error:

@@ -30,7 +30,7 @@ class Ended(NamedTuple):
     """The turn up to which it was asked about before; 0 for never."""
 
 
-class Said(NamedTuple):
+class Prompt(NamedTuple):
     """A prompt that the user typed in a session, and the end of what the assistant said before it."""
 
     ordinal: int
@@ -84,10 +84,10 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
     )
 
 
-def prompts(rows: Rows, ended: Ended) -> list[Said]:
+def prompts(rows: Rows, ended: Ended) -> list[Prompt]:
     """Returns the user's prompts in a session since it was last asked about, in order."""
     return rows.read(
-        Said,
+        Prompt,
         "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
         "join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq and sb.ordinal < st.ordinal "
         "and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '') "

@@ -70,11 +70,8 @@ def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
 
 def file_state(rows: Rows, path: str) -> FileState | None:
     """How far a transcript has been read, or None for one never seen."""
-    return rows.read_one(
-        FileState,
-        "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path",
-        path=path,
-    )
+    sql = "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path"
+    return rows.read_one(FileState, sql, path=path)
 
 
 def save_file(rows: Rows, state: FileState, *, now: str) -> None:

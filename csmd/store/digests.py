@@ -70,16 +70,13 @@ class Waiting(NamedTuple):
 def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
     """People's sessions that are due, distilled to their end, and without a digest up to there, oldest first."""
     due = pace.due("s.turns")
-    return rows.read(
-        Waiting,
+    sql = (
         f"select {_SESSION} from sessions s join cursors d on d.stage = 'distill' and d.subject = cast(s.seq as text) "  # noqa: S608
         "left join cursors c on c.stage = 'digest' and c.subject = cast(s.seq as text) "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) and d.position >= s.turns "
-        f"and {due} order by s.started_at, s.seq limit :limit",
-        limit=limit,
-        quiet_before=pace.quiet_before,
-        now=pace.now,
+        f"and {due} order by s.started_at, s.seq limit :limit"
     )
+    return rows.read(Waiting, sql, limit=limit, quiet_before=pace.quiet_before, now=pace.now)
 
 
 def session(rows: Rows, session_seq: int) -> Waiting:
@@ -129,11 +126,8 @@ def of_session(rows: Rows, session_seq: int) -> list[Row]:
 
 def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     """The items of a digest in order."""
-    return rows.read(
-        ItemRow,
-        "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq",
-        digest=digest_seq,
-    )
+    sql = "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq"
+    return rows.read(ItemRow, sql, digest=digest_seq)
 
 
 def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
@@ -164,14 +158,13 @@ def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """The last digests of sessions in these projects (None: all), the latest session first."""
-    return rows.read(
-        Row,
+    sql = (
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
         f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) from "
         "digests o "
-        "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit",
-        limit=limit,
+        "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit"
     )
+    return rows.read(Row, sql, limit=limit)
 
 
 def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:

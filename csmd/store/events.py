@@ -107,12 +107,11 @@ def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
 
 def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
     """(row key, time, transcript or "") of an assistant's latest events."""
-    return rows.all(
+    sql = (
         "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
-        "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest",
-        host=host,
-        latest=LATEST,
+        "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"
     )
+    return rows.all(sql, host=host, latest=LATEST)
 
 
 def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:

@@ -193,14 +193,13 @@ def message(rows: Rows, seq: int) -> str:
 
 def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
     """The failed commands of a session, in order."""
-    return rows.read(
-        CommandFailure,
+    sql = (
         "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
         "join errors e on e.seq = x.error_seq join turns t on t.seq = x.turn_seq "
         "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
-        "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq",
-        session=session_seq,
+        "where x.session_seq = :session and e.command <> '' order by st.ordinal, e.seq"
     )
+    return rows.read(CommandFailure, sql, session=session_seq)
 
 
 GOTCHA_STAGE = "gotchas"

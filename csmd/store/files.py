@@ -174,7 +174,7 @@ def open_regular(path: Path, *, follow_links: bool = True) -> BinaryIO:
 
 
 def read_plain(path: Path, limit: int = -1) -> bytes | None:
-    """At most `limit` bytes of a file, None if it is missing; b"\0" for a link and an unreadable file."""
+    """At most `limit` bytes of a file, None if it is missing; a NUL byte for a link and an unreadable file."""
     try:
         if path.is_symlink():
             return b"\0"

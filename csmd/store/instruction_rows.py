@@ -38,10 +38,8 @@ def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instru
 
 def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
     """(path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
-    return rows.all(
-        "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal",
-        project=project,
-    )
+    sql = "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
+    return rows.all(sql, project=project)
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:

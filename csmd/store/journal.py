@@ -21,6 +21,7 @@ from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
 
+#: Who gave an answer.
 PERSON = "person"
 #: The kind of a change set that wrote a file.
 PAGE = "page"
@@ -31,11 +32,10 @@ FORGET = "forget"
 
 
 class ChangeSet(NamedTuple):
-    """One act of a person, an assistant, a rule or a dream; `id` and `item` are "" for a dream's.
+    """One act of a person, an assistant, a rule or a dream; `id`, `item` and `made` are "" for a dream's.
 
-    `kind` is the answer or the action, `item` the memory, candidate or matter that was answered about, `made` the
-    memory that came of it. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and
-    files.
+    `kind` is the answer or the action, `item` the memory, candidate or matter that the answer is about, `made` the
+    resulting memory. `evidence` are ids and uuids that the reason rests on. A purge leaves a set without rows and files.
     """
 
     seq: int
@@ -83,9 +83,9 @@ _COLUMNS = columns(ChangeSet, "c", id="coalesce(c.id, '')", by="c.by_whom")
 def record_answer(
     rows: Rows, act: Callable[[], str], *, kind: str, item: str, project: int, now: str, by: str = PERSON
 ) -> ChangeSet:
-    """Carries out an answer and records all that it changed; `act` returns the id of the memory that came of it, or "".
+    """Carries out an answer and records all that it changed; `act` returns the id of the resulting memory, or "".
 
-    `item` is what it is about, "" for the memory that came of it.
+    `item` is what the answer is about, "" for the resulting memory.
     """
     made, changed = _carry_out(rows, act, ())
     number = rows.number("select coalesce(max(seq), 0) from change_sets") + 1
@@ -144,16 +144,16 @@ def _insert_action(
 def _carry_out(rows: Rows, act: Callable[[], Any], items: Iterable[str]) -> tuple[Any, list[tuple[Image, Image]]]:
     """Carries out an act; returns its result and each row that it changed, before and after it.
 
-    What it changes besides `items` is not known beforehand: the act is then rolled back, looked at, and done again.
+    If it changes other rows than `items`, it is rolled back, their images are taken, and it is carried out again.
     """
     was = {image.item: image for image in row_images.take_images(rows, items)}
     rows.connection.execute("savepoint act")
     with _watch(rows) as touched:
         result = act()
-    idents = _idents(rows, touched)
-    if not idents <= was.keys() or len(idents) < sum(len(touched[table]) for table in ("memories", "candidates")):
+    idents, has_deleted = _find_touched(rows, touched)
+    if has_deleted or not idents <= was.keys():
         rows.connection.execute("rollback to act")
-        idents |= _idents(rows, touched)
+        idents |= _find_touched(rows, touched)[0]
         was |= {image.item: image for image in row_images.take_images(rows, sorted(idents - was.keys()))}
         result = act()
     rows.connection.execute("release act")
@@ -172,14 +172,19 @@ def _watch(rows: Rows) -> Iterator[Mapping[str, set[int]]]:
         rows.connection.set_update_hook(None)
 
 
-def _idents(rows: Rows, touched: Mapping[str, set[int]]) -> set[str]:
-    """Returns the ids of existing memories and candidates whose rows, or whose audit, were touched."""
-    tables = {"memories": "id", "candidates": "id", "belief_changes": "memory_id"}
-    return {
+def _find_touched(rows: Rows, touched: Mapping[str, set[int]]) -> tuple[set[str], bool]:
+    """Returns the ids of existing memories and candidates whose rows, or whose audit, were touched.
+
+    The second value says whether a touched one does not exist.
+    """
+    idents = [
         ident
-        for table, column in tables.items()
-        for ident in rows.column(f"select {column} from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
-    }
+        for table in ("memories", "candidates")
+        for ident in rows.column(f"select id from {table} where {in_keys('seq', touched.get(table, ()))}")  # noqa: S608
+    ]
+    has_deleted = len(idents) < sum(len(touched.get(table, ())) for table in ("memories", "candidates"))
+    audited = f"select memory_id from belief_changes where {in_keys('seq', touched.get('belief_changes', ()))}"  # noqa: S608
+    return {*idents, *rows.column(audited)}, has_deleted
 
 
 def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Image, Image]]) -> None:
@@ -204,12 +209,12 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[ChangeSet]:
 
 
 def change_set(rows: Rows, seq: int) -> ChangeSet:
-    """One change set by its row key."""
+    """Returns a change set by its row key."""
     return _where(rows, "c.seq = :seq", seq=seq)[0]
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
-    """The latest answer of a person in these projects (None: in all) that is not undone; None for none.
+    """Returns the latest answer of a person in these projects (None: in all) that is not undone; None for none.
 
     With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
@@ -223,31 +228,31 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
 
 
 def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
-    """The answers about an answer's item that were given at its time and not undone, the latest first."""
+    """Returns the answers about an answer's item that were given at its time and not undone, the latest first."""
     condition = "c.item = :item and c.at = :at and c.undone_at = '' order by c.seq desc"
     return _where(rows, condition, item=answer.item, at=answer.at)
 
 
 def closed_items(rows: Rows) -> frozenset[str]:
-    """The ids of the open matters that were closed."""
+    """Returns the ids of the open matters that were closed."""
     return rows.distinct(
         "select item from change_sets where kind = :done and dream_seq is null and undone_at = ''", done=DONE
     )
 
 
 def actions(rows: Rows, dream: int) -> list[int]:
-    """The row keys of a dream's change sets, in order."""
+    """Returns the row keys of a dream's change sets, in order."""
     return rows.column("select seq from change_sets where dream_seq = :dream order by seq", dream=dream)
 
 
 def action_counts(rows: Rows, dream: int) -> dict[str, int]:
-    """The number of a dream's change sets by kind."""
+    """Returns the number of a dream's change sets by kind."""
     counted = "select kind, count(*) from change_sets where dream_seq = :dream group by kind order by kind"
     return dict(rows.all(counted, dream=dream))
 
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
-    """The memories and candidates that a change set changed."""
+    """Returns the memories and candidates that a change set changed."""
     sql = (
         "select seq, item, kept, text, state, more, text_after, state_after, more_after from changed_rows "
         "where set_seq = :seq order by seq"
@@ -266,12 +271,12 @@ def _image(item: str, text: str, state: str, more: str) -> Image:
 
 
 def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
-    """The files that a change set wrote."""
+    """Returns the files that a change set wrote."""
     return _files(rows, "f.set_seq = :seq", seq=set_seq)
 
 
 def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
-    """The files `f` of change sets `c` that fulfil a condition, in the order of writing."""
+    """Returns the files `f` of change sets `c` that fulfil a condition, in the order of writing."""
     sql = (
         "select f.seq, f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, "  # noqa: S608
         f"f.kept from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"
@@ -283,7 +288,7 @@ _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 
 
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
-    """The files that some dreams wrote; with `undone_only` those that are to be restored."""
+    """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
     return rows.column(
         "select distinct f.path from change_sets c join changed_files f on f.set_seq = c.seq "  # noqa: S608
@@ -292,13 +297,13 @@ def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = Fals
 
 
 def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
-    """How some dreams wrote a file, in the order of writing; with `undone_only` as far as it is to be restored."""
+    """Returns how some dreams wrote a file, in the order of writing; with `undone_only` as far as it is to be restored."""
     undone = _UNDONE if undone_only else ""
     return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
 
 def undone_candidates(rows: Rows) -> frozenset[str]:
-    """The candidates that dreams put into the queue and that were taken out of it by an undo."""
+    """Returns the candidates that dreams put into the queue and that were taken out of it by an undo."""
     return rows.distinct(
         "select distinct r.item from change_sets c join changed_rows r on r.set_seq = c.seq "
         "where c.kind = 'raise' and c.undone_at <> ''"
@@ -335,7 +340,7 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
 
 
 def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool, str]]:
-    """(dream, memory, candidate or path, whether it is a path, why it was not restored or ""), the newest action first.
+    """Returns (dream, memory, candidate or path, whether it is a path, why it was not restored or ""), the newest action first.
 
     The item of an action that a purge erased is "".
     """

@@ -59,22 +59,17 @@ def find_provider(rows: Rows, name: str) -> ProviderRow | None:
 
 def note_answer(rows: Rows, name: str, *, at: str) -> None:
     """Records that a provider answered."""
-    rows.run(
-        "update providers set answered_at = :at, failed_at = '', failing_since = '', failure = '' where name = :name",
-        name=name,
-        at=at,
-    )
+    sql = "update providers set answered_at = :at, failed_at = '', failing_since = '', failure = '' where name = :name"
+    rows.run(sql, name=name, at=at)
 
 
 def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
     """Records that a provider failed, and since when."""
-    rows.run(
+    sql = (
         "update providers set failed_at = :at, failure = :failure, "
-        "failing_since = case when failing_since = '' then :at else failing_since end where name = :name",
-        name=name,
-        at=at,
-        failure=failure,
+        "failing_since = case when failing_since = '' then :at else failing_since end where name = :name"
     )
+    rows.run(sql, name=name, at=at, failure=failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,10 +88,8 @@ class Call:
 
 def spent_on(rows: Rows, day: str) -> int:
     """The tokens of a day that count towards its cap: all except those of texts for vectors."""
-    return rows.number(
-        "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'",
-        day=day,
-    )
+    sql = "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'"
+    return rows.number(sql, day=day)
 
 
 def reserve(rows: Rows, call: Call) -> int:
@@ -106,12 +99,11 @@ def reserve(rows: Rows, call: Call) -> int:
 
 def underestimate(rows: Rows, provider: str, model: str) -> float:
     """The greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
-    counted = rows.all(
+    sql = (
         "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
-        "and is_estimated = 0 order by seq desc limit 20",
-        provider=provider,
-        model=model,
+        "and is_estimated = 0 order by seq desc limit 20"
     )
+    counted = rows.all(sql, provider=provider, model=model)
     return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
 

@@ -52,10 +52,8 @@ def add_lookups(
         for value in values:
             rows.insert(table, **column_values(value))
         rows.run(f"delete from {table} where at < :before", before=before)  # noqa: S608
-        rows.run(
-            f"delete from {table} where seq <= (select max(l.seq) from {table} l) - :most",  # noqa: S608
-            most=MOST_NOTED,
-        )
+        sql = f"delete from {table} where seq <= (select max(l.seq) from {table} l) - :most"  # noqa: S608
+        rows.run(sql, most=MOST_NOTED)
 
 
 def compositions_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composition]:

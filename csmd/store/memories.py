@@ -258,10 +258,8 @@ def directory_of(rows: Rows, memory: Memory) -> str:
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which a memory's stored source turns were said."""
-    return rows.distinct(
-        "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
-        seq=memory.seq,
-    )
+    sql = "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq"
+    return rows.distinct(sql, seq=memory.seq)
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:

@@ -20,12 +20,11 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
 
 def links_of(rows: Rows, memory_id: str) -> list[Link]:
     """The links from and to a memory."""
-    return rows.read(
-        Link,
+    sql = (
         "select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3",
-        id=memory_id,
+        "join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3"
     )
+    return rows.read(Link, sql, id=memory_id)
 
 
 GOES_ON_AS = "goes_on_as"

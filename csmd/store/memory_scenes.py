@@ -83,13 +83,8 @@ def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
 
 def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
     """The scenes of the memories that a session stated first, by memory."""
-    return dict(
-        rows.all(
-            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = "
-            ":id",
-            id=session_id,
-        )
-    )
+    sql = "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id"
+    return dict(rows.all(sql, id=session_id))
 
 
 def forget_scenes(rows: Rows, uuid: str) -> None:

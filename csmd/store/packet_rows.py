@@ -22,14 +22,17 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
     Ends before the first turn that only a hook has reported so far, because its line may still come.
     """
     provisional = first_provisional(rows, session_seq, after=after)
-    return rows.read(
-        ObservedTurn,
+    sql = (
         "select t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, "
         "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "
         "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript' "
         "and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) "
-        "order by st.ordinal",
+        "order by st.ordinal"
+    )
+    return rows.read(
+        ObservedTurn,
+        sql,
         session=session_seq,
         after=after,
         upto=upto if provisional is None else min(upto, provisional - 1),
@@ -39,12 +42,11 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
 
 def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None:
     """The ordinal of the first turn past `after` that only a hook has reported so far, or None."""
-    return rows.key(
+    sql = (
         "select min(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1",
-        session=session_seq,
-        after=after,
+        "where st.session_seq = :session and st.ordinal > :after and t.provisional = 1"
     )
+    return rows.key(sql, session=session_seq, after=after)
 
 
 def put_packets(rows: Rows, packets: Iterable[Packet]) -> int:
@@ -69,19 +71,15 @@ def latest_packets(
 
     Observed at or after `since` and before `until`.
     """
-    packet_rows = rows.all(
+    sql = (
         "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
         "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
         f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind "
         "= :kind) "
         "and p.at >= :since and (:until = '' or p.at < :until) "
-        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
-        limit=limit,
-        session=session,
-        kind=kind,
-        since=since,
-        until=until,
+        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit"
     )
+    packet_rows = rows.all(sql, limit=limit, session=session, kind=kind, since=since, until=until)
     return [
         as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
         for row in packet_rows

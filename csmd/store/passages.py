@@ -181,10 +181,8 @@ def passages_to_relink(rows: Rows, model: int) -> list[int]:
 
 def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
     """Marks passages as linked again; returns how many were waiting."""
-    return rows.run(
-        f"delete from embed_again where model_seq = :model and kind = 'thread' and {in_keys('row_seq', seqs)}",  # noqa: S608
-        model=model,
-    )
+    sql = f"delete from embed_again where model_seq = :model and kind = 'thread' and {in_keys('row_seq', seqs)}"  # noqa: S608
+    return rows.run(sql, model=model)
 
 
 def count_after(rows: Rows, seq: int, *, until: int) -> int:

@@ -269,10 +269,8 @@ def all_seqs(rows: Rows) -> list[int]:
 
 def everywhere(rows: Rows, project: int) -> int:
     """The row of what applies everywhere for a project: its workspace's, or 0."""
-    return rows.number(
-        "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
-        seq=project,
-    )
+    sql = "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq"
+    return rows.number(sql, seq=project)
 
 
 def wall_around(rows: Rows, place: str) -> int:
@@ -286,10 +284,8 @@ def wall_around(rows: Rows, place: str) -> int:
 
 def lens_around(rows: Rows, place: str) -> int:
     """The lens of the nearest directory around a directory; 0 for none."""
-    return rows.number(
-        f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
-        place=place,
-    )
+    sql = f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
+    return rows.number(sql, place=place)
 
 
 def reached(rows: Rows, project: int, step: str) -> frozenset[int]:

@@ -297,12 +297,11 @@ def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int
     for ident in names:
         hidden = tombstones.hidden_name("session", ident, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
-            rows.run(
+            sql = (
                 f"update {table} set {column} = :hidden || substr({column}, length(:id) + 1) "  # noqa: S608
-                f"where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'",
-                hidden=hidden,
-                id=ident,
+                f"where {column} = :id or substr({column}, 1, length(:id) + 1) = :id || '/'"
             )
+            rows.run(sql, hidden=hidden, id=ident)
     return None, len(names)
 
 

@@ -57,10 +57,8 @@ def said_since(rows: Rows, session_id: str) -> str:
 
 
 def _last_start(rows: Rows, session_id: str, sources: str) -> str:
-    return rows.text(
-        f"select max(at) from events where session_id = :session and name = 'session_start' and source in {sources}",  # noqa: S608
-        session=session_id,
-    )
+    sql = f"select max(at) from events where session_id = :session and name = 'session_start' and source in {sources}"  # noqa: S608
+    return rows.text(sql, session=session_id)
 
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
@@ -253,12 +251,11 @@ def sessions_like(rows: Rows, prefix: str) -> list[str]:
 
 def items(rows: Rows, receipt: Receipt) -> list[Item]:
     """The items of an injection, the best first."""
-    return rows.read(
-        Item,
+    sql = (
         "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
-        "order by score desc, memory_id",
-        seq=receipt.seq,
+        "order by score desc, memory_id"
     )
+    return rows.read(Item, sql, seq=receipt.seq)
 
 
 def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:

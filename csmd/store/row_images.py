@@ -99,7 +99,7 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
-    """(text, state, more) of a memory as an image holds them; None if there is no such memory."""
+    """Returns (text, state, more) of a memory as an image has them; None if there is no such memory."""
     row = rows.one(
         f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
@@ -284,7 +284,7 @@ def _remove_annotation(rows: Rows, seq: int, table: str, key: str) -> None:
 
 
 def _restore_candidate(rows: Rows, was: Image) -> None:
-    """Makes a candidate what it was, unless something else came of it since."""
+    """Makes a candidate what it was, unless it was settled otherwise since."""
     now = candidates.by_id(rows, was.item)
     if not was.state:
         if now is not None and now.status in candidates.WAITING:

@@ -42,13 +42,12 @@ class DigestRow(NamedTuple):
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
-    turns = rows.read(
-        TurnRow,
+    sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
         "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
-        f"where t.seq {IS_LISTED}",
-        listed=listed(seqs),
+        f"where t.seq {IS_LISTED}"
     )
+    turns = rows.read(TurnRow, sql, listed=listed(seqs))
     return {turn.seq: turn for turn in turns}
 
 
@@ -136,10 +135,8 @@ def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
 
 def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
-    return rows.all(
-        "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5",
-        prefix=prefix,
-    )
+    sql = "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5"
+    return rows.all(sql, prefix=prefix)
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:

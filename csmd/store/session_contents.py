@@ -38,14 +38,11 @@ def conversation(
     turn = columns(
         ExportedTurn, "t", dropped="coalesce(t.dropped, 0)", rewound="st.rewound", counted="coalesce(t.counted, 0)"
     )
-    return rows.read(
-        ExportedTurn,
+    sql = (
         f"select {turn} {_TURNS} and {in_keys('t.project_seq', projects)} and t.kind in ({kinds_named}) "
-        "order by st.ordinal limit :limit offset :offset",
-        session=session_seq,
-        limit=limit,
-        offset=offset,
+        "order by st.ordinal limit :limit offset :offset"
     )
+    return rows.read(ExportedTurn, sql, session=session_seq, limit=limit, offset=offset)
 
 
 def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:
@@ -65,14 +62,12 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
 
 def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
     """How many prompts a session has since a time, counted up to `most`."""
-    return rows.number(
+    sql = (
         "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
         "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since "
-        "order by st.ordinal limit :most)",
-        ident=ident,
-        since=since,
-        most=most,
+        "order by st.ordinal limit :most)"
     )
+    return rows.number(sql, ident=ident, since=since, most=most)
 
 
 def turn_times(rows: Rows, session_seq: int) -> list[str]:
@@ -149,11 +144,10 @@ def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, in
 
 def agents_of(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, the earliest first."""
-    agents = rows.read(
-        Agent,
+    sql = (
         "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant' from sessions s "
-        "where s.parent = :id order by s.started_at, s.id",
-        id=ident,
+        "where s.parent = :id order by s.started_at, s.id"
     )
+    agents = rows.read(Agent, sql, id=ident)
     return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in agents]

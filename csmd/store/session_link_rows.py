@@ -32,14 +32,13 @@ class LinkRow(NamedTuple):
 
 def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
     """The sessions whose last digest is not yet compared, oldest first."""
-    return rows.read(
-        Behind,
+    sql = (
         "select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq "
         "left join cursors c on c.stage = 'self' and c.subject = cast(s.seq as text) "
         "where d.seq > coalesce(c.position, 0) and d.version = (select max(o.version) from digests o "
-        "where o.session_seq = d.session_seq) order by s.started_at, s.seq limit :limit",
-        limit=limit,
+        "where o.session_seq = d.session_seq) order by s.started_at, s.seq limit :limit"
     )
+    return rows.read(Behind, sql, limit=limit)
 
 
 def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
@@ -103,24 +102,22 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
 
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
     """The links from and to a session with the other end in these projects (None: any), the surest first."""
-    return rows.read(
-        LinkRow,
+    sql = (
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, "  # noqa: S608
         "t.started_at), l.evidence "
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
         "where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or "
-        f"{in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq",
-        session=session_seq,
+        f"{in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq"
     )
+    return rows.read(LinkRow, sql, session=session_seq)
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each kind lead to sessions of these projects (None: all)."""
-    return dict(
-        rows.all(
-            "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where "  # noqa: S608
-            f"{in_keys('s.project_seq', projects)} "
-            "group by l.kind order by l.kind"
-        )
+    sql = (
+        "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where "  # noqa: S608
+        f"{in_keys('s.project_seq', projects)} "
+        "group by l.kind order by l.kind"
     )
+    return dict(rows.all(sql))

@@ -62,12 +62,11 @@ def recheck_turn(rows: Rows, seq: int) -> None:
 
 def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
     """The next turns whose speaker is to be reviewed."""
-    return rows.read(
-        Prompt,
+    sql = (
         "select t.seq, t.uuid, t.kind, t.text, s.parent from turns t join sessions s on s.seq = t.session_seq "
-        "where t.speaker_due = 1 order by t.seq limit :limit",
-        limit=limit,
+        "where t.speaker_due = 1 order by t.seq limit :limit"
     )
+    return rows.read(Prompt, sql, limit=limit)
 
 
 def is_speaker_due(rows: Rows) -> bool:

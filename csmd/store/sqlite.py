@@ -120,7 +120,7 @@ def require_cipher() -> None:
     if not cipher_library():
         raise ConfigError(
             "encryption needs apsw-sqlite3mc in place of apsw",
-            hint="run `pip uninstall apsw`, then `pip install --force-reinstall apsw-sqlite3mc`, where csmd is installed",
+            hint="run `pip uninstall apsw` and `pip install --force-reinstall apsw-sqlite3mc` where csmd is installed",
         )
 
 
@@ -275,7 +275,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def column_values(value: Any, *without: str) -> dict[str, Any]:
-    """Returns a function from a row, its columns a class's fields in order, to a value; last ones may be missing."""
+    """Maps a value's fields, except those in `without`, to columns by name; tuples of words are joined by spaces."""
     names, joined = _column_names(type(value), without)
     values = {name: getattr(value, name) for name in names}
     for name in joined:
@@ -292,7 +292,7 @@ def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str,
 
 @cached(200)
 def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
-    """Returns a function from a row, its columns a class's fields in order, to a value; the last fields may be missing."""
+    """Returns a function from a row, its columns a class's fields in order, to a value; last ones may be missing."""
     annotations = _annotations(kind)
     converted = [(place, _CONVERTED[text]) for place, text in enumerate(annotations.values()) if text in _CONVERTED]
     names = tuple(annotations)
@@ -436,7 +436,7 @@ class Rows:
         return int(self.connection.changes())
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Runs the block in one transaction, which is rolled back on an error and after a read."""
+        """Runs a statement once for each mapping."""
         try:
             self.connection.executemany(sql, rows)
         except apsw.Error as error:
@@ -476,7 +476,7 @@ class Rows:
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
-        """Runs the block in one transaction, rolled back on an error and after a read: a commit would touch the file."""
+        """Runs the block in one transaction, which is rolled back on an error and after a read."""
         try:
             self.connection.execute("begin immediate" if write else "begin")
         except apsw.Error as error:

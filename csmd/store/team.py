@@ -105,12 +105,11 @@ def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
 
 def note_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
-    rows.run(
+    sql = (
         "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since "
-        "end",
-        failure=failure,
-        at=at,
+        "end"
     )
+    rows.run(sql, failure=failure, at=at)
 
 
 # --- what is shared
@@ -164,8 +163,12 @@ def queue_project(rows: Rows, shared: Share) -> None:
 
 def _queue(rows: Rows, kind: str, ident: str) -> None:
     rows.insert(
-        "team_outbox", "on conflict (kind, id) do update set changes = team_outbox.changes + 1", kind=kind, id=ident, changes=1
-    )  # fmt: skip
+        "team_outbox",
+        "on conflict (kind, id) do update set changes = team_outbox.changes + 1",
+        kind=kind,
+        id=ident,
+        changes=1,
+    )
 
 
 # --- what waits
@@ -229,14 +232,13 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
 
     A project in a workspace there matches only a project in the same workspace here.
     """
-    seqs = rows.column(
+    sql = (
         "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
         "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
         "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
-        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq",
-        name=name,
-        wall=workspace,
+        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
     )
+    seqs = rows.column(sql, name=name, wall=workspace)
     is_shared = bool(seqs) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
 
@@ -258,11 +260,8 @@ def drop_place(rows: Rows, place: Place) -> None:
 
 def known_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
     """The row here of a colleague's memory by its id there."""
-    return rows.key(
-        "select memory_seq from team_memories where place_seq = :place and remote_id = :id",
-        place=place.seq,
-        id=remote_id,
-    )
+    sql = "select memory_seq from team_memories where place_seq = :place and remote_id = :id"
+    return rows.key(sql, place=place.seq, id=remote_id)
 
 
 def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:

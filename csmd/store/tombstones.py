@@ -87,12 +87,11 @@ def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_T
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     # The statement may have a word more or less than what was forgotten, but not another word in its place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
-    return rows.read(
-        _Tombstone,
+    sql = (
         "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
-        f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole",
-        whole=whole,
+        f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole"
     )
+    return rows.read(_Tombstone, sql, whole=whole)
 
 
 def _in_places(rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
@@ -200,10 +199,8 @@ def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None
     exact = statement_hash(text, key)
     # In every place where it may be recorded, even if the text has become a memory there since.
     for place in (_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
-        rows.run(
-            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of",
-            part_of=_part(exact, place, at),
-        )
+        sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
+        rows.run(sql, part_of=_part(exact, place, at))
 
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:

@@ -246,9 +246,15 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     text = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update(
-        "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
+        "turns",
+        seq,
+        text=turn.text,
+        text_hash=text_hash,
+        kind=turn.kind,
+        searchable=_is_searchable(turn),
+        counted=None,
         gone=0,
-    )  # fmt: skip
+    )
     compactions.forget(rows, seq)
     _note_left_out(rows, seq, turn, text)
     grown = size - bytes_of(then)
@@ -549,13 +555,12 @@ def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prom
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A quoted turn; None if it is gone."""
-    return rows.read_one(
-        Quote,
+    sql = (
         "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = "
         "t.session_seq "
-        "where t.uuid = :uuid and t.searchable = 1",
-        uuid=uuid,
+        "where t.uuid = :uuid and t.searchable = 1"
     )
+    return rows.read_one(Quote, sql, uuid=uuid)
 
 
 class WorkItem(NamedTuple):

@@ -22,8 +22,8 @@ _TABLES = {"memory": "memories", "passage": "passages"}
 KINDS = tuple(_TABLES)
 #: Up to so many vectors are compared whole, at 0.5 ms a thousand.
 WHOLE = 20_000
-#: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000 real
-#: vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
+#: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000
+#: real vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
 NEAREST_SIGNS = 1600
 #: Kind -> its words and tables; `p` is the row itself.
 _WORDS = {
@@ -221,13 +221,12 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
 
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """(model's name, start, end, vector) of every part of a row, of every model."""
-    parts = rows.all(
+    sql = (
         "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = "
         "v.model_seq "
-        "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at",
-        kind=kind,
-        row=row_seq,
+        "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
     )
+    parts = rows.all(sql, kind=kind, row=row_seq)
     vectors = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
     return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 

@@ -192,8 +192,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
-    summaries = rows.read(
-        ProjectSummary,
+    sql = (
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), "
         "coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
@@ -203,9 +202,9 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
         "left join projects o on o.seq = p.part_of and o.seq > 0 "
         "left join (select project_seq, count(*) as turns, max(at) as last_at from turns group by project_seq) t "
         "on t.project_seq = p.seq "
-        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq",
-        length=ID_LENGTH,
+        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"
     )
+    summaries = rows.read(ProjectSummary, sql, length=ID_LENGTH)
     return [
         replace(
             project,
@@ -240,10 +239,8 @@ def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
 
 def at_path(rows: Rows, path: str) -> int | None:
     """The project shown with this path, merged or missing ones included; None if there is none."""
-    return rows.key(
-        "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1",
-        path=path,
-    )
+    sql = "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1"
+    return rows.key(sql, path=path)
 
 
 def merged_into(rows: Rows, project: int) -> int:

@@ -110,11 +110,18 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
         elif not (entry.kind == MEMORY and team.is_colleagues(rows, entry.id)):
             gone[entry.kind].append(entry.id)
     order = {
-        "do": "exchange", "url": joined.url, "epoch": joined.epoch, "gone": gone, "memories": sent[MEMORY], "digests": sent[DIGEST],
-        "shares": [{"name": share.name, "workspace": share.workspace, "readers": share.roles} for share in shares.values()],
+        "do": "exchange",
+        "url": joined.url,
+        "epoch": joined.epoch,
+        "gone": gone,
+        "memories": sent[MEMORY],
+        "digests": sent[DIGEST],
+        "shares": [
+            {"name": share.name, "workspace": share.workspace, "readers": share.roles} for share in shares.values()
+        ],
         "names": sorted(team.names(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.places(rows)},
-    }  # fmt: skip
+    }
     return order, waiting
 
 
@@ -254,5 +261,11 @@ def search_order(joined: TeamRow, query: str, *, wall: str, model: str, vector: 
     """The order of a search from within a workspace ("" for none); the query is redacted first."""
     words = tokens.content_words(redact(query, Counter()))
     return {
-        "do": "search", "url": joined.url, "words": words, "wall": wall, "model": model, "vector": vector.hex(), "limit": limit,
-    }  # fmt: skip
+        "do": "search",
+        "url": joined.url,
+        "words": words,
+        "wall": wall,
+        "model": model,
+        "vector": vector.hex(),
+        "limit": limit,
+    }

@@ -47,7 +47,7 @@ def when(stamp: str) -> str:
 
 
 def clock(stamp: str, *, today: str = "") -> str:
-    """The time of day of a stored time, here; the date where it is another one than `today`, both take 8 columns."""
+    """The time of day of a stored time, here; the date if it is not `today`, both take 8 columns."""
     try:
         moment = datetime.fromisoformat(stamp).astimezone()
     except (OverflowError, ValueError):

@@ -69,7 +69,7 @@ _RELATIVE = re.compile(
 
 
 def _relative_day(match: re.Match[str], since: date) -> date:
-    """The day that is named by where it lies from the day `since`; of a week its Sunday, of a month its last day."""
+    """The day that is named by its distance from the day `since`; of a week its Sunday, of a month its last day."""
     part = {name: (value or "").lower() for name, value in match.groupdict().items()}
     sunday = since + timedelta(days=6 - since.weekday())
     if part["near"]:

@@ -1,8 +1,8 @@
-"""Whether a sentence decides how things are to be from then on, in whatever words; pure.
+"""Whether an English sentence decides how things are to be from then on; pure.
 
-It leaves one thing for another (switches.py), sets a value, says what will be so, or wants something throughout or not
-at all. The words stand in data/decision_words.txt, a class for each question; the rest is the order of a few closed
-classes. Words are those of a sentence in small letters, without what opens it (sentence.py). English only.
+It gives up one thing for another (switches.py) or a name for another (renames.py), sets a value, says what will be so,
+or wants something throughout or not at all. The words are in data/decision_words.txt, one class for each question. Words
+are those of a sentence in small letters, without its lead-in (sentence.py).
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def date(at: str) -> str:
 
 
 def short_session(ident: str) -> str:
-    """A session's id as it is shown: its host's name where it has one, and enough to find it by."""
+    """A session's id as it is shown: its host's name if it has one, and enough characters to find it by."""
     host, colon, rest = ident.rpartition(":")
     timed = _TIMED.match(ident)
     return timed[0] if timed else f"{host}{colon}{rest[:8]}"

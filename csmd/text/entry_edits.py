@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +35,7 @@ class Format:
 
 
 def decode(form: Format, data: bytes | None, where: str) -> str:
-    """The text of a file, "" for none; ConfigError where it holds anything but settings of this form."""
+    """The text of a file, "" for none; ConfigError if it is not settings of this form."""
     hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
     try:
         text = (data or b"").decode()
@@ -239,7 +240,7 @@ def _cut_yaml(text: str, path: Path) -> str:
 
 
 def _yaml_member(text: str, key: str) -> tuple[Any, Any]:
-    """The nodes of a key of the outermost map and of its value; None, None where it has none."""
+    """The nodes of a key of the outermost map and of its value; (None, None) if it has none."""
     import yaml
 
     document = yaml.compose(text, Loader=yaml.SafeLoader)
@@ -260,7 +261,7 @@ def _yaml_end(node: Any) -> int:
 
 
 def _indented(text: str, columns: int) -> str:
-    return re.sub(r"^(?=.)", " " * columns, text, flags=re.MULTILINE)
+    return textwrap.indent(text, " " * columns)
 
 
 def _with_ends_of(text: str, new: str) -> str:

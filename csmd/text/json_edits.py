@@ -56,7 +56,7 @@ def is_blank(text: str) -> bool:
 
 
 def with_object(text: str) -> str:
-    """The text itself, or an empty object where it is blank; a byte order mark stays."""
+    """The text itself, or an empty object if it is blank; a byte order mark stays."""
     return text if not is_blank(text) else f"{BOM if text.startswith(BOM) else ''}{{}}\n"
 
 
@@ -95,7 +95,7 @@ def _items(text: str, at: int) -> Iterator[Item]:
 
 
 def member(text: str, at: int, key: str) -> Item | None:
-    """The member `key` of the object that begins at `at`; the last one where it is doubled, as parsers do."""
+    """The member `key` of the object that begins at `at`; the last one if it is repeated, as parsers do."""
     return next((item for item in reversed(items(text, at)) if item.key == key), None)
 
 
@@ -153,7 +153,7 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     _, members, number = way[-1]
     start, end, commas = members[number].start, members[number].end, _blanked(_COMMENT, text)
     before = text[:start].rstrip(" \t")
-    if re.match(r"\s*,", commas[end:]):
+    if commas[end:].lstrip().startswith(","):
         end = commas.index(",", end) + 1
         if not before.endswith("\n"):
             is_last = number == len(members) - 1  # which a trailing comma follows
@@ -205,7 +205,7 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
 
 
 def replacement(text: str, item: Item, value: Any) -> list[Edit]:
-    """The edit that replaces `item`'s value by `value`; none where it is equal already."""
+    """The edit that replaces `item`'s value by `value`; none if it is equal already."""
     if value_of(text, item) == value:
         return []
     spread = "\n" in text[item.value : item.end]

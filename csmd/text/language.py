@@ -16,8 +16,10 @@ _SCRIPTS = re.compile(
 
 #: A sentence with this many known English words is English, whatever its script.
 LEAST_ENGLISH = 2
-#: A language is recognised by this many of its function words, or by one if the sentence has no English word.
-LEAST_FUNCTION, LONG_WORD = 2, 4
+#: A language is recognised by this many of its function words, or by one if no English word is there.
+LEAST_FUNCTION = 2
+#: A single known English word tells English from this many letters on.
+LONG_WORD = 4
 
 
 @cached(4096)

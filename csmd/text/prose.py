@@ -1,8 +1,9 @@
 """Text as rows, sentences, sections and passages; pure.
 
-A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters
-of the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an
-empty line and a rule end a paragraph. Everything but white space, fences and rules is in exactly one passage.
+A passage is a run of neighbouring sentences of one section, the unit that is found and shown. Its offsets are
+characters of the given text, so that it is stored as two numbers. A section ends at a heading and at both ends of a code
+block; an empty line and a rule end a paragraph. Everything except white space, fences and rules is in exactly one
+passage.
 """
 
 from __future__ import annotations
@@ -197,8 +198,10 @@ def _spots(folded: str, term: str) -> list[int]:
     return places
 
 
-#: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
-CONTENT_WORDS, CHARACTERS = 45, 900
+#: Most content words of a passage.
+CONTENT_WORDS = 45
+#: Most characters of a passage: a line of code or base64 may have no word at all.
+CHARACTERS = 900
 #: A passage with this many content words ends at the end of a paragraph.
 ENOUGH_WORDS = 30
 
@@ -272,7 +275,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
-    """A sentence without the white space around it, in parts where it is longer than a passage."""
+    """A sentence without the white space around it, in parts if it is longer than a passage."""
     while start < end and line[start].isspace():
         start += 1
     while end > start and line[end - 1].isspace():
@@ -302,8 +305,14 @@ def _words(text: str) -> int:
     return len(content_words(text))
 
 
-#: How much of a turn is read as prose: its beginning and its end, in characters; longer lines are cut; then rows.
-HEAD, TAIL, MAX_LINE, MAX_ROWS = 14_000, 6_000, 2_000, 200
+#: Characters of a turn's beginning that are read as prose.
+HEAD = 14_000
+#: Characters of its end.
+TAIL = 6_000
+#: Longer lines are cut.
+MAX_LINE = 2_000
+#: Most rows; those in the middle are left out.
+MAX_ROWS = 200
 
 #: What programs put around or into a user's words, and csmd's own injections.
 _INSERTED = re.compile(

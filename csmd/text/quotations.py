@@ -1,9 +1,9 @@
 """Which parts of a prompt are another's words; pure.
 
-Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted
-without any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in
-fences and between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its
-prompt, since nothing says where its last line is.
+They are tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and unmarked
+pastes (pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and between
+backticks is left to prose.py, so a tag in code tags nothing. A mail goes to the end of its prompt, since its last line
+cannot be known.
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from csmd.text.pastes import COLONS, ENDS, PROSE_MARK, READ, SENTENCE_END, Line,
 from csmd.text.prose import Span, with_newlines
 from csmd.text.tokens import content_words, stem
 
-#: Nobody types more characters or lines: of a longer prompt the middle is pasted.
-TYPED_CHARACTERS, TYPED_LINES = 50_000, 1000
+#: Nobody types more characters: the middle of a longer prompt is pasted.
+TYPED_CHARACTERS = 50_000
+#: Nor more lines.
+TYPED_LINES = 1000
 #: The host's fixed line above a plan that the user accepted; such a plan is not a paste.
 ACCEPTED_PLAN = "Implement the following plan:"
-#: Least words of a statement in quotation marks, most words before it in its sentence, and words that need none before.
-QUOTED_WORDS, ATTRIBUTION_WORDS, LONG_WORDS = 4, 6, 20
-#: Shorter text in tags within a line is emphasis, not a quotation; columns by which a quoted block is indented.
-TAGGED_CHARACTERS, INDENT = 60, 4
+#: Fewest words of a statement in quotation marks.
+QUOTED_WORDS = 4
+#: Most words before it in its sentence that attribute it.
+ATTRIBUTION_WORDS = 6
+#: From this many words on it needs no attribution.
+LONG_WORDS = 20
+#: Shorter text in tags within a line is emphasis, not a quotation.
+TAGGED_CHARACTERS = 60
+#: Columns by which a quoted block is indented.
+INDENT = 4
 #: A text with such a share of a statement's words states it.
 STATED = 0.6
 

@@ -21,30 +21,7 @@ from csmd.text.clauses import WORDS, Word
 
 #: Two forms of one word share this many first letters and differ only in their endings.
 LEAST_BEGINNING = 4
-_ENDINGS = frozenset(
-    (
-        "",
-        "e",
-        "s",
-        "es",
-        "ed",
-        "d",
-        "ing",
-        "er",
-        "ers",
-        "or",
-        "ly",
-        "y",
-        "al",
-        "als",
-        "ment",
-        "ments",
-        "ation",
-        "ations",
-        "ion",
-        "ions",
-    )
-)
+_ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ation ations ion ions".split()])
 #: Two compounds with the same last LEAST_TAIL letters and different beginnings are two things of a kind: upload,
 #: download.
 LEAST_TAIL = 4

@@ -91,7 +91,7 @@ def terms_of_language(question: str, words: list[str]) -> list[str] | None:
 
 
 def _is_german(question: str) -> bool:
-    words = set(re.findall(r"[a-zäöüß]+", question.lower()))
+    words = set(WORD.findall(question.lower()))
     umlauts = any(letter in "äöüß" for word in words for letter in word)
     return len((words & _WORDS["german"]) - _WORDS["shared"]) + umlauts > len(words & _WORDS["question"])
 
@@ -180,7 +180,7 @@ def _whole_names(question: str) -> Iterator[str]:
         parts = _SEPARATOR.split(name)
         if len(parts) <= MOST_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
             yield name
-            last = re.split(r"[/\\]", name)[-1]
+            last = name.replace("\\", "/").rpartition("/")[2]
             if last != name and _SEPARATOR.search(last):
                 yield last
     for match in _HUMPED.finditer(question):

@@ -1,9 +1,9 @@
-"""One sentence, read once: what it does, in which language, and whether it says that it lasts; pure.
+"""Reads one sentence: what it does, its language, and whether it says that it lasts; pure.
 
-The words are in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
-scripts, and the order of a few closed classes. English is read by its grammar. Of the other languages little is known
-on purpose: how they ask and order, and the words with which they say that something is always so, forbidden, chosen,
-liked, needed or owned. A sentence of a language without a table is neither asked nor lasting.
+The words are in data/sentence_words.txt, one class for each question and language. The rest is form: punctuation, and
+the order of a few closed classes. English is read by its grammar. Of other languages only the words are known with
+which people ask and order, and with which they say that something is always so, forbidden, chosen, liked, needed or
+owned. A sentence in a language without a table never asks and never lasts.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from csmd import data
@@ -50,7 +51,6 @@ _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
-_CLOSERS = re.compile(r"[\W_]*$")
 #: A question tag after a comma asks only for assent: ", ok?".
 _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
@@ -69,8 +69,10 @@ _DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
 _CODE = re.compile(r"`[^`]*`")
 _CELL_END = re.compile(r"^\s*\||\|\s*$")
 _TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
-#: Fewest bars between cells, and most words of a sentence that only says how checks ended.
-LEAST_BARS, STATUS_WORDS = 2, 12
+#: Fewest bars between the cells of a row.
+LEAST_BARS = 2
+#: Most words of a sentence that only says how checks ended.
+STATUS_WORDS = 12
 #: An assistant's inventory of its edits.
 _INVENTORY = re.compile(
     r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
@@ -379,8 +381,8 @@ ENDING = 500
 def ends_with_question(head: str) -> bool:
     """Whether a sentence ends with a question mark of any script, also where a remark in brackets follows it."""
     head = head[-ENDING:]
-    tail = _CLOSERS.search(head)
-    if tail and not _QUESTION_MARKS.isdisjoint(tail.group()):
+    tail = takewhile(lambda character: not character.isalnum(), reversed(head))
+    if not _QUESTION_MARKS.isdisjoint(tail):
         return True
     remark = _REMARK.search(head)
     return remark is not None and head[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
@@ -639,8 +641,10 @@ def is_rule_of_kind(sentence: Sentence) -> bool:
 #: The end of a clause, and the mark that replaced a secret.
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-#: Fewest other words with a meaning for a sentence with a secret to say something else; a rule needs fewer.
-LEAST_BESIDE_SECRET, LEAST_LAID_DOWN = 5, 3
+#: A sentence with a secret says something else with this many other words that have a meaning.
+LEAST_BESIDE_SECRET = 5
+#: A rule with a secret needs only this many.
+LEAST_LAID_DOWN = 3
 _COPULA = frozenset("is are was were".split())
 
 
@@ -695,7 +699,7 @@ def behind(word_class: str, language: str, text: str) -> str:
 
 
 def _phrases(word_class: str, language: str) -> frozenset[str]:
-    """The phrases of a class in a language, or in every language where it is of none."""
+    """The phrases of a class in a language, or in every language if the class is of none."""
     named = f"{word_class}.{language}"
     return WORDS[named if named in WORDS else word_class]
 

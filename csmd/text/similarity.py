@@ -1,13 +1,12 @@
-"""Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older;
-pure.
+"""Compares two statements: same, one says all of the other, or the newer one replaces the older; pure.
 
-`compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is
-for texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
+`compare` gives the full answer with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats`
+is for texts of which one may repeat the other. All compare words; `restatement` compares statements with near vectors.
 
-A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
-affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it
-is doubtful, and a person decides; where each names something that the other does not, they are of two things. In doubt
-both statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
+A certain replacement gives the same slot of the same subject another value, or denies exactly what the older statement
+affirms. If one of them names more of the subject (an environment, a component, one of several uses), the replacement is
+doubtful and a person decides; if each names something that the other does not, they are about two things. In doubt both
+statements stay: a wrong replacement loses a statement, a missed one only leaves an old one.
 """
 
 from __future__ import annotations
@@ -41,8 +40,10 @@ SIGNALS: Mapping[str, float] = {
     "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
     "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
 }
-#: From this confidence on a replacement is certain; below it a person decides about a possible one.
-SURE, DOUBTFUL = 0.5, 0.4
+#: From this confidence on a replacement is certain.
+SURE = 0.5
+#: The confidence of a possible replacement, which a person decides about.
+DOUBTFUL = 0.4
 
 # --- measures of common words
 
@@ -346,7 +347,7 @@ def _is_frequency(words: Sequence[Word], at: int) -> bool:
 
 
 def _may_be_past(word: str) -> bool:
-    """Whether a word may say what was done, where no copula comes before it: "the worker used Kafka"."""
+    """Whether a word may say what was done, if no copula comes before it: "the worker used Kafka"."""
     return word in WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
@@ -370,9 +371,10 @@ MOST_OF_IT = 0.6
 SAME_SUBJECT = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
 MOST_OF_SUBJECT = 0.6
-#: `X instead of Y`: the share of the words around Y that the older statement has, for a plain Y and for one of several
-#: words.
-BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
+#: `X instead of Y`: the share of the words around a plain Y that the older statement has.
+BESIDE_PLAIN = 0.4
+#: The same for a Y of several words or a name.
+BESIDE_SPECIAL = 0.5
 #: What is left of two statements without their values is one subject when so much of the longer rest is shared.
 SAME_REST = 0.5
 

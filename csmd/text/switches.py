@@ -42,8 +42,10 @@ _TRIGGERS = (
     | WORDS["left_state"]
 )
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
-#: Most words of the thing that is given up, and of a part without a known verb that names another.
-MOST_NAMED, MOST_OF_PART = 3, 5
+#: Most words of the thing that is given up.
+MOST_NAMED = 3
+#: Most words of a part without a known verb that names another thing.
+MOST_OF_PART = 5
 
 
 class Switch(NamedTuple):

@@ -17,14 +17,13 @@ _WORDS = data.word_table("stop_words.txt")
 STOP_WORDS = _WORDS["english"]
 
 WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
-_SPACE = re.compile(r"\s+")
 
 
 def normalise(text: str) -> str:
     """`text` for comparing: NFKC, case folded, white space squeezed, outer punctuation gone."""
     # Of ASCII the form is the same, and small letters are what case folding makes.
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return _SPACE.sub(" ", folded).strip(" \t\n.,;:!?\"'`*_-")
+    return " ".join(folded.split()).strip(" \t\n.,;:!?\"'`*_-")
 
 
 def keyed_hash(text: str, key: bytes) -> str:

@@ -47,7 +47,7 @@ def _action(finding: Finding) -> Json:
 
 @UPKEEP.add("csm_memory_candidate_generate", mutates=True)
 def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
-    """Look for what is to be mended among memories, and put it into the queue."""
+    """Find defects among memories and queue them for repair."""
     queue = upkeep.generate(rows, seen, now=ctx.now())
     if not dry_run:
         ctx.store.write(lambda writing: upkeep.enqueue(writing, queue, now=ctx.now()))
@@ -120,7 +120,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
 
 @UPKEEP.add("csm_memory_archive_candidate_report")
 def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """Which memories have faded so far that they could be archived."""
+    """List memories that have faded enough to be archived."""
     root_of = roots(rows)
     stale = upkeep.find_findings(rows, seen, kinds=STALE)
     return {"stale": [_finding(finding, root_of) for finding in stale], "by_tier": _by_tier(rows)}
@@ -135,21 +135,21 @@ def _by_tier(rows: Rows) -> dict[str, int]:
 
 @UPKEEP.add("csm_memory_archive", mutates=True)
 def _archive(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True, by_person: bool = False) -> Json:
-    """Leave faded memories to explicit search."""
+    """Archive faded memories; they stay searchable."""
     plan = upkeep.find_findings(rows, seen, kinds=STALE)
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
 @UPKEEP.add("csm_memory_backfill_embeddings", mutates=True)
 def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
-    """Have memories embedded that were passed by."""
+    """Embed memories that were skipped."""
     plan = upkeep.find_findings(rows, seen, kinds=UNEMBEDDED)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 
 @UPKEEP.add("csm_belief_knowledge")
 def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
-    """What is held of a project or a user, by subject."""
+    """Show what is believed about a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
     beliefs = belief_subjects.group_beliefs(memories.list_memories(rows, projects=seen))
     by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in belief_subjects.BELIEF_KINDS}
@@ -169,7 +169,7 @@ def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1
 
 @UPKEEP.add("csm_memory_governance_report")
 def _governance(ctx: ToolContext, rows: Rows) -> Json:
-    """Whether the rules hold that have no exception."""
+    """Check the invariants of memories."""
     broken = integrity.violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
@@ -198,7 +198,7 @@ def _packets(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 50, session: str = "", kind: str = "",
     since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
-    """List what was observed lately, with how the session went."""
+    """List recent observations, with how the session went."""
     root_of = roots(rows)
     present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))

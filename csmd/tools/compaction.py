@@ -39,7 +39,7 @@ def _report(
         "counted": sum(row.counted for row in totals),
         **_sums(totals),
         "average_reduction": compactions.average_reduction(rows, projects=seen, session=stream),
-        "compactions": [_shown(row, places.get(row.project_seq, "")) for row in latest],
+        "compactions": [_compaction_json(row, places.get(row.project_seq, "")) for row in latest],
     }  # fmt: skip
 
 
@@ -55,9 +55,10 @@ def _sums(totals: Sequence[Total]) -> Json:
     return {**sums, "tokens_saved": saved, "reduction": round(100 * saved / max(sums["tokens_before"], 1), 1)}
 
 
-def _shown(row: Compaction, project: str) -> Json:
+def _compaction_json(row: Compaction, project: str) -> Json:
     return as_json(
-        row, "id=uuid session_id kind tool at outcome cause bytes_before bytes_after tokens_before tokens_after tokens_saved",
+        row,
+        "id=uuid session_id kind tool at outcome cause bytes_before bytes_after tokens_before tokens_after tokens_saved",
         project=project, is_counted=bool(row.is_counted), get=f"csmd context get {row.uuid}",
     )  # fmt: skip
 

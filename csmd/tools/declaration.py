@@ -41,7 +41,7 @@ SEED_NAMES: Mapping[str, str] = {
 #: Parameters that are paths.
 PATHS = ("project", "path", ASKING)
 QUERY_VECTOR_S = 8.0
-#: Row keys of the projects that the caller may see, None for all. A tool with such a parameter takes `project` and `asking`.
+#: Row keys of the projects that the caller may see, None for all. Such a parameter stands for `project` and `asking`.
 Places = list[int] | None
 
 

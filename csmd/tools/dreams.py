@@ -50,15 +50,15 @@ def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
 
 @TOOLS.add("csm_dream_status")
 def _status(ctx: ToolContext, rows: Rows) -> Json:
-    """Whether a dream is due, what each gate says, and how the last one ended."""
+    """Show whether a dream is due, what each gate says, and how the last one ended."""
     return ctx.dreams.state(rows)
 
 
 @TOOLS.add("csm_dream_plan")
 def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
-    """What a dream would do now, and why; nothing is done.
+    """Show what a dream would do now, and why; changes nothing.
 
-    The plan over all projects, what may be seen of it: planning changes nothing and is no dream.
+    The plan is over all projects; the caller gets what they may see of it.
     """
     seen, root_of, now = places(rows, project, asking), roots(rows), ctx.now()
 
@@ -141,7 +141,7 @@ def _tally(tally: Tally, root_of: dict[int, str]) -> Json:
 def _run(
     ctx: ToolContext, rows: Rows, dry_run: bool = False, force: bool = False, asking: str = ""
 ) -> steps.Steps[Json]:
-    """Dream now; gives a job, with `dry_run` the plan."""
+    """Dream now; returns a job, with `dry_run` the plan."""
     verdict = ctx.dreams.verdict(rows)
     if dry_run:
         plan = yield from _plan(ctx, rows, asking=asking)
@@ -157,7 +157,7 @@ def _run(
 def _diff(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False, limit: int = 0, offset: int = 0
 ) -> steps.Steps[Json]:
-    """What a dream changed, before and after: all of it, or with `limit` a page."""
+    """Show what a dream changed, before and after: all of it, or with `limit` a page."""
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
     number, last = 0, max(offset, 0) + limit if limit else math.inf
@@ -229,7 +229,7 @@ def unified_diff(path: str, before: str | None, after: str | None) -> str:
 
 @TOOLS.add("csm_dream_undo", mutates=True)
 def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
-    """Take a dream back, and every one since; gives a job, with `dry_run` says which."""
+    """Undo a dream and every later one; returns a job, with `dry_run` the dreams."""
     dream = _find(rows, id_)
     chain = dream_undo.plan_undo(rows, dream.id)
     if dry_run:

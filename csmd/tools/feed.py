@@ -26,7 +26,8 @@ BACK = 20_000
 
 @TOOLS.add("csm_tail", lane="status")
 def _tail(
-    ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "", session: str = "",
+    ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "",
+    session: str = "",
     kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
     """List what has happened since a cursor; of one session, of some kinds (comma-separated), since a time."""

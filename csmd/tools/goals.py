@@ -29,7 +29,8 @@ TOOLS = Tools()
 
 @TOOLS.add("csm_goal_set", mutates=True)
 def _set_goal(
-    ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", by_person: bool = False
+    ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
+    by_person: bool = False
 ) -> Json:  # fmt: skip
     """Declare what a project or a session is for."""
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
@@ -84,7 +85,8 @@ def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
     home = sessions.projects_of(rows, [session.session_id for session in ended])
     left = [
         OpenMatter(
-            last_sessions.open_id(session.session_id, text), "question" if is_question else "left open", text, session.at,
+            last_sessions.open_id(session.session_id, text), "question" if is_question else "left open", text,
+            session.at,
             home.get(session.session_id, 0), session.session_id, "assistant",
         )
         for session, text, is_question in last_sessions.left_open(ended)

@@ -21,13 +21,13 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
     place = claude_instructions.place_of(_directory(rows, project, asking), claude_instructions.user_of(ctx.config))
-    loaded = claude_instructions.loaded(place)
+    loaded = claude_instructions.load_instructions(place)
     problems: list[str] = []
     if mode == "host":
         files: list[tuple[str, str, str]] = [(file.kind, file.path, file.content) for file in loaded]
         body = claude_instructions.build(loaded)
     else:
-        files, problems = claude_instructions.merged(place)
+        files, problems = claude_instructions.merge_files(place)
         files += [("memory", file.path, file.content) for file in loaded if file.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {

@@ -55,7 +55,8 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     window = adapters.of_session(id_).window(model, used)
     bracket = compose.bracket_of(used, window)
     shown = line(
-        memories, tokens, is_recording=ctx.store.takes_writes and not ctx.store.last_write_error, is_paused=ctx.paused() is not None,
+        memories, tokens, is_recording=ctx.store.takes_writes and not ctx.store.last_write_error,
+        is_paused=ctx.paused() is not None,
         filled="" if bracket == "FRESH" else f"context {used * 100 // window} % ({bracket})",
     )  # fmt: skip
     return {"memories": memories, "tokens": tokens, "bracket": bracket, "line": shown}

@@ -80,7 +80,8 @@ def _project_key(rows: Rows, path: str) -> str:
 
 @TOOLS.add("csm_privacy_purge", mutates=True)
 def _purge(
-    ctx: ToolContext, rows: Rows, what: str, kind: str = "", dry_run: bool = False, asking: str = "", by_person: bool = False
+    ctx: ToolContext, rows: Rows, what: str, kind: str = "", dry_run: bool = False, asking: str = "",
+    by_person: bool = False
 ) -> Json:  # fmt: skip
     """Remove something from everything csmd holds; gives a job."""
     if not dry_run:

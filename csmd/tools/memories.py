@@ -62,7 +62,8 @@ MOST_LISTED = 200
 ALL = 2**31
 #: Filter of a list -> what it may be.
 FILTERS: dict[str, tuple[str, ...]] = {
-    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType), "state": ("active", "replaced"),
+    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType),
+    "state": ("active", "replaced"),
 }  # fmt: skip
 #: Claude Code's types of memory -> the category of what is saved as one.
 HOST_TYPES: dict[MemdirType, Category] = {
@@ -77,7 +78,8 @@ SURE_BY_ASSISTANT = 0.8
 
 @TOOLS.add("csm_memory_list")
 def _list(
-    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0,
+    gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
     """List memories: all, surest first; with a limit or a filter latest first, with replacements."""
@@ -94,7 +96,7 @@ def _list(
     replaced = memories.replaced_by(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)
     for row, memory in zip(listed, shown, strict=True):
-        row["replaced_by"] = _superseded(rows, memory, asking)
+        row["replaced_by"] = _replacement_json(rows, memory, asking)
         row["replaces"] = [
             as_json(other, "id text") for other in replaced.get(memory.id, ())[:RELATED]
             if is_visible(rows, other.project_seq, asking=asking)
@@ -102,7 +104,7 @@ def _list(
     return {"memories": listed, "total": total}
 
 
-def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
+def _find_to_forget(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     """The memory with an id; BadInput for words, naming the memory with exactly that text."""
     if _ID.fullmatch(ident):
         return find_memory(rows, ident, asking)
@@ -137,7 +139,7 @@ def _save(
     body = normalise_typed_text(text)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
-    statement, of_type = _typed_statement(body, type_, confidence, by_person=by_person)
+    statement, of_type = _make_statement(body, type_, confidence, by_person=by_person)
     now, key = ctx.now(), ctx.store.hash_key
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
     places(rows, project, asking)  # a wall also keeps out new memories from outside
@@ -197,7 +199,7 @@ def _lesson(
     return _save(ctx, rows, text, project, asking, session, type_="lesson", confidence=confidence, by_person=by_person)
 
 
-def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> tuple[Statement, MemoryType | None]:
+def _make_statement(body: str, type_: str, sure: float, *, by_person: bool) -> tuple[Statement, MemoryType | None]:
     """The statement to save, and its type if that is not what its words give; `sure` 0 leaves confidence to the words.
 
     An assistant may lower the confidence, not raise it.
@@ -220,7 +222,8 @@ def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> 
             category = next((name for name, rule in CATEGORIES.items() if rule.type == of_type), category)
     usual = max(kind.confidence, SURE_BY_PERSON if by_person else SURE_BY_ASSISTANT)
     statement = Statement(
-        text=body, gate=kind.gate if category in CATEGORIES_OF[kind.gate] else CATEGORIES[category].gate, category=category,
+        text=body, gate=kind.gate if category in CATEGORIES_OF[kind.gate] else CATEGORIES[category].gate,
+        category=category,
         confidence=(sure if by_person else min(sure, usual)) if sure else usual,
         authority="user" if by_person else "assistant", reasons=("remember",),
     )  # fmt: skip
@@ -241,13 +244,13 @@ def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
     return [
         as_json(
             other, "id text is superseded rest", **{"is": word}, superseded=bool(other.superseded_by),
-            rest=_rest(rows, other.id) if word == "replaced" else None,
+            rest=_rest_json(rows, other.id) if word == "replaced" else None,
         )
         for word, other in near
     ]  # fmt: skip
 
 
-def _rest(rows: Rows, ident: str) -> Json | None:
+def _rest_json(rows: Rows, ident: str) -> Json | None:
     """The memory with the remaining text of one that was replaced in part; None for none."""
     rest = supersession.rest_of(rows, ident)
     return as_json(rest, "id text") if rest else None
@@ -259,7 +262,7 @@ def _forget(
 ) -> Generator[None, None, Json]:
     """Forget a memory for good."""
     key = ctx.store.hash_key
-    target = _typed(rows, id_, key, asking)
+    target = _find_to_forget(rows, id_, key, asking)
     pages = yield from forget.find_places(rows, target)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
@@ -284,7 +287,8 @@ def _forget(
     ctx.poke()
     root_of = roots(rows)
     return {
-        "id": memory.id, "text": memory.text, "forgotten": True, "team": is_shared, "project": root_of.get(memory.project_seq, ""),
+        "id": memory.id, "text": memory.text, "forgotten": True, "team": is_shared,
+        "project": root_of.get(memory.project_seq, ""),
         "elsewhere": [{"id": other.id, "project": root_of.get(other.project_seq, "")} for other in elsewhere],
     }  # fmt: skip
 
@@ -328,8 +332,9 @@ def _supersede(
             )
             memory = find_memory(writing, old_id, asking)
         return as_json(
-            memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
-            rest=_rest(writing, memory.id),
+            memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo,
+            was_superseded_by=was,
+            rest=_rest_json(writing, memory.id),
         )  # fmt: skip
 
     return ctx.store.write(write)
@@ -359,7 +364,7 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }
 
 
-def _start(rows: Rows, memory: Memory, asking: str) -> Json:
+def _start_json(rows: Rows, memory: Memory, asking: str) -> Json:
     """Whether the next session's start shows a memory, why, and for how many more sessions (None: for good)."""
     worth = brief.worth_at_start(
         rows, memory, [memory.project_seq] if asking in ("", OWNER) else visibility.scopes(rows, asking)
@@ -382,10 +387,10 @@ def _show(
     days = {name: getattr(memory, name) for name in ("hot_until", "warm_until", "archive_at")}
     cools = {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}}
     if only_fading:
-        return {**memories_json(rows, [memory])[0], "start": _start(rows, memory, asking), "cools": cools}
+        return {**memories_json(rows, [memory])[0], "start": _start_json(rows, memory, asking), "cools": cools}
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
-    factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
+    factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lost_confidence(changes))
     injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],
@@ -393,12 +398,14 @@ def _show(
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [row for link in memory_links.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
+        "links": [
+            row for link in memory_links.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
+        ],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start(rows, memory, asking) if start else None,
+        "start": _start_json(rows, memory, asking) if start else None,
         "cools": cools,
         "told": {
             "times": times,
@@ -408,8 +415,8 @@ def _show(
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
-        "superseded": _superseded(rows, memory, asking),
-        "changes": [_change(change) for change in changes],
+        "superseded": _replacement_json(rows, memory, asking),
+        "changes": [_change_json(change) for change in changes],
         **failure_notes(rows, memory, asking),
     }
 
@@ -421,7 +428,7 @@ def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 
 
-def _lowered(changes: list[belief_changes.Change]) -> float:
+def _lost_confidence(changes: list[belief_changes.Change]) -> float:
     """How much confidence a memory has lost to contradictions that were not undone."""
     lost = 0.0
     for change in changes:
@@ -432,7 +439,7 @@ def _lowered(changes: list[belief_changes.Change]) -> float:
     return round(lost, 4)
 
 
-def _change(change: belief_changes.Change) -> Json:
+def _change_json(change: belief_changes.Change) -> Json:
     """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
@@ -441,7 +448,7 @@ def _change(change: belief_changes.Change) -> Json:
     )  # fmt: skip
 
 
-def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
+def _replacement_json(rows: Rows, memory: Memory, asking: str) -> Json:
     """What replaced a memory, when, why, and on whose word; {} if it is current."""
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_visible(rows, new.project_seq, asking=asking):
@@ -451,7 +458,7 @@ def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
     return {"id": new.id, "text": new.text, "at": at, "reason": reason, "decided_by": by}
 
 
-def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
+def _link_json(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
     """A link with the memory at its other end; None if that is behind a wall."""
     other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
     if other is None or not is_visible(rows, other.project_seq, asking=asking):

@@ -166,7 +166,7 @@ def _passage(turn: TurnRow | None, statement: str) -> Json:
 
 
 def _likest(passage: str, statement: str) -> str:
-    """The part of a passage that holds a statement: its exact words, else the sentence that shares most; "" for none."""
+    """The part of a passage that states something: its exact words, else the most similar sentence; "" for none."""
     if statement in passage:
         return statement
     words = set(content_words(statement))

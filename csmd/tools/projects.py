@@ -159,10 +159,11 @@ MOST_TOPICS = 20
 
 @TOOLS.add("csm_project_lens", mutates=True)
 def _set_lens(
-    ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False, remove: bool = False,
+    ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False,
+    remove: bool = False,
     by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Put projects and topics under a lens, which ranks them first there; with `wall` also behind a wall; or take them out."""
+    """Put projects and topics under a lens, which ranks them first, with `wall` behind a wall; or take them out."""
     _need_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
     named, about = _words(places), [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _words(topics)]
@@ -243,7 +244,7 @@ def _check_name(name: str) -> None:
 
 
 def _wall_in(rows: Rows, seq: int, named: list[str], *, now: str) -> int:
-    """Puts projects, and those below their directories, behind a lens's wall; returns how many memories go inside with them."""
+    """Puts projects, and those below their directories, behind a wall; returns how many memories moved inside."""
     moved = 0
     for place in named:
         project, root = _find_open(rows, place, seq, now=now)

@@ -23,7 +23,7 @@ SAMPLE_CHARACTERS = 60
 
 @TOOLS.add("csm_store_schema")
 def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
-    """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample"""
+    """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample."""
     views = [shown_view for shown_view in sql_views.VIEWS if view in ("", shown_view.name)]
     if not views:
         raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
@@ -52,7 +52,7 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
 
 @TOOLS.add("csm_store_query")
 def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
-    """Answer one SELECT (SQLite) on the views of csm_store_schema: 100 rows, 2 seconds, 2,000 characters a value at most; it changes nothing"""
+    """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
     places, most = _visible_places(rows, asking), between(limit, sql_views.MOST_ROWS)
     answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}

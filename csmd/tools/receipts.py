@@ -38,10 +38,11 @@ RECEIPT = "id session_id event at tokens"
 
 @TOOLS.add("csm_receipts")
 def _receipts(
-    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20, offset: int = 0,
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20,
+    offset: int = 0,
     details: bool = False,
 ) -> Json:  # fmt: skip
-    """List what was injected, when, into which session, and how much of it was used; with `details` each item and why."""
+    """List injections: when, into which session, how much was used; with `details` each item and why."""
     ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
     most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
     listed_receipts = (
@@ -54,7 +55,7 @@ def _receipts(
     for listed in listed_receipts:
         row = as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
         if details:
-            row |= _receipt(rows, listed.receipt, visible, marks={})
+            row |= _receipt_json(rows, listed.receipt, visible, marks={})
             row["project"] = root_of.get(listed.receipt.project_seq, "")
         shown.append(row)
     return {"receipts": shown, "week": asdict(week)}
@@ -64,7 +65,7 @@ def _session(rows: Rows, typed: str) -> str | None:
     """The id of the typed session: "" for any session, None for one that was shown nothing."""
     if not typed:
         return ""
-    matches = _only(receipts.sessions_like(rows, typed), typed, str)
+    matches = _exact_or_all(receipts.sessions_like(rows, typed), typed, str)
     return matches[0] if matches else None
 
 
@@ -75,15 +76,15 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[
     The id is that of a memory, an error, a turn, or a receipt (for all items of one injection).
     """
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
-    output = _left_out_named(rows, ident)
+    output = _find_tool_turn(rows, ident)
     if output is not None and (seen is None or output.project_seq in seen):
-        return {"id": output.uuid, "items": [(yield from _whole(ctx, rows, output))]}
+        return {"id": output.uuid, "items": [(yield from _whole_turn(ctx, rows, output))]}
     content = thing(rows, ident, seen) if ident else {"state": "gone"}
     if content["state"] in KIND_BY_ID.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
     if content["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **content}]}
-    named = _only(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    named = _exact_or_all(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
     named = [receipt for receipt in named if seen is None or receipt.project_seq in seen]
     if not named:
         raise BadInput(
@@ -96,14 +97,14 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[
     }
 
 
-def _left_out_named(rows: Rows, ident: str) -> LeftOut | None:
+def _find_tool_turn(rows: Rows, ident: str) -> LeftOut | None:
     """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
     matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
     return next(iter(turns.left_out(rows, exact)), None)
 
 
-def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+def _whole_turn(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
     """A turn's whole text and its source; `state` is `trimmed` if only the stored part is left."""
     about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
     if turn.text == PURGED:
@@ -120,7 +121,7 @@ def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None,
     return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
 
 
-def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
+def _exact_or_all(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
     exact = [row for row in rows if ident(row) == typed]
     if len(rows) > 1 and not exact:
         raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, rows))}", hint="type some more of it")
@@ -133,16 +134,16 @@ def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     return usage.find_use_marks(rows, judged) if judged else {}
 
 
-def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
+def _receipt_json(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
     question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
     may = question is not None and (seen is None or question[1] in seen)
     return as_json(
         receipt, RECEIPT, prompt=display.cut(display.squeeze(question[0]), 200) if question and may else "",
-        items=[_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
+        items=[_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
     )  # fmt: skip
 
 
-def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
+def _item_json(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
     """One item of an injection: its text, why it was shown, and whether it was used."""
     content = thing(rows, item.id, seen, reason=item.reason)
     if content["state"] == "quoted":
@@ -215,7 +216,7 @@ def _show(
     The id names one injection, a session, or a memory: then each injection lists that memory alone.
     """
     seen, most = visibility.find_visible_places(rows, asking=asking), between(limit, RECEIPTS_AT_ONCE)
-    named = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
+    named = _exact_or_all(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
     memory = find_memory(rows, id_, asking).id if id_ and not named and ids_like(rows, "memories", id_) else ""
     typed = session or id_
     if named:
@@ -231,8 +232,8 @@ def _show(
             f"no session was told {memory} yet", hint=f"`csmd show {memory}` says when it is told, or why not"
         )
     if not injections and typed:
-        raise _untold(rows, typed, asking, is_session=bool(session))
-    shown = [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]
+        raise _no_injection_error(rows, typed, asking, is_session=bool(session))
+    shown = [_receipt_json(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]
     if memory:
         for injection in shown:
             injection["items"] = [item for item in injection["items"] if item["id"] == memory]
@@ -243,7 +244,7 @@ def _show(
     }
 
 
-def _untold(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
+def _no_injection_error(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
     """The error for an id without injections: a session that was shown nothing, or an unknown id."""
     try:
         session = find_session(rows, typed, asking)

@@ -28,7 +28,8 @@ MEMORY_FILTERS: dict[str, tuple[str, ...]] = {
 
 @TOOLS.add("csm_memory_search")
 def _search(
-    ctx: ToolContext, rows: Rows, query_: str, seen: Places = None, asking: str = "", limit: int = 10, kind: str = "all",
+    ctx: ToolContext, rows: Rows, query_: str, seen: Places = None, asking: str = "", limit: int = 10,
+    kind: str = "all",
     explain: bool = False, since: str = "", until: str = "", gate: str = "", category: str = "", type_: str = "",
     session: str = "",
 ) -> Json:  # fmt: skip

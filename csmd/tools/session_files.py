@@ -10,7 +10,7 @@ from uuid import uuid4
 from csmd.capture import project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts import csmd_sessions
-from csmd.hosts.csmd_sessions import EntryKind, Loaded
+from csmd.hosts.csmd_sessions import EntryKind, Loaded, Message
 from csmd.paths import folder_name, is_file
 from csmd.store import files, projects, sessions, tombstones
 from csmd.store.sqlite import Rows
@@ -47,18 +47,18 @@ def _write_system(
 @TOOLS.add("csm_session_write_summary", mutates=True)
 def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
     """Replace messages of a session of csmd's own by a summary."""
-    loaded = _loaded(ctx, rows, id_, asking)
+    loaded = _load_session(ctx, rows, id_, asking)
     names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
     if not names:
         raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
-    _must_have(loaded, names, id_)
+    _check_messages(loaded, names, id_)
     return _append(ctx, rows, id_, asking, "summary", text, names=names)
 
 
 @TOOLS.add("csm_session_tombstone", mutates=True)
 def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
     """Withdraw a message of a session of csmd's own."""
-    _must_have(_loaded(ctx, rows, id_, asking), [uuid], id_)
+    _check_messages(_load_session(ctx, rows, id_, asking), [uuid], id_)
     return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
 
 
@@ -77,22 +77,19 @@ def _append(
         raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
     if kind != "tombstone" and not body.strip():
         raise BadInput("there is nothing in that text to write")
-    loaded = _loaded(ctx, rows, ident, asking)
+    loaded = _load_session(ctx, rows, ident, asking)
     if parent:
-        _must_have(loaded, [parent], ident)
+        _check_messages(loaded, [parent], ident)
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
-    uuid = str(uuid4())
-    written = csmd_sessions.line(
-        kind, body, uuid=uuid, session=ident, parent=parent, cwd=project or _cwd(ctx, ident), at=ctx.now(),
-        key=ctx.store.hash_key, by_person=by_person, names=names,
-    )  # fmt: skip
-    files.append_lines(path, written)
+    message = Message(uuid=str(uuid4()), parent=parent, kind=kind, text=body, at=ctx.now(), by_person=by_person)
+    cwd, key = project or _cwd(ctx, ident), ctx.store.hash_key
+    files.append_lines(path, csmd_sessions.encode(message, session=ident, cwd=cwd, key=key, names=names))
     ctx.hint(str(path))
-    return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
+    return {"id": ident, "uuid": message.uuid, "parent": parent, "path": str(path)}
 
 
-def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
+def _check_messages(loaded: Loaded, names: Sequence[str], ident: str) -> None:
     for name in names:
         if not loaded.has(name):
             raise BadInput(
@@ -133,7 +130,7 @@ def _cwd(ctx: ToolContext, ident: str) -> str:
     return (path and csmd_sessions.begun_in(files.session_lines(path), session=ident)) or "/"
 
 
-def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
+def _load_session(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
     path = _file(ctx, rows, ident, asking)
     lines = files.session_lines(path) if path else ()
     return csmd_sessions.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
@@ -144,7 +141,7 @@ def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Load the messages of a session of csmd's own, without withdrawn ones."""
     if _file(ctx, rows, id_, asking) is None:
         raise _no_file(id_)
-    return {"id": id_, **asdict(_loaded(ctx, rows, id_, asking, texts=True))}
+    return {"id": id_, **asdict(_load_session(ctx, rows, id_, asking, texts=True))}
 
 
 @TOOLS.add("csm_session_path")

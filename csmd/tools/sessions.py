@@ -53,7 +53,8 @@ def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, of
 
 def _session(rows: Rows, session: Session) -> Json:
     return as_json(
-        session, SESSION, about=session.title or _first_goal(rows, session), memories=sessions.memory_count(rows, session.id),
+        session, SESSION, about=session.title or _first_goal(rows, session),
+        memories=sessions.memory_count(rows, session.id),
         transcript=transcript_state(session.path if session.is_read else ""),
     )  # fmt: skip
 
@@ -211,8 +212,10 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
     left_out = sum(part.dropped for part in turns.left_out(rows, [turn.seq]))
     return as_json(
-        turn, "id=uuid kind at text session_id project", dropped_bytes=left_out, around=turns_around(rows, turn, asking),
-        memories=[as_json(memory, "id text") for memory in memories_of_turn if visibility.is_visible(rows, memory.project_seq, asking=asking)],
+        turn, "id=uuid kind at text session_id project", dropped_bytes=left_out,
+        around=turns_around(rows, turn, asking),
+        memories=[as_json(memory, "id text") for memory in memories_of_turn if visibility.is_visible(rows,
+        memory.project_seq, asking=asking)],
     )  # fmt: skip
 
 

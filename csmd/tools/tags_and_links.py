@@ -188,7 +188,7 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
 
 
 @TOOLS.add("csm_memory_related")
-def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _related_tool(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """List what is one hop from a memory."""
     memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     drawn: dict[int, list[Json]] = {}

@@ -28,7 +28,7 @@ def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
 
 @TOOLS.add("csm_team_share", mutates=True, person="share a project")
 def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY) -> Json:
-    """Share a project's memories on the team's server. `readers`: roles with spaces between, "*": all, "": no one else."""
+    """Share a project's memories on the team's server; `readers` are roles separated by spaces, * for all."""
     if wrong := [role for role in readers.split() if role != EVERYBODY and not team.ROLE.fullmatch(role)]:
         raise BadInput(f"{wrong[0]!r} is no name of a role", hint="name a colleague as the database does")
 

@@ -22,9 +22,9 @@ MOST_NOTED = 1000
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
     since = _since(ctx, days)
-    compositions = [*_late(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
+    compositions = [*_unwritten_since(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
-        event: _composed([composition for composition in compositions if composition.event == event])
+        event: _composition_counts([composition for composition in compositions if composition.event == event])
         for event in sorted({composition.event for composition in compositions})
     }
     return {
@@ -34,7 +34,7 @@ def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     }
 
 
-def _composed(compositions: Sequence[Composition]) -> Json:
+def _composition_counts(compositions: Sequence[Composition]) -> Json:
     return {
         "composed": len(compositions),
         "silent": sum(1 for composition in compositions if not composition.chosen),
@@ -49,15 +49,15 @@ def _composed(compositions: Sequence[Composition]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
     since = _since(ctx, days)
-    lookups = [*_late(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
+    lookups = [*_unwritten_since(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {
-        kind: _recalled([lookup for lookup in lookups if lookup.kind == kind])
+        kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})
     }
     return {"since": since, "kinds": kinds}
 
 
-def _recalled(lookups: Sequence[Lookup]) -> Json:
+def _lookup_counts(lookups: Sequence[Lookup]) -> Json:
     different = len(Counter(lookup.query_hash for lookup in lookups))
     return {
         "asked": len(lookups),
@@ -74,7 +74,7 @@ def _times(took: Sequence[int]) -> dict[str, int]:
     return {"median_ms": ordered[len(ordered) // 2], "p95_ms": ordered[len(ordered) * 19 // 20]}
 
 
-def _late(waiting: Sequence[Any], since: str) -> list[Any]:
+def _unwritten_since(waiting: Sequence[Any], since: str) -> list[Any]:
     return [entry for entry in waiting if entry.at >= since]
 
 

@@ -36,8 +36,8 @@ AGAIN = "Run `csmd web` in a terminal for a new link.\n"
 class Access:
     """Middleware before the pages; owns the link's token, the cookie's secret, and the time of the last visit.
 
-    Pages are below the unguessable path `base`: cookies ignore ports, so this keeps the cookie from other servers on this
-    machine.
+    Pages are below the unguessable path `base`: cookies ignore ports, so this keeps the cookie from other servers on
+    this machine.
     """
 
     def __init__(self, port: int, monotonic: Callable[[], float]) -> None:

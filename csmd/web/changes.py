@@ -1,4 +1,4 @@
-"""The pages that change something: each asks first, and does it with the same tools as the command line, as a person."""
+"""The pages that change something: each asks first, then calls the same tool as the command line, as a person."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def address(path: str, **query: str) -> str:
 
 def ask_about_memory(visit: Visit) -> Page:
     """Asks whether a memory is to be changed."""
-    change = _named(visit.query.get("do", ""), ASKED)
+    change = _find_named(visit.query.get("do", ""), ASKED)
     memory = visit.ask("csm_memory_show", id=visit.id, start=False)
     new = visit.query.get("new", "") if change == "supersede" else ""
     other = visit.ask("csm_memory_show", id=new, start=False) if new else None
@@ -47,7 +47,7 @@ def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
 
 def change_memory(visit: Visit) -> str:
     """Changes a memory; returns the address of the next page."""
-    change, person = _named(visit.form.get("do", ""), ASKED), {"id": visit.id, "by_person": True}
+    change, person = _find_named(visit.form.get("do", ""), ASKED), {"id": visit.id, "by_person": True}
     if change == "forget":
         visit.ask("csm_memory_delete", **person)
         return address("memories", did="forget")
@@ -68,7 +68,7 @@ def change_memory(visit: Visit) -> str:
 def answer_review(visit: Visit) -> str:
     """Carries out an answer in the review; returns the address of the next question."""
     form = visit.form
-    verb, version = _named(form.get("do", ""), ANSWERS), form.get("version", "")
+    verb, version = _find_named(form.get("do", ""), ANSWERS), form.get("version", "")
     other = form.get("other", "").strip() or form.get("near", "")
     done = visit.ask(
         "csm_review_answer", id=visit.id, verb=verb, text=form.get("text", "") if verb == "edit" else "",
@@ -80,7 +80,7 @@ def answer_review(visit: Visit) -> str:
 
 def answer_import(visit: Visit) -> str:
     """Keeps or drops all that waits of an import; returns the address of the rest."""
-    verb = _named(visit.form.get("do", ""), ("keep", "drop"))
+    verb = _find_named(visit.form.get("do", ""), ("keep", "drop"))
     done = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
     return address("review", did=verb, undo=done["answer"], project=visit.form.get("project", ""))
 
@@ -104,7 +104,7 @@ def undo_dream(visit: Visit) -> str:
     return address(f"dream/{visit.id}", did="dream")
 
 
-def _named(word: str, words: tuple[str, ...]) -> str:
+def _find_named(word: str, words: tuple[str, ...]) -> str:
     if word not in words:
         raise BadInput(f"there is no change {word!r}", hint="use the buttons of the page")
     return word

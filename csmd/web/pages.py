@@ -85,7 +85,7 @@ def show_overview(visit: Visit) -> Page:
         "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
         "waiting": visit.ask("csm_review_list", limit=1)["total"],
         "sessions": visit.ask("csm_session_list", limit=6)["sessions"],
-        "memories": _shortened(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
+        "memories": _shorten(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
     })  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def list_memories(visit: Visit) -> Page:
             raise BadInput(f"{since!r} is no date", hint="write it as 2026-05-31") from None
     limits = {"gate": gate, "state": state, "since": since}
     listed = visit.ask("csm_memory_list", **_where(visit), **limits, limit=ROWS, offset=offset)
-    rows = fitting(_shortened(listed["memories"]))
+    rows = fitting(_shorten(listed["memories"]))
     return Page("memories.html", {
         "rows": rows, "days": _by_day(rows, "confirmed_at"), "projects": _projects(visit), "kinds": KINDS,
         "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
@@ -188,7 +188,7 @@ def list_memories(visit: Visit) -> Page:
 
 
 def show_memory(visit: Visit) -> Page:
-    """One memory: where it was said, how sure it is, what it replaced, who was shown it. How long it is shown loads later."""
+    """One memory: where it was said, how sure it is, what it replaced, who was shown it."""
     memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.number("start")))
     hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
@@ -239,7 +239,8 @@ def list_receipts(visit: Visit) -> Page:
     ]
     rows = fitting(shortened[: ROWS // 2])
     return Page("told.html", {
-        "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
+        "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit),
+        "offset": offset,
         "more": len(shortened) > len(rows), "events": injection_words.WHEN_TOLD, "reason": injection_words.reason_words,
         "use": injection_words.use_words, "hint": injection_words.hint, "states": injection_words.STATES,
     })  # fmt: skip
@@ -265,7 +266,8 @@ def show_dream(visit: Visit) -> Page:
     ]
     rows = fitting(changes[:ROWS])
     return Page("dream.html", {
-        "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows), "kinds": dream_words.KINDS,
+        "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows),
+        "kinds": dream_words.KINDS,
         "states": dream_words.STATES, "summary": dream_words.summarize_dream,
     })  # fmt: skip
 
@@ -277,7 +279,8 @@ def list_review(visit: Visit) -> Page:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
         item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
-        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"], "projects": _projects(visit), "at": visit.number("at"),
+        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"],
+        "projects": _projects(visit), "at": visit.number("at"),
     })  # fmt: skip
 
 
@@ -291,7 +294,7 @@ def _projects(visit: Visit) -> list[Json]:
     return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * ROWS]
 
 
-def _shortened(rows: Sequence[Json]) -> list[Json]:
+def _shorten(rows: Sequence[Json]) -> list[Json]:
     return [{**row, "text": cut(row["text"], LINE)} for row in rows]
 
 
@@ -346,6 +349,7 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
 }
 #: Path of a page -> its name in the navigation.
 NAVIGATION: Mapping[str, str] = {
-    "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search", "/told": "Told",
+    "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search",
+    "/told": "Told",
     "/dreams": "Dreams", "/review": "Review",
 }  # fmt: skip

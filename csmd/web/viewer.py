@@ -58,7 +58,8 @@ def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
 
         server = uvicorn.Server(
             uvicorn.Config(
-                access.guard(application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+                access.guard(application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None,
+                access_log=False,
                 server_header=False, proxy_headers=False, limit_concurrency=MOST_AT_ONCE, timeout_graceful_shutdown=1,
                 callback_notify=end_when_idle, timeout_notify=LOOK_S,
             )
@@ -140,17 +141,20 @@ def application(paths: Paths, access: Access) -> Starlette:
 def _environment(access: Access) -> Environment:
     """The templates, which escape every value, with csmd's words for times and amounts."""
     show = Environment(
-        loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
         finalize=lambda value: display.visible(value) if type(value) is str else value,  # markup is not text
     )  # fmt: skip
     home = str(user_home())
     show.filters |= {
         "when": when, "ago": ago, "percent": percent, "cut": display.cut, "squeeze": display.squeeze,
         "many": many, "tilde": lambda path: tilde(path, home), "name": lambda path: Path(path).name or path,
-        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts, "sentence": lambda text: text[:1].upper() + text[1:],
+        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts,
+        "sentence": lambda text: text[:1].upper() + text[1:],
     }  # fmt: skip
     show.globals |= {
-        "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION, "version": csmd.__version__,
+        "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION,
+        "version": csmd.__version__,
         "address": changes.address, "kinds": pages.KINDS, "source_words": pages.source_words,
         "answers": REVIEW_KEYS, "later": REVIEW_LATER, "undo": REVIEW_UNDO,
     }  # fmt: skip

@@ -49,7 +49,7 @@ def test_for_the_recorded_case_the_list_is_the_clients_own() -> None:
     disk = memory_disk(files, [f"/r/{path}" for path, *_ in RECORDED["loaded"]])
     place = Place(start="/r/proj", user=User(home="/r/home", configs=("/r/home/.claude",), managed="/r/managed"))
     assert len(RECORDED["loaded"]) == 23
-    assert listed(claude_instructions.loaded(place, disk), "/r") == RECORDED["loaded"]
+    assert listed(claude_instructions.load_instructions(place, disk), "/r") == RECORDED["loaded"]
 
 
 def build(root: Path, tree: dict[str, Any]) -> claude_instructions.User:
@@ -79,7 +79,7 @@ def user_of(root: Path) -> claude_instructions.User:
 def test_a_tree_is_loaded_as_the_client_loads_it(tree: dict[str, Any], tmp_path: Path) -> None:
     root = tmp_path.resolve()
     user = build(root, tree)
-    found = listed(claude_instructions.load(str(root / tree["start"]), user), str(root))
+    found = listed(claude_instructions.load_for_directory(str(root / tree["start"]), user), str(root))
     assert sorted(found) == sorted(tree["loaded"])
     if not any("rules" in path for path, *_ in tree["loaded"]):
         assert found == tree["loaded"]
@@ -106,7 +106,7 @@ def test_a_work_tree_inside_the_main_one_leaves_out_what_it_has_a_copy_of(tmp_pa
     memory = root / "home/.claude/projects" / name / "memory"
     memory.mkdir(parents=True)
     (memory / "MEMORY.md").write_text("M")
-    found = [one.content for one in claude_instructions.load(str(tree), user_of(root))]
+    found = [one.content for one in claude_instructions.load_for_directory(str(tree), user_of(root))]
     assert found == ["UP", "UP-LOCAL", "MAIN-LOCAL", "MINE", "MINE-LOCAL", "M"]
 
 
@@ -125,7 +125,9 @@ def test_what_is_no_readable_file_is_not_there_and_nobody_waits_for_it(tmp_path:
     (project / ".claude/rules/most.md").write_bytes(b"a" * claude_instructions.MAX_BYTES)
     (project / ".claude/rules/bytes.md").write_bytes(b"caf\xe9 \xff\x00 end")
     found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(claude_instructions.load(str(project), user_of(root))))
+    reader = threading.Thread(
+        target=lambda: found.extend(claude_instructions.load_for_directory(str(project), user_of(root)))
+    )
     reader.start()
     reader.join(60)
     assert not reader.is_alive(), "it waits for the other end of a pipe"
@@ -147,7 +149,9 @@ def test_settings_that_cannot_be_read_or_are_odd_change_nothing(tmp_path: Path) 
     ):
         (root / "home/.claude/settings.json").write_text(text)
         (root / "home/.claude.json").write_text(text)
-        assert [one.content for one in claude_instructions.load(str(root / "project"), user_of(root))] == ["P"]
+        assert [
+            one.content for one in claude_instructions.load_for_directory(str(root / "project"), user_of(root))
+        ] == ["P"]
 
 
 def test_a_tree_without_end_is_read_to_a_limit() -> None:
@@ -162,14 +166,14 @@ def test_a_tree_without_end_is_read_to_a_limit() -> None:
         return [Entry("d", True), Entry("e", True), Entry("a.md", False)]
 
     disk = Disk(read=content, entries=entries, real=lambda path: path)
-    found = claude_instructions.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
+    found = claude_instructions.load_instructions(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
     assert len(found) <= claude_instructions.MAX_FILES
     assert len(read) < 5 * claude_instructions.MAX_FILES
 
 
 def test_the_context_names_each_file_as_the_host_does() -> None:
     disk = memory_disk({"/p/CLAUDE.md": "Use tabs.\n", "/c/CLAUDE.md": "Be brief."}, [])
-    found = claude_instructions.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
+    found = claude_instructions.load_instructions(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
     assert claude_instructions.build(found) == (
         "Contents of /c/CLAUDE.md (user's private global instructions for all projects):\n\nBe brief.\n\n"
         "Contents of /p/CLAUDE.md (project instructions, checked into the codebase):\n\nUse tabs."
@@ -181,7 +185,7 @@ def test_the_context_names_each_file_as_the_host_does() -> None:
 
 def merge(files: dict[str, str]) -> tuple[list[tuple[str, str, str]], list[str]]:
     place = Place(start="/p", user=User(home="/h", configs=("/h/.claude",)))
-    return claude_instructions.merged(place, memory_disk(files, []))
+    return claude_instructions.merge_files(place, memory_disk(files, []))
 
 
 def test_four_scopes_are_merged_the_most_binding_first() -> None:

@@ -53,10 +53,14 @@ class World:
             file.write("".join(json.dumps(line) + "\n" for line in lines))
 
     def tail(self, **more: Any) -> Any:
-        return transcripts.tail(
-            self.store, self.path, now=lambda: NOW, tool_limit=8192, quarantine=self.quarantine,
-            **{"excludes": self.excludes, **more},
-        )  # fmt: skip
+        more = {
+            "now": lambda: NOW,
+            "tool_limit": 8192,
+            "quarantine": self.quarantine,
+            "excludes": self.excludes,
+            **more,
+        }
+        return transcripts.tail(self.store, self.path, transcripts.ReadOptions(**more))
 
     def hook(self, name: str, said: str, when: str, ident: str) -> bool:
         """An event as the daemon takes it in, from its socket or from the spool; whether anything was stored."""

@@ -45,9 +45,8 @@ class Place:
             file.write(b"".join(line + b"\n" for line in lines))
 
     def tail(self, path: Path | None = None, **more: Any) -> transcripts.Tail:
-        return transcripts.tail(
-            self.store, path or self.path, now=lambda: NOW, tool_limit=8192, quarantine=self.quarantine, **more
-        )
+        more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.quarantine, **more}
+        return transcripts.tail(self.store, path or self.path, transcripts.ReadOptions(**more))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.store.read(lambda rows: list(rows.all(query)))

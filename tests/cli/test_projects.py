@@ -101,11 +101,11 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
 
 
 def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
-    assert projects._resolved("shop") == "shop" and projects._resolved("clients/shop") == "clients/shop"
-    assert projects._resolved("tests/") == str(Path("tests").resolve())
-    assert projects._resolved(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
-    assert projects._resolved(".") == str(Path.cwd())
-    assert projects._resolved("~").startswith("/")
+    assert projects._resolve_word("shop") == "shop" and projects._resolve_word("clients/shop") == "clients/shop"
+    assert projects._resolve_word("tests/") == str(Path("tests").resolve())
+    assert projects._resolve_word(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
+    assert projects._resolve_word(".") == str(Path.cwd())
+    assert projects._resolve_word("~").startswith("/")
 
 
 def test_a_lens_is_set_and_listed_by_a_person_and_told_to_whoever_stands_in_it(machine: Machine) -> None:

@@ -80,7 +80,7 @@ def test_memories_of_all_projects_stand_below_their_projects(real: Machine) -> N
     rows = real.csmd("memories", "--all-projects", "--json")["memories"]
     lines = real.csmd("memories", "--all-projects", "--all").splitlines()
     heads = {
-        place: lines.index(render.fitted(place, WIDTH, end=True) or "everywhere")
+        place: lines.index(render.shorten(place, WIDTH, end=True) or "everywhere")
         for place in {row["project"] for row in rows}
     }
     assert len(heads) == 3
@@ -176,8 +176,8 @@ def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], v
 
 
 def test_a_path_is_shortened_at_its_beginning() -> None:
-    assert render.fitted("/a/b/c", 10, end=True) == "/a/b/c"
-    assert render.fitted("/a/long/path/to/x", 8, end=True) == "…th/to/x"
+    assert render.shorten("/a/b/c", 10, end=True) == "/a/b/c"
+    assert render.shorten("/a/long/path/to/x", 8, end=True) == "…th/to/x"
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,6 @@ def test_what_the_user_says_of_colours_holds(said: dict[str, str], expected: boo
 
 
 def test_a_style_is_written_and_taken_back() -> None:
-    assert render.painted((("csmd  ", "dim"), ("broken", "bold red"), (" here", ""))) == (
+    assert render.paint((("csmd  ", "dim"), ("broken", "bold red"), (" here", ""))) == (
         "\x1b[2mcsmd  \x1b[0m\x1b[31m\x1b[1mbroken\x1b[0m here"
     )

@@ -26,7 +26,7 @@ from rich.cells import cell_len
 
 import csmd
 from csmd.cli import render, status
-from csmd.cli.render import fitted, many, plain, tilde
+from csmd.cli.render import many, plain, shorten, tilde
 from csmd.text.ages import ago
 from csmd.web import pages
 
@@ -145,7 +145,7 @@ def drawn(value: dict[str, Any], *, width: int = 80, home: str = "/home/me") -> 
     """The screen without colours."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("COLUMNS", str(width))
-        return [*map(render.plain_text, render.laid_out(status.show_status(value, home=home), width))]
+        return [*map(render.plain_text, render.lay_out(status.show_status(value, home=home), width))]
 
 
 def check(name: str, *, width: int = 80) -> list[str]:
@@ -236,8 +236,8 @@ def test_what_an_older_daemon_does_not_say_is_not_missed() -> None:
         (ago("2026-05-03T12:00:01.000Z", NOW), "23 h ago"), (ago("2026-04-01T12:00:00.000Z", NOW), "33 d ago"),
         (ago("2025-04-01T12:00:00.000Z", NOW), "2025-04-01"), (ago("no time", NOW), "no time"),
         (tilde("/home/me/x", "/home/me"), "~/x"), (tilde("/home/me", "/home/me"), "~"), (tilde("/home/meg", "/home/me"), "/home/meg"),
-        (tilde("/x", ""), "/x"), (tilde("/x", "/"), "~/x"), (fitted("abcdef", 4), "abc…"), (fitted("abcdef", 4, end=True), "…def"),
-        (fitted("我们我们", 4), "我…"), (plain("a\tb\n\x1b[31mc"), "a b  [31mc"),
+        (tilde("/x", ""), "/x"), (tilde("/x", "/"), "~/x"), (shorten("abcdef", 4), "abc…"), (shorten("abcdef", 4, end=True), "…def"),
+        (shorten("我们我们", 4), "我…"), (plain("a\tb\n\x1b[31mc"), "a b  [31mc"),
     ],
 )  # fmt: skip
 def test_amounts_ages_and_paths_read_well(said: str, words: str) -> None:

@@ -65,8 +65,8 @@ def test_of_two_projects_of_one_name_a_title_means_one_and_the_name_neither() ->
     rooted = ["/w/devenv/cli", "/w/other/cli"]
     assert verb._nearest("devenv/clii", rooted) == rooted[0] and verb._nearest("other/clii", rooted) == rooted[1]
     assert verb._nearest("devenv/src", rooted) == ""
-    assert [verb._titled(root, "devenv/cli") for root in rooted] == [True, False]
-    assert not verb._titled("/w/devenv/cli", "nv/cli") and not verb._titled("/w/devenv/cli", "cli")
+    assert [verb._has_title(root, "devenv/cli") for root in rooted] == [True, False]
+    assert not verb._has_title("/w/devenv/cli", "nv/cli") and not verb._has_title("/w/devenv/cli", "cli")
 
 
 def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known: Machine) -> None:

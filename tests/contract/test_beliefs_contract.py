@@ -98,8 +98,8 @@ def postgresql(team: TeamServer) -> Iterator[Backend]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def backend(request: pytest.FixtureRequest) -> Backend:
-    found: Backend = request.getfixturevalue(request.param)
-    return found
+    opened: Backend = request.getfixturevalue(request.param)
+    return opened
 
 
 def save(backend: Backend, ident: str, text: str, *, project: str = "shop", **more: Any) -> Memory:
@@ -126,16 +126,16 @@ def test_what_is_saved_comes_back_whole(backend: Backend) -> None:
     memories.update_belief(rows, replace(saved, confidence=0.9, tier="durable", confirmed_at=LATER))
     changed = memories.by_id(rows, "m0001")
     assert changed == replace(saved, confidence=0.9, tier="durable", confirmed_at=LATER, version=2)
-    found = memories.by_hash(rows, tokens.normalise(saved.text), project=saved.project_seq)
-    assert found == changed
+    stored = memories.by_hash(rows, tokens.normalise(saved.text), project=saved.project_seq)
+    assert stored == changed
 
 
 def test_words_find_memories_of_the_projects_asked_for(backend: Backend) -> None:
     first = save(backend, "m0001", "The job_queue lives in Postgres")
     second = save(backend, "m0002", "Queues are drained nightly, and queues are watched", project="tools")
     save(backend, "m0003", "Tabs in Makefiles")
-    found = backend.text_hits(["queue", "nightly"], projects=None, limit=10)
-    assert [hit[0] for hit in found] == [second.seq, first.seq]
+    hits = backend.text_hits(["queue", "nightly"], projects=None, limit=10)
+    assert [hit[0] for hit in hits] == [second.seq, first.seq]
     assert [hit[0] for hit in backend.text_hits(["queue"], projects=[first.project_seq], limit=10)] == [first.seq]
     assert backend.text_hits(["queue"], projects=[], limit=10) == []
     assert backend.text_hits(["it's", "100 %", "a:b & !", ""], projects=None, limit=10) == []
@@ -150,11 +150,11 @@ def test_memories_are_listed_by_page_gate_and_state(backend: Backend) -> None:
     old = memories.by_id(rows, "m0000")
     assert old is not None
     memories.update_belief(rows, replace(old, superseded_by="m0004"))
-    asked = {"gate": "", "state": "", "since": "", "limit": 2, "offset": 1}
-    page, total = memories.page(rows, projects=[shop], **asked)
+    query = {"gate": "", "state": "", "since": "", "limit": 2, "offset": 1}
+    page, total = memories.page(rows, projects=[shop], **query)
     assert ([memory.id for memory in page], total) == (["m0003", "m0002"], 5)
-    assert memories.page(rows, projects=None, **{**asked, "gate": "promissory", "offset": 0})[1] == 1
-    assert memories.page(rows, projects=[shop], **{**asked, "state": "active"})[1] == 4
+    assert memories.page(rows, projects=None, **{**query, "gate": "promissory", "offset": 0})[1] == 1
+    assert memories.page(rows, projects=[shop], **{**query, "state": "active"})[1] == 4
     assert [memory.id for memory in memories.list_memories(rows, projects=[shop], limit=2)] == ["m0004", "m0003"]
     assert [memory.id for memory in memories.replaced_by(rows, ["m0004"])["m0004"]] == ["m0000"]
 
@@ -188,24 +188,24 @@ def test_a_tag_says_who_gave_it_and_is_taken_off_by_a_weight_of_0(backend: Backe
 
 def test_memories_are_found_by_topic(backend: Backend) -> None:
     rows = backend.rows
-    one, two = (
+    first, two = (
         save(backend, "m0001", "Deploy on Mondays"),
         save(backend, "m0002", "Never on Fridays", confirmed_at=LATER),
     )
     other = save(backend, "m0003", "Deploy nightly", project="tools")
-    for memory in (one, two, other):
+    for memory in (first, two, other):
         topics.tag(rows, memory.seq, "deploy", by="assistant", weight=0.5)
-    assert topics.members(rows, "deploy", [one.project_seq]).keys() == {one.seq, two.seq}
+    assert topics.members(rows, "deploy", [first.project_seq]).keys() == {first.seq, two.seq}
     assert topics.list_topics(rows, None) == [
-        (one.project_seq, "deploy", 2, LATER), (other.project_seq, "deploy", 1, NOW),
+        (first.project_seq, "deploy", 2, LATER), (other.project_seq, "deploy", 1, NOW),
     ]  # fmt: skip
-    shared = topics.shared_topics(rows, [one.seq], projects=None, widest_topic=5, widest_session=0)
-    assert [tuple(row) for row in shared] == [(one.seq, two.seq, "topic", 2)]
+    shared = topics.shared_topics(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
+    assert [tuple(row) for row in shared] == [(first.seq, two.seq, "topic", 2)]
 
 
 def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend) -> None:
     rows = backend.rows
-    one, two = save(backend, "m0001", "Deploy on Mondays"), save(backend, "m0002", "Never on Fridays")
+    first, two = save(backend, "m0001", "Deploy on Mondays"), save(backend, "m0002", "Never on Fridays")
     for weight in (0.5, 0.75):
         memory_links.add_link(
             rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
@@ -213,11 +213,11 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
-    assert topics.edges(rows, [two.seq], projects=None) == [(two.seq, one.seq, "refines", 0.75, False)]
+    assert topics.edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
     assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
-    assert topics.remove_link(rows, one.seq, two.seq, "refines") and not topics.remove_link(
-        rows, one.seq, two.seq, "refines"
+    assert topics.remove_link(rows, first.seq, two.seq, "refines") and not topics.remove_link(
+        rows, first.seq, two.seq, "refines"
     )
 
 
@@ -253,12 +253,12 @@ def test_the_chunks_of_a_long_memory_are_one_hit_by_the_nearest(backend: Backend
 
 
 def test_the_stats_count_memories_topics_and_links_of_the_projects_asked_for(backend: Backend) -> None:
-    rows, one = backend.rows, save(backend, "m0001", "Deploy on Mondays")
+    rows, memory = backend.rows, save(backend, "m0001", "Deploy on Mondays")
     save(backend, "m0002", "Never on Fridays")
     save(backend, "m0003", "Deploy nightly", project="tools")
-    topics.tag(rows, one.seq, "deploy", by="person")
+    topics.tag(rows, memory.seq, "deploy", by="person")
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
-    counts = topics.graph_counts(rows, [one.project_seq])
+    counts = topics.graph_counts(rows, [memory.project_seq])
     assert counts == {"memories": 2, "topics": 1, "sessions": 0, "tagged": 1, "produced": 2}
     assert topics.relationships(rows, None) == {"refines": 1} and search.memory_count(rows) == 3
 
@@ -272,8 +272,8 @@ def test_a_candidate_waits_once_with_its_evidence_and_is_settled(backend: Backen
     assert candidates.put_candidate(rows, waiting) == "c0001"
     again = replace(waiting, id="c0002", confidence=0.7, evidence=(Evidence(uuid="u2", session_id="s2", at=LATER),))
     assert candidates.put_candidate(rows, again) == "c0001", "of one that waits there is one"
-    (found,) = candidates.waiting(rows, projects=[place])
-    assert (found.confidence, [one.uuid for one in found.evidence]) == (0.7, ["u1", "u2"])
-    assert candidates.set_status(rows, found, "dropped", now=LATER)
+    (candidate,) = candidates.waiting(rows, projects=[place])
+    assert (candidate.confidence, [source.uuid for source in candidate.evidence]) == (0.7, ["u1", "u2"])
+    assert candidates.set_status(rows, candidate, "dropped", now=LATER)
     assert candidates.put_candidate(rows, waiting) == "", "a person has dropped it"
     assert candidates.counts(rows) == {"belief": {"dropped": 1}} and candidates.waiting(rows, projects=None) == []

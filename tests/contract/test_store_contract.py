@@ -86,41 +86,41 @@ def at(second: int) -> str:
 
 
 def say(
-    rows: Rows, uuid: str, said: str, *, session: str = "s1", second: int = 0, kind: Any = "user", name: str = "shop"
+    rows: Rows, uuid: str, text: str, *, session: str = "s1", second: int = 0, kind: Any = "user", name: str = "shop"
 ) -> int:
     """A transcript's line; the row key of its turn."""
     project = projects.ensure(rows, Project(key=name, root=f"/home/me/{name}", name=name, kind="path"), now=NOW)
-    turn = Turn(uuid=uuid, session_id=session, kind=kind, text=said, at=at(second))
-    turns.add_turn(rows, turn, text_hash=tokens.normalise(said), host="claude", project=project, path="/t.jsonl")
+    turn = Turn(uuid=uuid, session_id=session, kind=kind, text=text, at=at(second))
+    turns.add_turn(rows, turn, text_hash=tokens.normalise(text), host="claude", project=project, path="/t.jsonl")
     return search.turns_of_uuids(rows, [uuid])[uuid]
 
 
-def report(rows: Rows, ident: str, said: str, *, session: str = "s1", second: int = 0) -> bool:
+def report(rows: Rows, ident: str, text: str, *, session: str = "s1", second: int = 0) -> bool:
     """A prompt's event and its provisional turn; whether the event was new."""
-    event = Event(id=ident, host="claude", name="prompt", session_id=session, at=at(second), text=said)
-    if not events.record(rows, event, text_hash=tokens.normalise(said), payload_hash=f"{session} {said}"):
+    event = Event(id=ident, host="claude", name="prompt", session_id=session, at=at(second), text=text)
+    if not events.record(rows, event, text_hash=tokens.normalise(text), payload_hash=f"{session} {text}"):
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
-    turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=said, at=at(second))
+    turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=text, at=at(second))
     provisional_turns.add_provisional(
-        rows, turn, event="prompt", text_hash=tokens.normalise(said), host="claude", project=project, path=""
+        rows, turn, event="prompt", text_hash=tokens.normalise(text), host="claude", project=project, path=""
     )
     return True
 
 
-def memory(ident: str, said: str, *, uuid: str = "l1", project: int = 0, **more: Any) -> Memory:
+def memory(ident: str, text: str, *, uuid: str = "l1", project: int = 0, **more: Any) -> Memory:
     values: dict[str, Any] = {
         "gate": "behavioral", "category": "preference", "type": "preference", "tier": "daily", "decay": "durable",
         "authority": "user", "origin": "stated", "confidence": 0.8, "scope": "user", "session_id": "s1",
         "created_at": NOW, "confirmed_at": NOW, "hot_until": 3, "warm_until": 30, "archive_at": 90,
         "provenance": (Provenance(uuid=uuid, session_id="s1", at=NOW),), **more,
     }  # fmt: skip
-    return Memory(id=ident, text=said, project_seq=project, **values)
+    return Memory(id=ident, text=text, project_seq=project, **values)
 
 
 def said_in(rows: Rows, session: str) -> list[str]:
-    found = {behind.session_id: behind.session_seq for behind in cursors.sessions_behind(rows, "nobody's")}
-    return [turn.uuid for turn in turns.stream_turns(rows, found[session], after=0)]
+    sessions = {behind.session_id: behind.session_seq for behind in cursors.sessions_behind(rows, "nobody's")}
+    return [turn.uuid for turn in turns.stream_turns(rows, sessions[session], after=0)]
 
 
 # --- writing and reading ---------------------------------------------------------------------------------------------
@@ -246,8 +246,8 @@ def test_a_fork_lists_the_turns_it_shares_and_stores_them_once(store: Store) -> 
 def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Store) -> None:
     def story(rows: Rows) -> tuple[int, int]:
         say(rows, "l1", "yes", kind="notification")
-        for ident, said, second in (("e2", "yes", 40), ("e3", "only here", 45)):
-            report(rows, ident, said, second=second)
+        for ident, text, second in (("e2", "yes", 40), ("e3", "only here", 45)):
+            report(rows, ident, text, second=second)
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
             rows,
@@ -272,8 +272,8 @@ def test_what_was_made_of_a_hooks_turn_rests_on_the_transcripts(store: Store) ->
         memories.insert(rows, memory("m1", "use tabs", uuid="hook:e1"), text_hash="h")
         say(rows, "l1", "use tabs")
         assert [row[2] for row in statement_rows.statements_after(rows, 0, limit=9)] == ["l1"]
-        found = memories.by_id(rows, "m1")
-        assert found is not None and [source.uuid for source in found.provenance] == ["l1"]
+        memory_now = memories.by_id(rows, "m1")
+        assert memory_now is not None and [source.uuid for source in memory_now.provenance] == ["l1"]
 
     store.write(story)
 

@@ -108,9 +108,8 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
     parts: Parts,
 ) -> None:
     path = parts.machine.conversation()
-    read = partial(
-        transcripts.tail, parts.store, path, now=now_iso, tool_limit=8192, quarantine=parts.machine.paths.quarantine
-    )
+    options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=parts.machine.paths.quarantine)
+    read = partial(transcripts.tail, parts.store, path, options)
     chosen = Settings(storage_conversation_days=365, storage_tool_output_days=0)
     late = SAID + timedelta(days=400)
     read()

@@ -189,13 +189,6 @@ def _private(patient: Patient) -> Scene:
     return replace(patient.scene, paths=replace(patient.scene.paths, home=folder))
 
 
-def _memory(patient: Patient) -> Scene:
-    folder = patient.machine.assistant / "projects" / "-p" / "memory"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "MEMORY.md").write_text("- one\n")
-    return patient.seen()
-
-
 def _unread(patient: Patient) -> Scene:
     (patient.machine.root / "other" / "projects").mkdir(parents=True, exist_ok=True)
     return replace(patient.scene, env={"CLAUDE_CONFIG_DIR": str(patient.machine.root / "other")})
@@ -262,9 +255,6 @@ def _socket(patient: Patient) -> Scene:
     return replace(patient.scene, paths=replace(patient.scene.paths, home=home))
 
 
-LATER = "2031-01-01T00:00:00.000Z"
-
-
 #: (check, level, words of what is found, what makes it so)
 def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> Scene:
     """Codex with this `hooks.json`, csmd's by default, and what it says of trust: all is trusted but these."""
@@ -318,7 +308,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=1.0),))),
     ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=2000.0, stored=True),))),
     ("paused", "warn", "until you resume it", lambda p: p.told(paused={"until": ""})),
-    ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": LATER}])),
+    ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": "2031-01-01T00:00:00.000Z"}])),
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
     ("dreams", "warn", "a dream is overdue, the last one failed (the latest: no room)", lambda p: p.told(dream={"overdue": "25 h", "due": False, "running": None, "latest": {"error": "no room"}, "verdict": "overdue, the last one failed"})),
     ("hung-mark", "warn", "a hook waited in vain 4 s ago", _fresh_mark),
@@ -329,15 +319,12 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("store", "note", "was not read to its end", lambda p: replace(p.scene, store_problems=None)),
     ("store", "fail", "the database is damaged: turns: 3 wrong", lambda p: replace(p.scene, store_problems=("turns: 3 wrong",))),
     ("beliefs", "warn", "every memory was said somewhere: not so of m1", lambda p: replace(p.scene, broken_rules=(("every memory was said somewhere: not so of m1", "csmd forget m1"),))),
-    ("clock", "warn", "the newest turn is of 2031", lambda p: replace(p.scene, newest_turn=LATER)),
-    ("clock", "warn", "the clock says 1984", lambda p: replace(p.scene, now_s=450_000_000.0)),
     ("trust", "warn", "is not trusted", lambda p: _state(p, {"projects": {str(p.machine.project): {"hasTrustDialogAccepted": False}}})),
     ("client", "fail", "the client is 1.0.84; csmd's hooks need 1.0.85", lambda p: _client(p, "1.0.84 (Claude Code)")),
     ("client", "note", "says no version", lambda p: _client(p, "hello")),
     ("client", "note", "no `claude` is on the PATH", lambda p: replace(p.scene, env={"PATH": "/nonexistent"})),
     ("cleanup", "warn", "deletes transcripts after 3 days", lambda p: p.set(cleanupPeriodDays=3)),
     ("cleanup", "warn", "keeps no transcripts", lambda p: _write(p, "managed.json", '{"cleanupPeriodDays": 0}')),
-    ("auto-memory", "note", "for 1 project", _memory),
     ("other-memory", "note", "claude-mem is set up, too", lambda p: p.hook("PostToolUse", "node ~/.claude/plugins/claude-mem/worker.cjs")),
     ("other-memory", "note", "basic-memory is set up, too", lambda p: _state(p, {"mcpServers": {"basic-memory": {}}})),
     ("other-memory", "note", "episodic-memory is set up, too", lambda p: p.set(enabledPlugins={"episodic-memory@market": True})),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from csmd.dream import page_content, page_edits, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
-from csmd.dream.page_format import Page, Read
+from csmd.dream.page_format import Page
 from csmd.dream.themes import Theme
 from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
@@ -107,7 +107,7 @@ def test_a_projects_name_forges_neither_head_nor_line(name: str) -> None:
 def test_the_index_keeps_the_hosts_limits(number: int, own: tuple[str, ...]) -> None:
     head = {"name": "n", "description": "d" * 150, "type": "project"}
     known = [Page(path=f"projects/p{one}.md", head=head, title=f"p{one} 𝄞") for one in range(number)]
-    whole = page_format.render_page(page_content.build_index(known, Read(own=own)))
+    whole = page_format.render_page(page_content.build_index(known, Page(own=own)))
     if not own or len(own) < 100:
         assert environment.cut_index(whole) == whole
         assert len(whole.encode()) <= 25_000 and whole.count("\n") <= 200

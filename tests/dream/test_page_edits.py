@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from csmd.dream import page_edits, page_format
 from csmd.dream.page_edits import Edits, Line
-from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.dream.page_format import Item, Page, Section
 from csmd.text import markdown
 
 USER, PROJECT, TOPIC = "user.md", "projects/gull-aaaaaa.md", "topics/tests.md"
@@ -162,7 +162,7 @@ def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there()
     news = {PROJECT: page_format.parse_page(WHOLE[PROJECT] + "\n## Facts\n\n- mine\n")}
     assert words(page_edits.find_edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
     assert [line.text for line in page_edits.find_edits({}, news)[PROJECT].new] == ["mine"]
-    assert page_edits.find_edits({}, {PROJECT: Read()})[PROJECT] == Edits(path=PROJECT, blank=True)
+    assert page_edits.find_edits({}, {PROJECT: Page()})[PROJECT] == Edits(path=PROJECT, blank=True)
 
 
 READABLE = {

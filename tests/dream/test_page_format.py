@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import page_content, page_format
-from csmd.dream.page_format import Item, Note, Page, Read, Section
+from csmd.dream.page_format import Item, Note, Page, Section
 from csmd.text import display, markdown
 
 ID = "m0123456789"
@@ -220,5 +220,5 @@ def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_
         "a heading stays for what they wrote under it"
     )
     assert page_format.has_theirs(was, page_content.is_ours) and not page_format.has_theirs(
-        Read(), page_content.is_ours
+        Page(), page_content.is_ours
     )

@@ -108,6 +108,7 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
         home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=claude_instructions.MANAGED_ELSEWHERE
     )
     loaded = [
-        (file.path, file.kind, file.content) for file in claude_instructions.load(str(sandbox.path / start), user)
+        (file.path, file.kind, file.content)
+        for file in claude_instructions.load_for_directory(str(sandbox.path / start), user)
     ]
     assert loaded == list(recorded(sandbox.home)), f"seed {SEED + number}"

@@ -59,8 +59,8 @@ def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_l
     assert home.files_with(key) == home.files_with(keys.from_text(key).hex()) == []  # type: ignore[union-attr]
     machine.csmd("stop")
     assert home.files_with(PLANTED) == []
-    found = machine.csmd("encrypt", "status", "--json")
-    assert (found["state"], found["plain"], found["key_missing"]) == ("on", [], "") and len(found["encrypted"]) == 3
+    status = machine.csmd("encrypt", "status", "--json")
+    assert (status["state"], status["plain"], status["key_missing"]) == ("on", [], "") and len(status["encrypted"]) == 3
 
 
 def test_nobody_but_a_person_switches_it(home: Home) -> None:

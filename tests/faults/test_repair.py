@@ -89,7 +89,8 @@ def save_memory(store: Store, said: str) -> str:
 
 def read_transcripts(store: Store, config: Config) -> None:
     for path in transcript_listing.transcripts(config.assistant_dirs[0] / "projects"):
-        transcripts.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
+        options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
+        transcripts.tail(store, path, options)
 
 
 @pytest.fixture(scope="module")

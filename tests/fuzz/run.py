@@ -42,7 +42,7 @@ def least(target: str, inputs: set[bytes]) -> list[bytes]:
 
     seen: set[tuple[str, int, int]] = set()
     chosen = []
-    for data in sorted(inputs, key=lambda one: (len(one), one)):
+    for data in sorted(inputs, key=lambda data: (len(data), data)):
         reached: set[tuple[str, int, int]] = set()
         before = {"": 0}
 
@@ -91,10 +91,10 @@ def main() -> int:
         ]
         code = subprocess.run([*child, str(corpus), str(kept), f"runs={chosen.runs}", *limits], check=False).returncode
         if code == 0 and chosen.keep:
-            found = {path.read_bytes() for folder in (corpus, kept) for path in folder.iterdir()}
+            inputs = {path.read_bytes() for folder in (corpus, kept) for path in folder.iterdir()}
             shutil.rmtree(kept)
             kept.mkdir()
-            for data in least(chosen.target, found):
+            for data in least(chosen.target, inputs):
                 (kept / hashlib.sha256(data).hexdigest()[:16]).write_bytes(data)
     return code
 

@@ -169,11 +169,11 @@ def frames(data: bytes) -> None:
 
 def words(data: bytes) -> None:
     """What is said: redacted twice is redacted once, and no memory made of it leaves its fence."""
-    said = wire.clean(data.decode("utf-8", "replace"))
+    text = wire.clean(data.decode("utf-8", "replace"))
     counts: Counter[str] = Counter()
-    kept = redact(said, counts)
+    kept = redact(text, counts)
     assert redact(kept, Counter()) == kept, "redaction is stable"
-    redact_tree({"a": said, "password": said, "b": [said]}, Counter())
+    redact_tree({"a": text, "password": text, "b": [text]}, Counter())
     shown = display.squeeze(display.defuse(kept))
     assert display.defuse(shown) == shown
     assert display.strip_fenced(f"a<csmd-memory>{shown}</csmd-memory>b") == "ab"
@@ -181,24 +181,24 @@ def words(data: bytes) -> None:
 
 def head(data: bytes) -> None:
     """A memory file: its head is a mapping or a reason, what is below it is text."""
-    said = data.decode("utf-8", "replace")
-    found, problem = markdown.parse_head(said)
-    assert isinstance(found, dict) and all(isinstance(key, str) for key in found)
-    assert not (found and problem)
-    markdown.split_memo(said)
-    markdown.split_head(said)
+    text = data.decode("utf-8", "replace")
+    head, problem = markdown.parse_head(text)
+    assert isinstance(head, dict) and all(isinstance(key, str) for key in head)
+    assert not (head and problem)
+    markdown.split_memo(text)
+    markdown.split_head(text)
     shown = environment.memo("a.md", data, modified="2026-05-04T08:00:00.000Z", size=len(data))
     assert shown.filename == "a.md"
     environment.body(data)
-    environment.cut_index(said)
-    markdown_imports.is_conditional(found.get("paths"))
+    environment.cut_index(text)
+    markdown_imports.is_conditional(head.get("paths"))
 
 
 def instructions(data: bytes) -> None:
     """A CLAUDE.md: what the assistant is given of it is no longer than it is, and what it imports stands in it."""
-    said = data.decode("utf-8", "replace")
-    given, imported = markdown_imports.read(said)
-    assert len(given) <= len(said) + 1
+    text = data.decode("utf-8", "replace")
+    given, imported = markdown_imports.read(text)
+    assert len(given) <= len(text) + 1
     assert all(isinstance(path, str) and path for path in imported)
     with contextlib.suppress(BadInput):
         csmd_sessions.entry(data, session="s1")
@@ -211,12 +211,12 @@ def pattern(data: bytes) -> None:
 
 def purging(data: bytes) -> None:
     """A text without what was purged: none of it is left, and only the mark is new."""
-    typed, _, said = data.decode("utf-8", "replace").partition("\n")
+    typed, _, text = data.decode("utf-8", "replace").partition("\n")
     if sum(char.isalnum() for char in typed) < 4:
         return  # refused before it comes so far
     needle = Needle(typed)
-    kept, hits = replace_spans(said, needle.spans(said))
-    assert (hits == 0) == (kept == said)
+    kept, hits = replace_spans(text, needle.spans(text))
+    assert (hits == 0) == (kept == text)
     # The mark's own letters may stand beside others: a word that nobody types stands for it here.
     assert not needle.spans(kept.replace(PURGED, "ꙮꙮꙮ")) or "ꙮ" in typed or "purged" in typed.casefold()
 

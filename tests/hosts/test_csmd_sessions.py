@@ -21,8 +21,9 @@ HOME = Path("/home/me/csmd/sessions")
 
 
 def line(kind: Any, text: str, uuid: str, **more: Any) -> bytes:
-    values = {"session": "s", "parent": "", "cwd": "/p", "at": AT, "key": KEY, **more}
-    return csmd_sessions.line(kind, text, uuid=uuid, **values)
+    written = {name: more.pop(name) for name in ("parent", "at", "by_person") if name in more}
+    message = csmd_sessions.Message(**{"parent": "", "at": AT, **written}, kind=kind, text=text, uuid=uuid)
+    return csmd_sessions.encode(message, **{"session": "s", "cwd": "/p", "key": KEY, **more})
 
 
 def loaded(*lines: bytes) -> list[tuple[str, str]]:

@@ -43,9 +43,8 @@ class Home:
         self._events = itertools.count()
 
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
-        return transcripts.tail(
-            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
-        )
+        more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
+        return transcripts.tail(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
         for path in transcript_listing.transcripts(tree):

@@ -9,7 +9,7 @@ from csmd.knowledge import Provenance
 from csmd.memory.belief_subjects import group_beliefs
 
 
-def told(*sessions: str) -> tuple[Provenance, ...]:
+def sources(*sessions: str) -> tuple[Provenance, ...]:
     return tuple(
         Provenance(uuid=f"{session}-{number}", session_id=session, at=f"2026-03-0{number + 1}T10:00:00.000Z")
         for number, session in enumerate(sessions)
@@ -19,9 +19,11 @@ def told(*sessions: str) -> tuple[Provenance, ...]:
 def test_what_is_of_one_subject_is_told_once_in_the_wording_with_the_best_evidence() -> None:
     beliefs = group_beliefs(
         [
-            memory("m1", "Indent Python with tabs", gate="behavioral", provenance=told("s1")),
-            memory("m2", "Indent Python code with tabs, never spaces", gate="behavioral", provenance=told("s2", "s3")),
-            memory("m3", "Postgres carries the job queue", category="decision", provenance=told("s4", "s5", "s6")),
+            memory("m1", "Indent Python with tabs", gate="behavioral", provenance=sources("s1")),
+            memory(
+                "m2", "Indent Python code with tabs, never spaces", gate="behavioral", provenance=sources("s2", "s3")
+            ),
+            memory("m3", "Postgres carries the job queue", category="decision", provenance=sources("s4", "s5", "s6")),
         ]
     )
     assert [(belief.kind, belief.memory.id, [other.id for other in belief.also]) for belief in beliefs] == [
@@ -41,12 +43,14 @@ def test_what_an_assistant_said_once_is_no_belief_nor_is_what_was_put_aside() ->
         {"category": "gotcha"},
     ):
         assert group_beliefs([memory("m1", text, **changes)]) == []
-    assert len(group_beliefs([memory("m1", text, authority="assistant", provenance=told("s1", "s2"))])) == 1
+    assert len(group_beliefs([memory("m1", text, authority="assistant", provenance=sources("s1", "s2"))])) == 1
 
 
 def test_the_most_told_come_first() -> None:
     many = [
-        memory(f"m{number}", f"{word} is what we take", provenance=told(*(f"s{session}" for session in range(number))))
+        memory(
+            f"m{number}", f"{word} is what we take", provenance=sources(*(f"s{session}" for session in range(number)))
+        )
         for number, word in enumerate(("Redis", "Kafka", "Nginx"), 1)
     ]
     assert [belief.sessions for belief in group_beliefs(many)] == [3, 2, 1]
@@ -63,5 +67,5 @@ def test_the_most_told_come_first() -> None:
     ],
 )
 def test_a_subject_is_a_noun_phrase_or_nothing(text: str, subject: str) -> None:
-    beliefs = group_beliefs([memory("m1", text, gate="behavioral", provenance=told("s1"))])
+    beliefs = group_beliefs([memory("m1", text, gate="behavioral", provenance=sources("s1"))])
     assert [belief.subject for belief in beliefs] == [subject]

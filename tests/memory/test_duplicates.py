@@ -14,14 +14,14 @@ from csmd.memory import merging, upkeep
 from csmd.memory.duplicates import Finding, compare, find_duplicates, iter_pairs
 
 
-def said_of(one: str, other: str, **changes: object) -> str:
-    left, right = memory("m1", one), memory("m2", other, **changes)
+def likeness_of(first: str, second: str, **changes: object) -> str:
+    left, right = memory("m1", first), memory("m2", second, **changes)
     likeness = compare(left, right)
     return "" if likeness is None else "same" if likeness.exact else "near"
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "is_"),
+    ("first", "second", "likeness"),
     [
         ("Use Postgres for the job queue", "use postgres for the job queue!", "same"),
         ("Use Postgres 16 for the job queue of the shop", "Use Postgres 16 for the job queue", "same"),
@@ -38,14 +38,14 @@ def said_of(one: str, other: str, **changes: object) -> str:
         ("The cart service owns prices", "Reviews go to Sarah", ""),
     ],
 )
-def test_what_says_the_same_and_what_amends(one: str, other: str, is_: str) -> None:
-    assert said_of(one, other) == said_of(other, one) == is_
+def test_what_says_the_same_and_what_amends(first: str, second: str, likeness: str) -> None:
+    assert likeness_of(first, second) == likeness_of(second, first) == likeness
 
 
 def test_a_correction_says_the_same_as_corrections_only() -> None:
     text = "The key is database_url"
-    assert said_of(text, text) == "same"
-    assert said_of(text, text, gate="correction") == ""
+    assert likeness_of(text, text) == "same"
+    assert likeness_of(text, text, gate="correction") == ""
 
 
 def duplicates(*memories: Memory, everywhere: dict[int, int] | None = None) -> list[tuple[str, str, str]]:
@@ -128,7 +128,7 @@ def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) 
     assert pairs == every
 
 
-def mended(memories: list[Memory], plan: list[Finding]) -> list[Memory]:
+def carry_out(memories: list[Memory], plan: list[Finding]) -> list[Memory]:
     """The memories after a plan: as `upkeep.apply` leaves them."""
     now = {each.id: each for each in memories}
     for action in plan:
@@ -144,7 +144,7 @@ def mended(memories: list[Memory], plan: list[Finding]) -> list[Memory]:
 @pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 @given(memories=stores())
 def test_a_plan_of_what_a_plan_has_left_is_empty(memories: list[Memory]) -> None:
-    after = mended(memories, find_duplicates(memories, everywhere={}))
+    after = carry_out(memories, find_duplicates(memories, everywhere={}))
     assert find_duplicates(after, everywhere={}) == []
 
 

@@ -33,7 +33,7 @@ def plain_sessions(count: int) -> list[Packet]:
     return [packet(number, "session", "begin", "") for number in range(count)]
 
 
-def told(packets: list[Packet]) -> dict[str, str]:
+def habit_texts(packets: list[Packet]) -> dict[str, str]:
     return {habit.fingerprint: habit.text for habit in habits.find_habits(packets)}
 
 
@@ -45,12 +45,12 @@ def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_an
         "water the tomatoes",
     ]
     orders = [packet(number, "order", words) for number, words in enumerate(worded)]
-    assert told(plain_sessions(6) + orders) == {
+    assert habit_texts(plain_sessions(6) + orders) == {
         "order:tomato water": 'Asks again and again: "water the tomatoes": in 4 of 6 sessions.'
     }
-    assert told(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
+    assert habit_texts(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
     single = [packet(number, "order", "deploy") for number in range(3)]
-    assert told(single)["order:deplo"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
+    assert habit_texts(single)["order:deplo"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
 
 
 #: A prompt that assents, greets, thanks or lets the other go on, in as many languages as csmd knows the words of.
@@ -66,7 +66,7 @@ DIALOGUE = [
 @pytest.mark.parametrize("prompt", DIALOGUE)
 def test_who_assents_greets_or_says_to_go_on_has_no_habit(prompt: str) -> None:
     ordered = [order.words for order in packets.orders(prompt)] or [prompt.lower()]
-    assert told([packet(number, "order", words) for number in range(5) for words in ordered]) == {}
+    assert habit_texts([packet(number, "order", words) for number in range(5) for words in ordered]) == {}
 
 
 def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() -> None:
@@ -76,7 +76,7 @@ def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() ->
         for words in ("water the roses", "water the lawn at night")
     ]
     both = [packet(number, "order", "water roses and lawn") for number in range(3, 5)]
-    assert told(orders + both) == {
+    assert habit_texts(orders + both) == {
         "order:lawn water": 'Asks again and again: "water roses and lawn": in 5 of 5 sessions.',
         "order:ros water": 'Asks again and again: "water the roses": in 3 of 5 sessions.',
     }
@@ -86,11 +86,11 @@ def test_the_command_that_serves_a_purpose_in_most_sessions_is_told() -> None:
     ran = [packet(number, "tool", "mise run test", "ok") for number in range(41)]
     other = [packet(number, "tool", "go test", "ok") for number in range(41, 43)]
     linted = [packet(number, "tool", "mise run lint", "ok") for number in range(9)]
-    assert told(ran + other + linted) == {
+    assert habit_texts(ran + other + linted) == {
         "commands": "`mise run lint` lints and `mise run test` runs the tests: in 9 and 41 sessions."
     }
-    assert told(ran[:3] + other) == {"commands": "`mise run test` runs the tests: in 3 sessions."}
-    assert told(ran[:2] + other) == {}, "neither of two is the one"
+    assert habit_texts(ran[:3] + other) == {"commands": "`mise run test` runs the tests: in 3 sessions."}
+    assert habit_texts(ran[:2] + other) == {}, "neither of two is the one"
 
 
 def release(session: int, *, changelog: bool = True) -> list[Packet]:
@@ -100,14 +100,14 @@ def release(session: int, *, changelog: bool = True) -> list[Packet]:
 
 
 def test_what_stands_before_every_release_is_a_procedure() -> None:
-    assert told([step for number in range(4) for step in release(number)]) == {
+    assert habit_texts([step for number in range(4) for step in release(number)]) == {
         "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 4 of 4 times."
     }
     some = [step for number in range(4) for step in release(number, changelog=number > 0)]
-    assert told(some) == {
+    assert habit_texts(some) == {
         "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 3 of 4 times."
     }
-    assert told([step for number in range(4) for step in release(number, changelog=number > 2)]) == {}
+    assert habit_texts([step for number in range(4) for step in release(number, changelog=number > 2)]) == {}
 
 
 def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
@@ -119,7 +119,7 @@ def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
             packet(number, "milestone", "git commit", "ok", ordinal=3), packet(number, "milestone", "git commit", "ok", ordinal=4),
         )
     ]  # fmt: skip
-    assert told(run)["procedure:commit"] == "Before a commit comes `make lint`: 3 of 3 times."
+    assert habit_texts(run)["procedure:commit"] == "Before a commit comes `make lint`: 3 of 3 times."
 
 
 def test_a_failing_command_is_a_warning_only_where_it_did_not_fail_before() -> None:

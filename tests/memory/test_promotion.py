@@ -106,7 +106,7 @@ def count(store: Store, *, promoting: bool = True) -> None:
     raise AssertionError("it does not come to an end")
 
 
-def asked(store: Store, sessions: range, *, of: int, **more: Any) -> None:
+def ask_in_sessions(store: Store, sessions: range, *, of: int, **more: Any) -> None:
     """So many sessions, in some of which tests are asked for."""
     for number in range(of):
         prompts = ["the button is too wide", *([ASKED] if number in sessions else [])]
@@ -134,7 +134,7 @@ def everything(rows: Rows) -> list[Any]:
 
 
 def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) -> None:
-    asked(store, range(4), of=6)
+    ask_in_sessions(store, range(4), of=6)
     count(store)
     (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.text, memory.origin, memory.authority, memory.gate) == (
@@ -158,7 +158,7 @@ def held(store: Store) -> list[tuple[str, str, str, int]]:
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 def test_an_order_of_one_project_is_its_habit_and_of_two_one_memory_that_holds_everywhere(store: Store) -> None:
-    asked(store, range(4), of=6)
+    ask_in_sessions(store, range(4), of=6)
     count(store)
     assert held(store) == [(TOLD.format(4, 6), "procedure", "project", 1)]
     for number in range(10, 15):
@@ -188,7 +188,7 @@ def test_an_order_of_two_projects_is_forgotten_in_both(store: Store) -> None:
 
 
 def test_a_habit_of_two_projects_with_a_wall_between_them_is_told_on_each_side(store: Store) -> None:
-    asked(store, range(4), of=4)
+    ask_in_sessions(store, range(4), of=4)
     store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "client", now=NOW), 1))
     for number in range(10, 14):
         store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
@@ -197,7 +197,7 @@ def test_a_habit_of_two_projects_with_a_wall_between_them_is_told_on_each_side(s
 
 
 def test_a_replay_changes_nothing(store: Store) -> None:
-    asked(store, range(4), of=6)
+    ask_in_sessions(store, range(4), of=6)
     count(store)
     before = store.read(everything)
     versions = store.read(
@@ -238,10 +238,10 @@ def test_the_order_in_which_sessions_come_makes_no_difference(tmp_path: Path, se
 
 
 def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None:
-    asked(store, range(3), of=3)
+    ask_in_sessions(store, range(3), of=3)
     count(store)
     ident = store.read(lambda rows: memories.list_memories(rows, projects=None))[0].id
-    asked(store, range(5), of=8)
+    ask_in_sessions(store, range(5), of=8)
     count(store)
     (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.id, memory.text, memory.confidence) == (ident, TOLD.format(5, 8), 0.8)
@@ -250,7 +250,7 @@ def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None
 
 @pytest.mark.invariant("What was made of a purged session or turn goes with it")
 def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_along(store: Store) -> None:
-    asked(store, range(5), of=5)
+    ask_in_sessions(store, range(5), of=5)
     count(store)
 
     def forget(rows: Rows, *sessions: str) -> None:
@@ -281,11 +281,11 @@ def test_a_purged_session_takes_its_packets_evidence_and_share_of_the_count_alon
     "Habits do not depend on the order of sessions; nobody's words but a person's count as orders; what was forgotten stays out"
 )
 def test_what_was_forgotten_or_dropped_stays_out_however_often_it_is_seen_again(store: Store) -> None:
-    asked(store, range(4), of=4)
+    ask_in_sessions(store, range(4), of=4)
     count(store)
     (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
-    asked(store, range(9), of=9)
+    ask_in_sessions(store, range(9), of=9)
     count(store)
     assert texts(store) == [] and store.read(candidates.counts) == {"preference": {"dropped": 1}}
 
@@ -322,7 +322,7 @@ def test_what_is_said_against_it_takes_it_back_and_waits_for_a_person(store: Sto
 def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) -> None:
     for number in range(4):
         store.write(lambda rows, number=number: say(rows, number, ASKED, kind="relayed"))  # type: ignore[misc]
-    asked(store, range(4), of=4, start=10)
+    ask_in_sessions(store, range(4), of=4, start=10)
     hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
     store.write(
         lambda rows: tampered_transcripts.note_tampered(
@@ -337,7 +337,7 @@ def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store
     statement = Statement(
         text=TOLD.format(4, 4), gate="behavioral", category="preference", confidence=0.9, authority="user"
     )
-    asked(store, range(4), of=4)
+    ask_in_sessions(store, range(4), of=4)
     source = Provenance(uuid="cli:1", session_id="", at=NOW)
     home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
     store.write(
@@ -350,7 +350,7 @@ def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store
 
 
 def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
-    asked(store, range(3), of=3)
+    ask_in_sessions(store, range(3), of=3)
     for number in range(10, 13):
         store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
     count(store)
@@ -368,12 +368,12 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
 
 
 def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(store: Store) -> None:
-    asked(store, range(4), of=4)
+    ask_in_sessions(store, range(4), of=4)
     count(store, promoting=False)
     assert texts(store) == []
     plan = store.read(lambda rows: promotion.plan_promotions(rows, projects=None, profile=promotion.DEFAULT))
     assert [action.step for action in plan] == ["promote"]
-    asked(store, range(5), of=5)
+    ask_in_sessions(store, range(5), of=5)
     count(store, promoting=False)
     carry = lambda actions: store.write(  # noqa: E731
         lambda rows: promotion.carry_out(rows, actions, key=store.hash_key, now=NOW)
@@ -384,7 +384,7 @@ def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(sto
 
 
 def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> None:
-    asked(store, range(1), of=1)
+    ask_in_sessions(store, range(1), of=1)
     store.write(lambda rows: rows.run("update turns set source = 'hook', provisional = 1 where uuid = 'u0-1'"))
     count(store)
     observed = store.read(lambda rows: packet_rows.latest_packets(rows, projects=None, limit=9))
@@ -398,7 +398,7 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
 
 
 def test_a_project_in_which_somebody_is_at_work_is_not_counted_with_every_turn(store: Store) -> None:
-    asked(store, range(4), of=4)
+    ask_in_sessions(store, range(4), of=4)
     packets.step(store)
     quiet = {"quiet_before": "2026-03-04T10:00:30.000Z"}
     assert promotion.step(store, now="2026-03-04T10:01:00.000Z", **quiet) == 0

@@ -156,7 +156,7 @@ numbers = itertools.count()
 quick = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def told(tmp_path: Path, said: list[tuple[str, str, float]]) -> Store:
+def store_with(tmp_path: Path, said: list[tuple[str, str, float]]) -> Store:
     store = Store(tmp_path / f"{next(numbers)}.db", now=NOW)
     for number, (text, authority, sure) in enumerate(said):
         say(store, text, f"u{number}", authority=authority, confidence=sure)
@@ -168,7 +168,7 @@ def told(tmp_path: Path, said: list[tuple[str, str, float]]) -> Store:
 @quick
 @given(said=statements)
 def test_a_merge_while_capturing_and_its_undo_give_back_the_rows(tmp_path: Path, said: Any) -> None:
-    store = told(tmp_path, said)
+    store = store_with(tmp_path, said)
     try:
         before = dump(store)
         compare(store)
@@ -188,7 +188,7 @@ def test_a_merge_while_capturing_and_its_undo_give_back_the_rows(tmp_path: Path,
 @quick
 @given(said=statements)
 def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, said: Any) -> None:
-    store = told(tmp_path, said)
+    store = store_with(tmp_path, said)
     try:
         before = dump(store)
         dream_for_real(store, now=LATER)

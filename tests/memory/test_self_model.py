@@ -78,7 +78,7 @@ def work_through(store: Store) -> int:
     return sum(itertools.takewhile(bool, (step() for step in steps)))
 
 
-def known(store: Store) -> dict[str, Any]:
+def snapshot(store: Store) -> dict[str, Any]:
     """Everything that was made, without row keys."""
 
     def look(rows: Rows) -> dict[str, Any]:
@@ -109,7 +109,7 @@ def test_a_session_gets_its_digest_links_and_endings_and_looking_again_changes_n
     capture(store, session(1, goal=f"please fix the bug in the {MARK} parser of the exporter"))
     capture(store, session(2, goal=f"the {MARK} parser of the exporter is still slow"))
     assert work_through(store) > 0
-    model = known(store)
+    model = snapshot(store)
     assert model["s02"][0][0][0].startswith(f"Goal: the {MARK} parser")
     (link,) = model["s02"][1]
     assert (link[0], link[1], link[2]) == ("s01", "s02", "same work")
@@ -118,7 +118,7 @@ def test_a_session_gets_its_digest_links_and_endings_and_looking_again_changes_n
     assert work_through(store) == 0
     capture(store, session(1, goal=f"please fix the bug in the {MARK} parser of the exporter"))
     assert work_through(store) == 0
-    assert known(store) == model
+    assert snapshot(store) == model
 
 
 @pytest.mark.invariant(
@@ -135,7 +135,7 @@ def test_the_order_in_which_sessions_are_captured_and_looked_at_does_not_matter(
             if number and at % (7 * number) == 0:
                 work_through(opened)
         work_through(opened)
-        made.append(known(opened))
+        made.append(snapshot(opened))
         opened.close()
     assert made[0] == made[1] == made[2]
 
@@ -144,15 +144,15 @@ def test_a_session_that_goes_on_is_digested_anew_and_one_that_ends_is_told_so(st
     turns = session(1)
     capture(store, turns[:3])
     work_through(store)
-    assert [why for _, why, *_ in known(store)["s01"][0]] == ["settled"]
+    assert [why for _, why, *_ in snapshot(store)["s01"][0]] == ["settled"]
     capture(store, turns)
     work_through(store)
-    ((body, why, upto, _),) = known(store)["s01"][0]
+    ((body, why, upto, _),) = snapshot(store)["s01"][0]
     assert ("checks passed" in body, why, upto) == (True, "settled", 6)
     event = Event(id="e1", host="claude", name="session_end", session_id="s01", at="2026-03-01T11:00:00.000Z")
     store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
     work_through(store)
-    assert [why for _, why, *_ in known(store)["s01"][0]] == ["end"]
+    assert [why for _, why, *_ in snapshot(store)["s01"][0]] == ["end"]
 
 
 def test_work_that_ends_worse_is_a_warning_until_it_ends_well_again(store: Store) -> None:
@@ -176,7 +176,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     capture(store, session(15, goal=f"fix the bug in the {MARK} exporter offset", path="quokka.py", passes=False))
     capture(store, session(16, goal=f"the {MARK} exporter offset has a bug", path="quokka.py"))
     work_through(store)
-    assert known(store)["s16"][1]
+    assert snapshot(store)["s16"][1]
 
     def forget(rows: Rows) -> None:
         purge.begin(rows, now=NOW)
@@ -185,7 +185,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     store.write(forget)
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     work_through(store)
-    model = known(store)
+    model = snapshot(store)
     assert (model["s15"], model["s16"][1]) == (([], []), [])
     assert "s15" not in {row[3] for row in model["counted"]}
     assert all(source.session_id != "s15" for warning in store.read(waiting) for source in warning.evidence)
@@ -194,12 +194,12 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
 def test_a_text_that_is_purged_is_in_no_digest(store: Store) -> None:
     capture(store, session(1, goal=f"fix the bug that the {MARK} parser has"))
     work_through(store)
-    assert MARK in known(store)["s01"][0][0][0]
+    assert MARK in snapshot(store)["s01"][0][0][0]
     store.write(lambda rows: tombstones.purge_text(rows, MARK, key=store.hash_key, now=NOW))
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
-    assert "quokka" not in str(known(store)).lower()
+    assert "quokka" not in str(snapshot(store)).lower()
     work_through(store)
-    model = known(store)
+    model = snapshot(store)
     assert "quokka" not in str(model).lower()
     assert model["s01"][0][0][0].startswith("Goal: ")
 
@@ -209,17 +209,17 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
     capture(store, session(1, goal=goal))
     capture(store, session(2, goal=goal), project="beta")
     work_through(store)
-    assert known(store)["s02"][1] == []
-    alone = known(store)
+    assert snapshot(store)["s02"][1] == []
+    alone = snapshot(store)
     seqs = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
     alpha, other = int(seqs["alpha"]), int(seqs["beta"])
     store.write(lambda rows: project_merges.merge_projects(rows, other, alpha))
     work_through(store)
-    assert [link[2] for link in known(store)["s02"][1]] == ["same work"]
+    assert [link[2] for link in snapshot(store)["s02"][1]] == ["same work"]
     store.write(lambda rows: project_merges.split_projects(rows, alpha, other))
     work_through(store)
-    assert known(store)["s02"][1] == []
-    assert known(store)["s01"] == alone["s01"]
+    assert snapshot(store)["s02"][1] == []
+    assert snapshot(store)["s01"] == alone["s01"]
 
 
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
@@ -233,16 +233,16 @@ def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
         )
     )
     work_through(store)
-    assert known(store)["s01"] == ([], [])
+    assert snapshot(store)["s01"] == ([], [])
 
 
 def test_a_digest_can_be_made_before_a_session_is_settled(store: Store) -> None:
     capture(store, session(1))
     seq = store.read(lambda rows: sessions.by_id(rows, "s01")).seq  # type: ignore[union-attr]
     store.read(lambda rows: digest.digest_now(store, rows, seq))
-    assert known(store)["s01"][0]
+    assert snapshot(store)["s01"][0]
     work_through(store)
-    assert len(known(store)["s01"][0]) == 1
+    assert len(snapshot(store)["s01"][0]) == 1
 
 
 def test_a_digest_asked_for_is_not_written_when_something_was_purged_meanwhile(store: Store) -> None:
@@ -256,4 +256,4 @@ def test_a_digest_asked_for_is_not_written_when_something_was_purged_meanwhile(s
 
     with pytest.raises(CsmdError, match="purged meanwhile"):
         store.read(purged_meanwhile)
-    assert known(store)["s01"][0] == []
+    assert snapshot(store)["s01"][0] == []

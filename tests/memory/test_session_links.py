@@ -8,20 +8,20 @@ from csmd.memory import session_links
 from csmd.memory.session_links import Facts, find_links
 
 
-def facts(seq: int, day: int = 1, **known: object) -> Facts:
-    """`known` are things by the plural of their kind, or other fields."""
+def facts(seq: int, day: int = 1, **fields: object) -> Facts:
+    """`fields` are fields of the value, or things by the plural of their kind."""
     at = f"2026-03-{day:02d}T10:{seq:02d}:00.000Z"
     kinds = {
         "files": "file", "words": "word", "commits": "commit", "branches": "branch", "plans": "plan",
         "plan_given": "plan_given", "transcripts": "transcript", "names": "names",
     }  # fmt: skip
-    things = {kinds[name]: known.pop(name) for name in list(known) if name in kinds}
-    if "continued" in known:
-        things["continued"] = {"goes on": known.pop("continued")}
-    return Facts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, things=things, **known)  # type: ignore[arg-type]
+    things = {kinds[name]: fields.pop(name) for name in list(fields) if name in kinds}
+    if "continued" in fields:
+        things["continued"] = {"goes on": fields.pop("continued")}
+    return Facts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, things=things, **fields)  # type: ignore[arg-type]
 
 
-def told(later: Facts, *around: Facts) -> list[tuple[int, str]]:
+def rules_of(later: Facts, *around: Facts) -> list[tuple[int, str]]:
     return [(link.from_seq, link.rule) for link in find_links(later, [*around, later])]
 
 
@@ -44,8 +44,8 @@ def test_each_rule_ties_what_it_should_and_nothing_else() -> None:
         ),
     }
     for rule, (earlier, later) in cases.items():
-        assert told(later, earlier) == [(1, rule)], rule
-        assert told(earlier, later) == [], rule
+        assert rules_of(later, earlier) == [(1, rule)], rule
+        assert rules_of(earlier, later) == [], rule
         assert all(link.evidence for link in find_links(later, [earlier, later])), rule
     assert {*cases, "unseen transcript", "unseen commit", "unseen conversation"} == set(session_links.RULES)
 
@@ -53,17 +53,17 @@ def test_each_rule_ties_what_it_should_and_nothing_else() -> None:
 def test_what_everybody_touches_ties_nobody() -> None:
     both = {"files": {"a.py": "u"}, "words": {"zone": "u", "parser": "u"}}
     crowd = [facts(seq, **both) for seq in range(1, 12)]
-    assert told(facts(20, **both), *crowd) == []
-    assert told(facts(2, branches={"main": "u"}), facts(1, branches={"main": "u"})) == []
+    assert rules_of(facts(20, **both), *crowd) == []
+    assert rules_of(facts(2, branches={"main": "u"}), facts(1, branches={"main": "u"})) == []
     assert (
-        told(
+        rules_of(
             facts(2, errors={"lint: task failed": ("mended", "u")}),
             facts(1, errors={"lint: task failed": ("failed", "u")}),
         )
         == []
     )
     assert (
-        told(
+        rules_of(
             facts(2, day=20, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"}),
             facts(1, files={"a": "u", "b": "u"}, words={"zone": "u", "parser": "u"}),
         )
@@ -72,11 +72,11 @@ def test_what_everybody_touches_ties_nobody() -> None:
 
 
 def test_what_no_captured_session_did_is_a_gap() -> None:
-    assert told(facts(2, names={"1a2b3c4": "u"}), facts(1)) == [(0, "unseen commit")]
-    assert told(facts(2, names={"1a2b3c4": "u"}, commits={"1a2b3c4": "u"}), facts(1)) == []
-    assert told(facts(2, transcripts={"s9": "u"})) == [(0, "unseen transcript")]
+    assert rules_of(facts(2, names={"1a2b3c4": "u"}), facts(1)) == [(0, "unseen commit")]
+    assert rules_of(facts(2, names={"1a2b3c4": "u"}, commits={"1a2b3c4": "u"}), facts(1)) == []
+    assert rules_of(facts(2, transcripts={"s9": "u"})) == [(0, "unseen transcript")]
     assert find_links(facts(2, transcripts={"s9": "u"}), [], captured=frozenset({"s9"})) == []
-    assert told(facts(2, continued="u")) == [(0, "unseen conversation")]
+    assert rules_of(facts(2, continued="u")) == [(0, "unseen conversation")]
     assert "not captured" in session_links.describe("unseen transcript", "s9")
 
 

@@ -50,7 +50,7 @@ SAID = [
 ]
 
 
-def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
+def taggable(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
     return [
         topic_tagging.TaggableMemory(seq=number, text=text, session_id=session)
         for number, (session, text) in enumerate(said, 1)
@@ -60,7 +60,7 @@ def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
 def tagged(said: list[tuple[str, str]]) -> dict[str, set[str]]:
     """Text -> its topics."""
     topics_of: dict[str, set[str]] = {}
-    for tag in topic_tagging.choose_tags(told(said)):
+    for tag in topic_tagging.choose_tags(taggable(said)):
         topics_of.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
     return topics_of
 
@@ -158,7 +158,7 @@ def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tup
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_can_be_looked_at(said: list[str]) -> None:
-    tags = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
+    tags = topic_tagging.choose_tags(taggable([(f"s{number}", text) for number, text in enumerate(said)]))
     assert all(tag.topic and 0 < tag.weight <= 1 for tag in tags)
 
 

@@ -42,7 +42,7 @@ def say(store: Store, text: str, uuid: str, *, at: str = NOW, **changes: Any) ->
     return store.write(write)
 
 
-def settled(store: Store, *, now: str = NOW) -> int:
+def run_upkeep(store: Store, *, now: str = NOW) -> int:
     """Lets upkeep go on until nothing is left; how often it had something."""
     for number in range(50):
         if not upkeep.step(store, now=now):
@@ -64,7 +64,7 @@ def merge(store: Store, ident: str, into: str, *, by_person: bool = True) -> tup
 def test_a_new_memory_that_nearly_says_what_another_one_says_waits_for_a_person(store: Store) -> None:
     first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75)
     say(store, "Reviews go to Sarah before they go to the release branch", "u3")
-    assert settled(store) > 0
+    assert run_upkeep(store) > 0
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.status, waiting.memory_ids) == ("near_duplicate", "needs_review", (first, other))
     assert {source.uuid for source in waiting.evidence} == {"cli:u1", "cli:u2"}
@@ -74,14 +74,14 @@ def test_a_new_memory_that_nearly_says_what_another_one_says_waits_for_a_person(
 
 def test_looking_at_everything_finds_what_the_background_found_and_puts_nothing_twice(store: Store) -> None:
     say(store, CACHE, "u1"), say(store, CACHED, "u2")
-    plan = store.write(lambda rows: _generated(rows))
+    plan = store.write(lambda rows: generate(rows))
     assert len(plan.put) == 1
-    settled(store)
+    run_upkeep(store)
     assert len(queue(store)) == 1
-    assert store.write(lambda rows: _generated(rows)) == upkeep.Queueing()
+    assert store.write(lambda rows: generate(rows)) == upkeep.Queueing()
 
 
-def _generated(rows: Rows) -> upkeep.Queueing:
+def generate(rows: Rows) -> upkeep.Queueing:
     plan = upkeep.generate(rows, None, now=NOW)
     upkeep.enqueue(rows, plan, now=NOW)
     return plan
@@ -90,7 +90,7 @@ def _generated(rows: Rows) -> upkeep.Queueing:
 @pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_the_letter(store: Store) -> None:
     first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
-    settled(store)
+    run_upkeep(store)
     before = [replace(memory_of(store, ident), version=0) for ident in (first, other)]
     assert len(merge(store, other, first)[0]) == 1
     stays, gone = memory_of(store, first), memory_of(store, other)
@@ -165,7 +165,7 @@ def test_what_was_merged_and_is_said_again_confirms_the_one_that_stays(store: St
 
 def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it(store: Store) -> None:
     first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
-    settled(store)
+    run_upkeep(store)
     merge(store, other, first)
     store.write(
         lambda rows: remember.forget(rows, memory_of(store, first), key=store.hash_key, now=LATER, by_person=True)
@@ -262,9 +262,9 @@ def days(store: Store, number: int, *, first: int = 1) -> None:
 def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_is_said_again(store: Store) -> None:
     plan = say(store, "We will move the queue to Postgres next sprint", "u1", gate="promissory", category="plan")
     lasting = say(store, "I prefer tabs here", "u2", gate="behavioral", category="preference")
-    assert settled(store) > 0 and queue(store) == []
+    assert run_upkeep(store) > 0 and queue(store) == []
     days(store, 20)
-    settled(store, now=LATER)
+    run_upkeep(store, now=LATER)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
     findings = store.read(lambda rows: upkeep.find_findings(rows, None))
@@ -329,7 +329,7 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
         vectors.add(rows, "memory", model, [], reached=1)
 
     store.write(embedded)
-    settled(store)
+    run_upkeep(store)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
     findings = store.read(lambda rows: upkeep.find_findings(rows, None))
@@ -342,19 +342,19 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
 def test_a_memory_of_whose_sources_nothing_is_left_waits_for_a_person(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(lambda rows: rows.run("update provenance set uuid = 'gone'"))
-    settled(store)
+    run_upkeep(store)
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.status, waiting.memory_ids) == ("orphan", "needs_review", (ident,))
 
 
 def test_a_persons_no_is_final(store: Store) -> None:
     say(store, CACHE, "u1"), say(store, CACHED, "u2")
-    settled(store)
+    run_upkeep(store)
     (waiting,) = queue(store)
     assert store.write(lambda rows: candidates.set_status(rows, waiting, "dropped", now=LATER))
-    assert store.write(lambda rows: _generated(rows)) == upkeep.Queueing()
+    assert store.write(lambda rows: generate(rows)) == upkeep.Queueing()
     days(store, 1)
-    settled(store, now=LATER)
+    run_upkeep(store, now=LATER)
     assert queue(store) == []
 
 
@@ -381,7 +381,7 @@ def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
         for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))
     ]
     days(store, 20)
-    settled(store, now=LATER)
+    run_upkeep(store, now=LATER)
     assert sorted(candidate.memory_ids for candidate in queue(store)) == sorted((ident,) for ident in plans)
     store.write(
         lambda rows: [

@@ -50,16 +50,16 @@ def test_installing_has_systemd_keep_the_daemon_and_leaving_takes_everything_bac
     assert installed["service"]["kind"] == "systemd" and installed["service"]["file"] == str(file)
     assert all(line in planned for line in file.read_text().splitlines()), "the dry run shows the unit's text"
     status = served.csmd("status", "--json")
-    said = served.shown("ActiveState", "UnitFileState", "MainPID", "MemoryMax", "StatusText", "NeedDaemonReload")
-    assert said == {
+    properties = served.shown("ActiveState", "UnitFileState", "MainPID", "MemoryMax", "StatusText", "NeedDaemonReload")
+    assert properties == {
         "ActiveState": "active", "UnitFileState": "enabled", "MainPID": str(status["daemon"]["pid"]),
         "MemoryMax": str(1 << 30), "StatusText": f"csmd {csmd.__version__} takes in what happens",
         "NeedDaemonReload": "no",
     }  # fmt: skip
     assert status["service"] == "systemd"
-    kernel = served.sh("cat", f"/proc/{said['MainPID']}/status")
+    kernel = served.sh("cat", f"/proc/{properties['MainPID']}/status")
     assert "NoNewPrivs:\t1\n" in kernel and "Seccomp:\t2\n" in kernel, "the hardening is in force"
-    assert "kept by systemd" in served.csmd("install") and served.shown("MainPID")["MainPID"] == said["MainPID"]
+    assert "kept by systemd" in served.csmd("install") and served.shown("MainPID")["MainPID"] == properties["MainPID"]
     assert f"would be removed: {file}" in served.csmd("uninstall", "--dry-run") and file.exists()
     shown = served.csmd("uninstall", "--purge", "--yes")
     assert f"removed {file}" in shown and "the daemon is stopped" in shown
@@ -157,8 +157,10 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
         return served.shown("ActiveState")["ActiveState"] == "failed"
 
     eventually(is_given_up_when_killed)
-    told = served.run("status")
-    assert told.returncode == 3 and "systemd starts it no more" in told.stderr and "journalctl" in told.stderr, told
+    status = served.run("status")
+    assert status.returncode == 3 and "systemd starts it no more" in status.stderr and "journalctl" in status.stderr, (
+        status
+    )
 
 
 def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine) -> None:

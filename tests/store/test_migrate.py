@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import threading
 from pathlib import Path
@@ -239,18 +238,43 @@ insert into session_link_evidence values (1, 'u2'), (1, 'u1');
 create table self_continuity (session_seq integer primary key references sessions (seq), host text not null);
 create table tampered (name_hash text primary key, at text not null);
 insert into tampered values ('hash of a name', '2026');
+drop table changed_files;
+drop table changed_rows;
+drop table change_sets;
+create table answers (
+  seq integer primary key autoincrement, id text not null unique, item text not null, answer text not null, made text not null,
+  was text not null, project_seq integer not null references projects (seq), at text not null, undone_at text not null default ''
+);
+create table answer_befores (
+  seq integer primary key, answer_seq integer not null references answers (seq) on delete cascade, memory_id text not null,
+  text text not null, state text not null, more text not null, version_after integer not null
+);
+create table dream_changes (
+  seq integer primary key autoincrement, dream_seq integer not null references dreams (seq) on delete cascade,
+  kind text not null, project_seq integer not null, reason text not null, evidence text not null, at text not null,
+  undone_at text not null default ''
+);
+create table dream_rows (
+  seq integer primary key autoincrement, change_seq integer not null references dream_changes (seq) on delete cascade,
+  item text not null, text text not null, state text not null, more text not null, text_after text not null,
+  state_after text not null, more_after text not null, kept text not null default ''
+);
+create table dream_files (
+  seq integer primary key autoincrement, change_seq integer not null references dream_changes (seq) on delete cascade,
+  path text not null, before text not null, after text not null, was_there integer not null, is_there integer not null,
+  kept text not null default ''
+);
+insert into answers (id, item, answer, made, was, project_seq, at) values
+  ('a1', 'm1', 'keep', 'm1', '', 0, '2026'), ('a2', 'm1', 'keep', 'm1', 'rule', 0, '2026'),
+  ('a3', 'm1', 'keep', 'm1', 'open', 0, '2026');
+insert into answer_befores (answer_seq, memory_id, text, state, more, version_after) values (3, 'm1', 'use tabs', '{}', '{}', 4);
+insert into dreams (id, why, state, begun_at) values ('d1', 'asked', 'done', '2026');
+insert into dream_changes (dream_seq, kind, project_seq, reason, evidence, at) values
+  (1, 'merge', 0, 'same', 'u1 u2', '2026'), (1, 'page', 0, 'same', 'u1 u2', '2026');
+insert into dream_rows (change_seq, item, text, state, more, text_after, state_after, more_after)
+  values (1, 'm2', 'a', '{}', '{}', 'b', '{}', '{}');
+insert into dream_files (change_seq, path, before, after, was_there, is_there) values (2, 'memory/user.md', '', 'x', 0, 1);
 """
-
-
-def tables_before_journal() -> str:
-    """SQL that puts the tables of the schema that the journal replaced in the place of its own."""
-    gone = "answers|answer_befores|dream_changes|dream_rows|dream_files"
-    created = re.findall(
-        rf"^(create (?:table (?:{gone}) \(.*?^\)|index \w+ on (?:{gone}) [^;]*));",
-        (migrate.FOLDER / "0023_schema.sql").read_text(),
-        re.MULTILINE | re.DOTALL,
-    )
-    return ";\n".join(["drop table changed_files", "drop table changed_rows", "drop table change_sets", *created])
 
 
 def schema_of(rows: Rows) -> set[tuple[str, ...]]:
@@ -259,6 +283,22 @@ def schema_of(rows: Rows) -> set[tuple[str, ...]]:
         (kind, name, *sorted(rows.column("select name from pragma_table_info(:name)", name=name)))
         for kind, name in rows.all("select type, name from sqlite_schema")
     }
+
+
+def answers_and_dreams_are_in_the_journal(store: Store) -> None:
+    """Checks the rows that BEFORE_SCHEMA put into tables that the journal replaced."""
+    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    assert last is not None
+    assert (last.id, last.by, last.kind, last.item, last.made) == ("a3", "person", "keep", "m1", "m1")
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    assert rule is not None and rule.by == "rule"
+    kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
+    assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
+    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
+    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    assert [(file.before, file.after) for file in page] == [(None, "x")]
+    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
+    assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
 
 
 def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(
@@ -272,11 +312,10 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     turns.list_turn(rows, session.seq, turn, given.turn("u1", "hello"))
     new = schema_of(rows)
     connection.execute(BEFORE_SCHEMA)
-    connection.execute(tables_before_journal())
     connection.close()
     renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
     store = Store(path, now="2027")
-    assert store.migrated == ["0023_schema", "0024_journal"]
+    assert store.migrated == ["0023_schema"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
     assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
@@ -284,6 +323,7 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     assert [due.changes for due in store.read(topics.due_projects)] == [3]
     assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
     assert store.read(lambda rows: tampered_transcripts.is_tampered(rows, "hash of a name"))
+    answers_and_dreams_are_in_the_journal(store)
     assert store.write(integrity) == []
     store.close()
     again = Store(path, now="2027")
@@ -302,48 +342,3 @@ def test_a_database_of_an_earlier_version_is_refused_and_left_as_it_is(path: Pat
     with pytest.raises(SchemaTooOld):
         inspect(path)
     assert path.read_bytes() == before
-
-
-def test_answers_and_dreams_from_before_the_journal_are_carried_over(path: Path, folder: Path, given: Any) -> None:
-    (migration,) = folder.glob("*_journal.sql")
-    sql = migration.read_text()
-    migration.unlink()
-    store = Store(path, now=given.now)
-
-    def write(rows: Rows) -> None:
-        for ident, was in (("a1", ""), ("a2", "rule"), ("a3", "open")):
-            rows.insert("answers", id=ident, item="m1", answer="keep", made="m1", was=was, project_seq=0, at=given.now)
-        rows.insert(
-            "answer_befores", answer_seq=3, memory_id="m1", text="use tabs", state="{}", more="{}", version_after=4
-        )
-        rows.insert("dreams", id="d1", why="asked", state="done", begun_at=given.now)
-        for kind in ("merge", "page"):
-            rows.insert(
-                "dream_changes", dream_seq=1, kind=kind, project_seq=0, reason="same", evidence="u1 u2", at=given.now
-            )
-        images = {"text": "a", "state": "{}", "more": "{}", "text_after": "b", "state_after": "{}", "more_after": "{}"}
-        rows.insert("dream_rows", change_seq=1, item="m2", **images)
-        rows.insert("dream_files", change_seq=2, path="memory/user.md", before="", after="x", was_there=0, is_there=1)
-
-    store.write(write)
-    store.close()
-    migration.write_text(sql)
-    store = Store(path, now="2027")
-    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
-    assert last is not None and (last.id, last.by, last.kind, last.item, last.made) == (
-        "a3",
-        "person",
-        "keep",
-        "m1",
-        "m1",
-    )
-    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
-    assert rule is not None and rule.by == "rule"
-    kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
-    assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
-    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
-    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
-    assert [(file.before, file.after) for file in page] == [(None, "x")]
-    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
-    assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
-    store.close()

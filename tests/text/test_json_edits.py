@@ -100,5 +100,5 @@ OF_OTHERS = [
 def test_what_is_taken_out_after_the_user_edited_the_file_leaves_all_bytes_of_the_users(before: str, edit: str) -> None:
     home = Path("/home/csmd")
     merged = registration.HOOKS.merge(before, Registration(home=home, interpreter="python3"), "f")
-    assert hook_entries.parsed(merged), merged
+    assert hook_entries.parse_settings(merged), merged
     assert registration.HOOKS.remove(merged.replace('"dark"', edit), home, "f") == before.replace('"dark"', edit)

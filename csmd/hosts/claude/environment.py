@@ -97,12 +97,11 @@ def latest_versions(turns: Iterable[Turn]) -> dict[str, str]:
     return latest
 
 
-USUAL, LARGE = 200_000, 1_000_000
+#: The context window of most models, and the one that can be chosen for some.
+USUAL = 200_000
+LARGE = 1_000_000
 #: Beginning of a model's id -> its window. Every other model has the usual one.
-WINDOWS: tuple[tuple[str, int], ...] = (
-    ("claude-2.0", 100_000),
-    ("claude-instant", 100_000),
-)
+WINDOWS: tuple[tuple[str, int], ...] = (("claude-2.0", 100_000), ("claude-instant", 100_000))
 #: What the host appends to the id of a model that is used with the large window.
 MARK = "[1m]"
 

@@ -22,7 +22,7 @@ from csmd.hosts.host_files import (
     HostFiles,
     Kind,
     Registration,
-    granted,
+    hook_timeouts,
     runs,
     script_in,
 )  # fmt: skip
@@ -30,13 +30,15 @@ from csmd.text import json_edits
 from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
-EVENTS: Mapping[str, int] = granted("session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end")
+EVENTS: Mapping[str, int] = hook_timeouts(
+    "session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end"
+)
 #: Event -> the first version of the assistant that knows it; registered if every client in use does. StopFailure: a
 #: turn that ended in an error is read like any other. PostCompact: the summary that continues the session is read at
 #: once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
 #: (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
-TIMEOUTS: Mapping[str, int] = {**EVENTS, **granted("post_compact", "stop_failure", "tool_failure")}
+TIMEOUTS: Mapping[str, int] = {**EVENTS, **hook_timeouts("post_compact", "stop_failure", "tool_failure")}
 #: Event -> the tools that it runs for, so that no process is started for others.
 MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 

@@ -43,7 +43,8 @@ MOST_QUOTES = 400
 _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that a hook blocked, which has no `user` line, and what precedes the prompt in them.
-BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
+BLOCKED = "UserPromptSubmit operation blocked by hook:"
+PROMPT_WAS = "\n\nOriginal prompt: "
 #: Text that the host wrote in the user's name: the turn states nothing.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
-from csmd.hosts.host_files import HooksState, Question, granted
+from csmd.hosts.host_files import HooksState, Question, hook_timeouts
 from csmd.hosts.json_fields import json_object
 from csmd.text import json_edits
 
 #: Event -> seconds that Codex grants the hook; with more than 3 it warns at the end of each session.
 EVENTS: Mapping[str, int] = {
-    **granted("session_start", "prompt", "stop", "subagent_stop", "session_end"),
+    **hook_timeouts("session_start", "prompt", "stop", "subagent_stop", "session_end"),
     "SessionEnd": 3,
 }
 HOOKS = HookEntries(

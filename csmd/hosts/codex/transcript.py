@@ -56,11 +56,13 @@ _BY_PERSON = ("cli", "vscode")
 #: The trigger of a turn that a person asked for.
 _ASKED_FOR = "user"
 #: An editor's heading above a prompt, and the heading of the prompt itself.
-_EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+_EDITOR = "# Context from my IDE setup:"
+_REQUEST = "## My request for Codex:"
 #: Text that Codex writes in the user's name.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|subagent_notification|turn_aborted"
-    r"|user_shell_command|skill|permissions instructions|skills_instructions|hook_prompt)[\s>]|# AGENTS\.md instructions for )"
+    r"|user_shell_command|skill|permissions instructions|skills_instructions|hook_prompt)[\s>]"
+    r"|# AGENTS\.md instructions for )"
 )
 #: The beginning of a compaction's summary, addressed to the next model.
 _SUMMARY = re.compile(r"Another language model started to solve this problem[^\n]*:\n")
@@ -215,13 +217,13 @@ def _abandoned_by(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]
 def _answer_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
     """The turn in which the user answers the assistant's questions, which are quoted."""
     pairs = [(string(pair, "question"), string(pair, "answer")) for pair in mappings(payload.get("questions"))]
-    text = words(quote_answers((_without_picked(*pair), pair[1]) for pair in pairs), line.removed)
+    text = words(quote_answers((_strip_picked(*pair), pair[1]) for pair in pairs), line.removed)
     kind: TurnKind = "user" if thread.by_person else "relayed"
     # As for every assistant, the number appended to the line's uuid marks the turn as an answer.
     return [replace(thread.turn(line.value, kind, text, is_pick=True), uuid=f"{thread.uuid}/1")] if text else []
 
 
-def _without_picked(question: str, answer: str) -> str:
+def _strip_picked(question: str, answer: str) -> str:
     """A question without its descriptions of the options that were picked."""
     picked = tuple(f"{line}: " for line in answer.splitlines())
     return "\n".join(line for line in question.splitlines() if not line.startswith(picked))

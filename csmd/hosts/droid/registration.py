@@ -10,15 +10,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from csmd.hosts.hook_entries import HookEntries, parsed
-from csmd.hosts.host_files import granted
+from csmd.hosts.hook_entries import HookEntries, parse_settings
+from csmd.hosts.host_files import hook_timeouts
 from csmd.hosts.json_fields import mapping
 
-EVENTS = granted("session_start", "prompt", "stop", "session_end")
+EVENTS = hook_timeouts("session_start", "prompt", "stop", "session_end")
 
 
 def _is_off(settings: dict[str, Any], _script: Path, hooks_json: str | None) -> bool:
-    others = parsed(hooks_json) or {}
+    others = parse_settings(hooks_json) or {}
     return mapping(settings, "hooks").get("hooksDisabled") is True or any(others.get(event) for event in EVENTS)
 
 

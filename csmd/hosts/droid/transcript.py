@@ -40,7 +40,8 @@ _BY_PROGRAM = "exec"
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system-reminder|system-notification)>")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 #: Droid's names of tools and fields -> the stored names.
-_NAMES, _FIELDS = {"Execute": "Bash", "Create": "Write"}, {"old_str": "old_string", "new_str": "new_string"}
+_NAMES = {"Execute": "Bash", "Create": "Write"}
+_FIELDS = {"old_str": "old_string", "new_str": "new_string"}
 #: What Droid appends to a command's output.
 _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 

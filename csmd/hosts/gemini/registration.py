@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
-from csmd.hosts.host_files import granted
+from csmd.hosts.host_files import hook_timeouts
 from csmd.hosts.json_fields import mapping
 
 #: Gemini CLI's name of an event -> its name on the hook's command line, if it differs.
@@ -29,7 +29,7 @@ HOOKS = HookEntries(
     host="gemini", file=lambda folder: folder / "settings.json", names=NAMES, is_off=_is_off,
     events={
         OWN_NAMES.get(event, event): seconds
-        for event, seconds in granted("session_start", "prompt", "stop", "session_end").items()
+        for event, seconds in hook_timeouts("session_start", "prompt", "stop", "session_end").items()
     },
 )  # fmt: skip
 FILES = HOOKS.files(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 
 from csmd.hosts.hook_payloads import Hooks
-from csmd.hosts.opencode.transcript import DATABASES, typed
+from csmd.hosts.opencode.transcript import DATABASES, parse_prompt
 from csmd.hosts.stored_text import clean_text
 
 
 def _clean(text: str, removed: Counter[str]) -> str:
-    return clean_text(typed(text)[0], removed)  # the database says whether a person typed it
+    return clean_text(parse_prompt(text)[0], removed)  # the database says whether a person typed it
 
 
 HOOKS = {

@@ -101,7 +101,7 @@ def hooks_state(host: str, _folder: Path, home: Path, read: Callable[[str], str 
     return "there" if text is not None and str(script(home)) in text else "gone"
 
 
-def _loaded(host: str, line: str, _home: Path) -> dict[str, str] | None:
+def _loaded_events(host: str, line: str, _home: Path) -> dict[str, str] | None:
     """Event -> "loaded", if csmd's plugin is among those that the assistant has loaded."""
     return dict.fromkeys(EVENTS, "loaded") if plugin_file(host).as_uri() in line else None
 
@@ -119,7 +119,7 @@ def _files(host: str) -> HostFiles:
             ),
         ),
         question=Question(
-            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True,
+            arguments=("debug", "info"), read=partial(_loaded_events, host), runs=frozenset({"loaded"}), ends=True,
             is_apart=True,
             patience_s=20.0,
         ),

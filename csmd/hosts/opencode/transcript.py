@@ -1,6 +1,6 @@
 """The sessions of OpenCode and its fork Kilo, which are rows of a database, to turns and token usage.
 
-`csmd.capture.session_sources` turns the rows into lines: an object for the session, and one for each message with its
+`csmd.capture.transcript_source` turns the rows into lines: an object for the session, and one for each message with its
 parts. A fork copies messages under new ids with their old times and texts. So a turn is identified by its message's
 time, role and hash of its texts, which are the same in a fork, and by its position in the message. A sub-agent has a
 session of its own.
@@ -80,7 +80,7 @@ def titles_in(host: str, beginning: bytes) -> dict[str, str]:
     return {session_id(host, ident): redact(wire.clean(title), Counter())}
 
 
-def typed(text: str) -> tuple[str, bool]:
+def parse_prompt(text: str) -> tuple[str, bool]:
     """The prompt, and whether a person typed it: `opencode run` quotes a prompt that contains spaces."""
     inner = text.strip()
     if len(inner) > 1 and inner[0] == inner[-1] == '"':
@@ -206,7 +206,7 @@ class _Message:
     def _text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.data.get("summary") is True else "assistant"
         if self.is_prompt:
-            text, by_person = typed(text)
+            text, by_person = parse_prompt(text)
             # A sub-agent's prompt is distinguished from the user's by its conversation, as for every assistant.
             is_typed = is_typed and by_person and not self.session.by_run
             kind = "user" if self.session.agent or is_typed else "relayed"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from csmd.hosts.hook_entries import HookEntries
-from csmd.hosts.host_files import granted
+from csmd.hosts.host_files import hook_timeouts
 
 HOOKS = HookEntries(
     host="qwen", file=lambda folder: folder / "settings.json",
-    events=granted("session_start", "prompt", "stop", "subagent_stop", "session_end"),
+    events=hook_timeouts("session_start", "prompt", "stop", "subagent_stop", "session_end"),
     is_off=lambda settings, *_: settings.get("disableAllHooks") is True,
 )  # fmt: skip
 FILES = HOOKS.files(title="Qwen Code", folder=".qwen", variable="QWEN_HOME")

@@ -431,33 +431,6 @@ create table candidate_evidence (
 ) without rowid;
 create index candidate_evidence_by_uuid on candidate_evidence (uuid);
 
--- What a person answered to a candidate, or edited; `item` is the memory or candidate.
-create table answers (
-  seq integer primary key autoincrement,
-  id text not null unique,
-  item text not null,
-  answer text not null,
-  made text not null,
-  was text not null,
-  project_seq integer not null references projects (seq),
-  at text not null,
-  undone_at text not null default ''
-);
-create index answers_by_item on answers (item);
-
--- Memories and candidates before an answer changed them, for undo; `state` is everything but the text, '' for a row
--- that did not exist.
-create table answer_befores (
-  seq integer primary key,
-  answer_seq integer not null references answers (seq) on delete cascade,
-  memory_id text not null,
-  text text not null,
-  state text not null,
-  more text not null,
-  version_after integer not null
-);
-create index answer_befores_by_answer on answer_befores (answer_seq);
-
 -- ---- Failures
 
 -- Failures; the same failure in several projects is one row.
@@ -775,23 +748,30 @@ create table dreams (
 );
 create index dreams_by_state on dreams (state, begun_at);
 
--- Actions of a dream with their reasons; `evidence` holds ids and uuids separated by spaces.
-create table dream_changes (
+-- The journal: a set is one act, an answer of a person or an action of a dream, with its reason; `evidence` holds ids and
+-- uuids separated by spaces. Sets of dreams have no id and are deleted with their dream.
+create table change_sets (
   seq integer primary key autoincrement,
-  dream_seq integer not null references dreams (seq) on delete cascade,
+  id text unique,
+  dream_seq integer references dreams (seq) on delete cascade,
+  by_whom text not null,
   kind text not null,
+  item text not null default '',
+  made text not null default '',
   project_seq integer not null,
-  reason text not null,
-  evidence text not null,
+  reason text not null default '',
+  evidence text not null default '',
   at text not null,
   undone_at text not null default ''
 );
-create index dream_changes_by_dream on dream_changes (dream_seq);
+create index change_sets_by_item on change_sets (item);
+create index change_sets_by_made on change_sets (made);
+create index change_sets_by_dream on change_sets (dream_seq);
 
--- Memories and candidates before and after an action, as in answer_befores. `kept`: why undo left the row as it is.
-create table dream_rows (
+-- Memories and candidates before and after an act; `state` is '' for a row that did not exist. `kept`: why undo left it.
+create table changed_rows (
   seq integer primary key autoincrement,
-  change_seq integer not null references dream_changes (seq) on delete cascade,
+  set_seq integer not null references change_sets (seq) on delete cascade,
   item text not null,
   text text not null,
   state text not null,
@@ -801,13 +781,13 @@ create table dream_rows (
   more_after text not null,
   kept text not null default ''
 );
-create index dream_rows_by_change on dream_rows (change_seq);
-create index dream_rows_by_item on dream_rows (item);
+create index changed_rows_by_set on changed_rows (set_seq);
+create index changed_rows_by_item on changed_rows (item);
 
--- Files before and after a dream wrote them; `path` is below the home.
-create table dream_files (
+-- Files before and after an act; `path` is below the home.
+create table changed_files (
   seq integer primary key autoincrement,
-  change_seq integer not null references dream_changes (seq) on delete cascade,
+  set_seq integer not null references change_sets (seq) on delete cascade,
   path text not null,
   before text not null,
   after text not null,
@@ -815,8 +795,8 @@ create table dream_files (
   is_there integer not null,
   kept text not null default ''
 );
-create index dream_files_by_change on dream_files (change_seq);
-create index dream_files_by_path on dream_files (path);
+create index changed_files_by_set on changed_files (set_seq);
+create index changed_files_by_path on changed_files (path);
 
 -- A digest of the memories of a scope after comparing them found nothing: they are not compared until it changes.
 create table dreamt_scopes (
