@@ -68,7 +68,7 @@ RESULTS = (
 
 @dataclass(slots=True)
 class Task:
-    """Work that a client waits for, which is told it as a job; `progress` is for people, `result` for the caller."""
+    """Work that a client waits for and sees as a job; `progress` is for people, `result` for the caller."""
 
     kind: Literal[
         "import",
@@ -125,7 +125,7 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
 
 
 def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
-    """Steps through the work and notes its progress; StoreError where the daemon is to end."""
+    """Steps through the work and records its progress; raises StoreError if the daemon is stopping."""
     while True:
         try:
             news = next(work)
@@ -169,7 +169,7 @@ class PendingStarts:
         """Session -> its last start, and the id of the event whose answer settled it, "" while none did."""
 
     def add(self, start: Event) -> None:
-        """Notes a start that was told nothing; not one before a known start of its session, nor that one again."""
+        """Adds a start that got no brief, unless a later start of its session, or the same one, is known."""
         with self._lock:
             earlier = self._starts.get(start.session_id)
             if earlier is not None and (earlier[0].at > start.at or earlier[0].id == start.id):
@@ -180,26 +180,28 @@ class PendingStarts:
                 del self._starts[next(iter(self._starts))]
 
     def mark_told(self, session_id: str, *, by: str) -> None:
-        """Notes that the answer to the event `by` told a session's start all that there was to tell."""
+        """Records that the answer to the event `by` contained the brief of a session's start."""
         with self._lock:
             if session_id in self._starts:
                 self._starts[session_id] = self._starts[session_id][0], by
 
     def reopen(self, event: Event) -> None:
-        """Takes back what the answer to an event settled: its hook had left."""
+        """Opens a start again whose brief went to a hook that had left."""
         with self._lock:
             start, settled_by = self._starts.get(event.session_id, (event, ""))
             if settled_by == event.id:
                 self._starts[event.session_id] = start, ""
 
     def find(self, session_id: str) -> Event | None:
-        """The start that a session's next prompt is to be told; None for none."""
+        """Returns the start whose brief goes with a session's next prompt; None for none."""
         start, settled_by = self._starts.get(session_id, (None, ""))
         return None if settled_by else start
 
 
-#: Lookups are kept so long; while more than so many are unwritten the oldest goes: a disk may be full for days.
-KEPT_S, MOST_UNWRITTEN = 90 * 86_400, 2_000
+#: How long lookups are kept, in seconds.
+KEPT_S = 90 * 86_400
+#: Most lookups that wait to be written, of which the oldest is dropped: a disk may be full for days.
+MOST_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
 LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
     "csm_memory_search": ("search", "query", "hits"),
@@ -208,7 +210,7 @@ LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
 
 
 class LookupLog:
-    """Owns the notes on what was looked up that are not in the store yet; from any thread."""
+    """Owns the records of lookups that are not in the store yet; safe from any thread."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -216,19 +218,19 @@ class LookupLog:
         self._composed: deque[Composition] = deque(maxlen=MOST_UNWRITTEN)
         self._recalled: deque[Lookup] = deque(maxlen=MOST_UNWRITTEN)
         self._late: deque[str] = deque(maxlen=MOST_UNWRITTEN)
-        """When events were whose hooks left before they could be told anything."""
+        """The times of events whose hooks left before an answer."""
 
     def log_late(self, event: Event) -> None:
-        """Notes that an event's hook left before it could be told anything."""
+        """Records that an event's hook left before an answer."""
         log.warning("%s: its hook left before it could be told anything", event.name)
         self._late.append(event.at)
 
     def count_late(self, since: str) -> int:
-        """How many hooks left before they could be told anything, since a time and since the daemon runs."""
+        """Counts the hooks that left before an answer, since a time and since this daemon started."""
         return sum(at >= since for at in list(self._late))
 
     def log_brief(self, event: Event, brief: Brief, took_s: float) -> None:
-        """Notes what was composed for an event, and for a prompt what was recalled."""
+        """Records what was composed for an event and, for a prompt, what was recalled."""
         composed = Composition(
             at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
             tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
@@ -239,7 +241,7 @@ class LookupLog:
             self._log_lookup("prompt", event.text, [item.score for item in brief.items], took_s)
 
     def log_call(self, tool: str, params: Mapping[str, Any], result: Mapping[str, Any], took_s: float) -> None:
-        """Notes what a tool found, where it is one that looks something up."""
+        """Records the result of a tool in LOOKUP_TOOLS; others are ignored."""
         if tool in LOOKUP_TOOLS:
             kind, words, hits = LOOKUP_TOOLS[tool]
             self._log_lookup(kind, str(params[words]), [float(hit["score"]) for hit in result[hits]], took_s)
@@ -253,12 +255,12 @@ class LookupLog:
             self._recalled.append(recalled)
 
     def unwritten(self) -> tuple[list[Composition], list[Lookup]]:
-        """What is not in the store yet, the latest first."""
+        """Returns what is not in the store yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
 
     def write(self) -> bool:
-        """Writes the notes to the store; whether there were any."""
+        """Writes the records to the store; returns whether there were any."""
         with self._lock:
             composed, recalled = list(self._composed), list(self._recalled)
         if not composed and not recalled:
@@ -272,7 +274,7 @@ class LookupLog:
         return True
 
 
-#: A backlog of fewer sessions is read before anybody has looked: nothing worth telling.
+#: Fewest sessions of a backlog that `csmd status` shows: fewer are read before anybody has looked.
 WORTH_TELLING = 5
 
 
@@ -300,7 +302,7 @@ class Backlog:
         return path in self._left
 
     def fill(self, transcripts: Iterable[tuple[str, OnDisk]]) -> None:
-        """Takes these transcripts, each with its session, for what is left now."""
+        """Replaces the backlog by these (session, transcript) pairs."""
         if not self._left:
             self._sessions, self._bytes_read, self._took_s = set(), 0, 0.0
         self._left = OrderedDict((file.path, (session, file)) for session, file in transcripts)
@@ -328,7 +330,7 @@ class Backlog:
             del self._left_of[session]
 
     def describe(self) -> dict[str, Any] | None:
-        """What `csmd status` says; None when nothing worth telling is left. `eta_s` is None until it can be told."""
+        """Returns what `csmd status` shows, None if little is left; `eta_s` is None until a transcript was read."""
         left, size = len(self._left_of), self._bytes_left
         if not left or len(self._sessions) < WORTH_TELLING:
             return None

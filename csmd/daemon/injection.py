@@ -27,8 +27,9 @@ from csmd.text import display, tokens
 
 #: Longest that a prompt's vector may take; the words alone answer after that.
 QUERY_VECTOR_S = 0.12
-#: How long a pending start may take beside a prompt's own brief, and which part of what is left until the deadline.
-START_S, START_PART = 0.5, 0.8
+#: Longest that a pending start's brief may take after the prompt's own, and its share of the time until the deadline.
+START_S = 0.5
+START_PART = 0.8
 #: How long the disk is asked whether a session's directory is one that csmd does not read.
 NOTICE_S = 0.03
 #: UTF-16 units that a token has room for.
@@ -58,9 +59,9 @@ class Injection:
 
 
 def compose_injection(rows: Rows, context: Context, event: Event, left_s: float) -> Injection:
-    """Composes all that an event's answer tells, and logs it with the time it took; `left_s` until the hook leaves.
+    """Composes the answer to an event, and logs it with the time it took; the hook leaves after `left_s`.
 
-    Without time or room for both briefs a pending start waits for the next prompt.
+    A pending start waits for the next prompt if there is no time or room for both briefs.
     """
     until = time.monotonic() + left_s
 
@@ -84,7 +85,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
 
 
 def _unread_notice(context: Context, event: Event) -> str:
-    """That csmd does not read the directory of Claude Code's that a session runs in, once a day; "" else."""
+    """Returns a warning, once a day, that csmd does not read the Claude Code directory of a session; "" for none."""
     folder, _ = assistants_in_use.directory_of(event.transcript_path)
     if event.host != CLAUDE.host or event.name != "session_start" or event.source == "compact" or folder is None:
         return ""
@@ -167,7 +168,7 @@ def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int],
 
 
 def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
-    """Writes a receipt for each brief of an answer that tells something."""
+    """Writes a receipt for each brief of an answer that is not empty."""
     event = injection.event
     own_id, start_id = _receipt_ids(event)
     for receipt_id, name, brief_of_event in (
@@ -201,8 +202,12 @@ def _receipt_ids(event: Event) -> tuple[str, str]:
 
 #: A store of fewer turns answers in time from a cold disk.
 LARGE_TURNS = 5_000
-#: Prompts of a project, how much of each and how long it is looked for; and how soon the project comes again.
-PROMPTS, CHARACTERS, PATIENCE_S, AGAIN_S = 12, 400, 1.0, 1800.0
+#: How many of a project's latest prompts are rehearsed, and how many characters of each.
+PROMPTS = 12
+CHARACTERS = 400
+#: Longest that one rehearsal may take, and how soon a project is rehearsed again.
+PATIENCE_S = 1.0
+AGAIN_S = 1800.0
 
 
 class Rehearsal:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 from csmd.briefs import Brief
 from csmd.knowledge import Memory
 from csmd.memory import confidence, supersession
-from csmd.recall import compose, evidence, last_sessions, lens, visibility
+from csmd.recall import compose, evidence, last_sessions, lens, loaded_instructions, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
-from csmd.recall.visibility import is_injectable, never
+from csmd.recall.loaded_instructions import never
+from csmd.recall.visibility import is_injectable
 from csmd.store import curations, memories, projects, receipts, sessions, stored_pages, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens
@@ -165,8 +166,8 @@ def session_brief(
         and not visibility.is_of_other_checkout(rows, candidate.memory, asking=asking)
     ]
     is_known, instructions = (
-        visibility.instructions_filter(rows, places, session_id),
-        visibility.index_sentences((before,) if before else ()),
+        loaded_instructions.instructions_filter(rows, places, session_id),
+        loaded_instructions.index_sentences((before,) if before else ()),
     )
     summaries = last_sessions.read_session_summaries(rows, places=places, session_id=session_id, key=key)
     ended = [

@@ -18,9 +18,9 @@ from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import supersession
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
-from csmd.recall import visibility
+from csmd.recall import loaded_instructions
 from csmd.recall.compose import Block, Note, fence, join_briefs
-from csmd.recall.visibility import never
+from csmd.recall.loaded_instructions import never
 from csmd.store import (
     checkpoints,
     compactions,
@@ -510,7 +510,7 @@ def compose_opening(
     while True:
         rest = brief(left, (), asked_for)
         if rest.text:
-            is_known = visibility.index_sentences((rest.text,)).says
+            is_known = loaded_instructions.index_sentences((rest.text,)).says
             head = essentials(restored, goals=goals, max_tokens=head.tokens, is_known=is_known)
         opening = join_briefs(head, rest)
         if display.utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:

@@ -24,15 +24,17 @@ from csmd.recall import (
     hybrid_search,
     last_sessions,
     lens,
+    loaded_instructions,
     query,
     ranking,
+    statement_filter,
     threads,
     visibility,
 )
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
-from csmd.recall.visibility import StatementFilter
+from csmd.recall.statement_filter import StatementFilter
 from csmd.store import memories, passages, receipts, search, session_contents
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -198,7 +200,7 @@ def recall(
     hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
     hits, known_turns = _without_known(rows, hits, session_id)
     if hits:
-        filter_visible = visibility.statement_filter(
+        filter_visible = statement_filter.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
         )
         lines = through_lens(rows, find_lines(rows, hits, search_query, terms, filter_visible), asking)
@@ -433,7 +435,10 @@ def _without_repeated(
     rows: Rows, lines: Sequence[Line], prompt: str, places: Sequence[int], session_id: str
 ) -> list[Line]:
     """The lines that say more than the prompt itself and the instructions that the assistant loads."""
-    is_instruction, stems = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
+    is_instruction, stems = (
+        loaded_instructions.instructions_filter(rows, places, session_id),
+        similarity.gist(prompt).stems,
+    )
     return [line for line in lines if not (line.gist.stems <= stems or is_instruction(line.text))]
 
 

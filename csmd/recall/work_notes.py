@@ -14,7 +14,7 @@ from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.hosts.tool_calls import LOOKS, WRITERS
 from csmd.knowledge import Memory
-from csmd.recall import compose, hybrid_search, visibility
+from csmd.recall import compose, hybrid_search, loaded_instructions, statement_filter, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
@@ -261,7 +261,7 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         for passage in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
         if names_file(passage.text, path)
     ]
-    filter_visible = visibility.statement_filter(rows, places=places, session_id="", prompt="", key=key)
+    filter_visible = statement_filter.statement_filter(rows, places=places, session_id="", prompt="", key=key)
     said_notes = [
         _statement_note(hit)
         for hit in filter_visible(naming)
@@ -315,4 +315,6 @@ def _find_notes(
     ]
     if not applying:
         return None
-    return notes_block(match_files(applying, paths), is_known=visibility.instructions_filter(rows, places, session_id))
+    return notes_block(
+        match_files(applying, paths), is_known=loaded_instructions.instructions_filter(rows, places, session_id)
+    )

@@ -26,7 +26,7 @@ from typing import Any
 
 from csmd.config import Settings
 from csmd.embedding import worker
-from csmd.recall import hybrid_search, prompt, threads, visibility
+from csmd.recall import hybrid_search, prompt, statement_filter, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
 from csmd.recall.prompt import Line
 from csmd.store import passages, sqlite
@@ -144,7 +144,7 @@ class Asker:
         hits = hybrid_search.find(rows, asked, [])[: prompt.HITS] if prompt.rate_subject(terms) else []
         if not hits:
             return None
-        visible = visibility.statement_filter(
+        visible = statement_filter.statement_filter(
             rows, places=places, session_id="", prompt=said, key=b"x" * 32, asking=cwd
         )
         lines = prompt.find_lines(rows, hits, asked, terms, visible)

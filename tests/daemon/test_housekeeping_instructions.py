@@ -15,7 +15,7 @@ from machine import PREFERENCE, Machine, eventually
 from csmd.capture import instruction_files, project_identity
 from csmd.daemon import reading
 from csmd.daemon.transcript_watch import Watch
-from csmd.recall import visibility
+from csmd.recall import loaded_instructions
 from csmd.recall import visibility as recall
 from csmd.store import instruction_rows, projects
 
@@ -237,7 +237,7 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
         parts.background.instructions.step()
 
         def look(rows: Any) -> list[bool]:
-            says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)), "")
+            says = loaded_instructions.instructions_filter(rows, recall.scopes(rows, str(folder)), "")
             return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
                 says("Never push to the main branch.")
             ]
@@ -266,7 +266,7 @@ def test_each_assistant_is_spared_what_its_own_files_say(parts: Any) -> None:
     def says(session: str, said: str) -> bool:
         return bool(
             parts.store.read(
-                lambda rows: visibility.instructions_filter(rows, recall.scopes(rows, place), session)(said)
+                lambda rows: loaded_instructions.instructions_filter(rows, recall.scopes(rows, place), session)(said)
             )
         )
 

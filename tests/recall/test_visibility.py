@@ -19,7 +19,7 @@ from csmd.embedding.models import Embedder
 from csmd.errors import EmbeddingUnavailable
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
-from csmd.recall import brief, hybrid_search, results, visibility
+from csmd.recall import brief, hybrid_search, loaded_instructions, results, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import events, projects, receipts, turns, vectors
 from csmd.store.core import Store
@@ -416,9 +416,9 @@ NOT_SAID = [
 
 
 def check(statement: str, *, told: bool) -> None:
-    assert visibility.index_sentences((CLAUDE_MD, "- [VPN](vpn.md) — how to connect")).says(statement) == told, (
-        statement
-    )
+    assert (
+        loaded_instructions.index_sentences((CLAUDE_MD, "- [VPN](vpn.md) — how to connect")).says(statement) == told
+    ), statement
 
 
 @pytest.mark.parametrize("statement", SAID)
@@ -433,12 +433,12 @@ def test_what_does_not_stand_there_is_told(statement: str) -> None:
 
 @given(st.lists(st.text(max_size=200), max_size=4), st.text(max_size=200))
 def test_any_text_can_be_asked_for_in_any_other(texts: list[str], statement: str) -> None:
-    assert visibility.index_sentences(tuple(texts)).says(statement) in (True, False)
-    assert not visibility.index_sentences(()).says(statement)
+    assert loaded_instructions.index_sentences(tuple(texts)).says(statement) in (True, False)
+    assert not loaded_instructions.index_sentences(()).says(statement)
 
 
 def test_the_same_texts_are_taken_apart_once() -> None:
-    assert visibility.index_sentences((CLAUDE_MD,)) is visibility.index_sentences((CLAUDE_MD,))
+    assert loaded_instructions.index_sentences((CLAUDE_MD,)) is loaded_instructions.index_sentences((CLAUDE_MD,))
 
 
 def test_what_a_session_said_is_its_own_though_its_start_was_heard_later(store: Store) -> None:

@@ -14,7 +14,7 @@ from session_writer import NOW, Talk, go_through
 
 from csmd.briefs import Brief, BriefItem
 from csmd.conversation import Event, Failure
-from csmd.recall import compose, visibility, work_notes
+from csmd.recall import compose, loaded_instructions, work_notes
 from csmd.recall.compose import Block, Note
 from csmd.store import events, failures, receipts
 from csmd.store.core import Store
@@ -298,13 +298,13 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
     told_of_files = [one for one in rows if work_notes.applies_to_files(one)]
     assert [one.id for one in told_of_files] == ["m1", "m2", "m3", "m6"]
     found = work_notes.match_files(told_of_files, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = work_notes.notes_block(found, is_known=visibility.never)
+    made = work_notes.notes_block(found, is_known=loaded_instructions.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
     assert (
         work_notes.notes_block(found, is_known=lambda said: True) is None
-        and work_notes.notes_block([], is_known=visibility.never) is None
+        and work_notes.notes_block([], is_known=loaded_instructions.never) is None
     )
 
 
