@@ -1,4 +1,8 @@
-"""The events that hooks report, and what follows from each: a table that the hook and every stage read; no I/O."""
+"""The events that hooks report, and what follows from each: a table that the hook and every stage read; no I/O.
+
+A new event also needs its name in a host's `hooks.py` and `registration.py`, and, if it injects, a case in
+`csmd.daemon.injection`; `docs/generate.py` copies the tuples into the hook.
+"""
 
 from __future__ import annotations
 

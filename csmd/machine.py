@@ -33,7 +33,7 @@ def start_token(pid: int) -> float:
 
 
 def started(pid: int) -> float | None:
-    """Like `process_start`, but None if the process is not the user's or has ended."""
+    """Like `start_token`, but None if the process is not the user's or has ended."""
     try:
         if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None

@@ -196,7 +196,7 @@ def host_rows() -> str:
 
 def group_rows() -> str:
     """The groups of the daemon's tools that a model may be given."""
-    from csmd.mcp.tool_groups import GROUPS
+    from csmd.mcp.served_tools import GROUPS
 
     return table(
         "group | adds", [f"| `{name}` | {', '.join(f'`{tool}`' for tool in tools)} |" for name, tools in GROUPS.items()]

@@ -15,8 +15,8 @@ from csmd.cli.uninstall import show_restored
 from csmd.config import assistant_session, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan
-from csmd.mcp import tool_groups
-from csmd.mcp.assistant_tools import Asker
+from csmd.mcp import served_tools
+from csmd.mcp.model_tools import Asker
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -26,7 +26,7 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 
 
 @VERBS.command("mcp")
-@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}.")
+@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {served_tools.WORDS}.")
 @click.option(
     "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
 )
@@ -34,7 +34,7 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 @click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
 def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
     """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
-    chosen = tool_groups.choose(tools)
+    chosen = served_tools.choose(tools)
     if host := shown or installed or removed:
         _set_up_server(
             host, ["--tools", tools] if tools else [], "show" if shown else "install" if installed else "remove"

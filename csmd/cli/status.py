@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -301,15 +302,14 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
         text += ", " + glue(f"{'+' if daily > 0 else '-'}{render.size(abs(daily))}/day, {many(growth['days'], 'day')}")
     if storage.get("backups"):
         last = ago(storage["last_backup"], value["at"])
-        text += f"; {glue(many(storage['backups'], 'backup'))}{f', the last {glue(last)}' if _is_old(last) else ''}"
+        text += f"; {glue(many(storage['backups'], 'backup'))}{f', the last {glue(last)}' if _is_old(storage['last_backup'], value['at']) else ''}"
     not_kept = value["counters"].get("turns not kept", 0)
     return text + (f"; {many(not_kept, 'turn')} not kept" if not_kept else "")
 
 
-def _is_old(age: str) -> bool:
-    """Whether an age is more than two days; a daily backup is not worth showing."""
-    number, _, unit = age.partition(" ")
-    return unit not in ("s ago", "min ago", "h ago") and not (unit == "d ago" and int(number) <= OLD_DAYS)
+def _is_old(stamp: str, now: str) -> bool:
+    """Whether a stored time is more than OLD_DAYS before `now`; a daily backup is not worth showing."""
+    return date.fromisoformat(now[:10]) - date.fromisoformat(stamp[:10]) > timedelta(days=OLD_DAYS)
 
 
 def _retention(value: dict[str, Any], home: str) -> str:

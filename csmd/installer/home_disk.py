@@ -1,4 +1,4 @@
-"""The disk of csmd's home: network file systems, and Windows drives under WSL, which are refused."""
+"""The disk of csmd's home: refuses Windows drives under WSL, and knows the network file systems that doctor warns of."""
 
 from __future__ import annotations
 

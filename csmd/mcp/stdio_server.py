@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import csmd
 from csmd import client
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.mcp.assistant_tools import TOOLS, Ask, Asker, ModelTool, all_tools, answer, plain, tools_json
+from csmd.mcp.model_tools import TOOLS, Ask, Asker, ModelTool, all_tools, answer, plain, tools_json
 from csmd.paths import Paths, is_there
 from csmd.text import display
 

@@ -1,6 +1,7 @@
 """The table of all tools: what the daemon can be asked, by name.
 
 A new tool is a function declared with `@TOOLS.add(name)` in the module of its subject; a new module gets a row here.
+A model is served it once a group in `csmd.mcp.served_tools` names it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from machine import eventually
 from csmd.hosts import host_files
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan
-from csmd.mcp import assistant_tools, stdio_server
+from csmd.mcp import model_tools, stdio_server
 
 if TYPE_CHECKING:
     from e2e.client import Client
@@ -104,7 +104,7 @@ def plugin(claude: Client, *arguments: str) -> str:
 def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     csmd("install", "--json")
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
-    assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in assistant_tools.TOOLS)
+    assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS)
     assert stdio_server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
     assert "Kept as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
 
@@ -143,8 +143,8 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
         assert (listed["id"], listed["enabled"], list(listed["mcpServers"])) == ("csmd@csmd", True, ["csmd"])
 
     alone = talk(claude, PREFERENCE, use("mcp__plugin_csmd_csmd__search", query="pathlib"), "Done.")
-    assert given_tools(alone) == sorted(f"mcp__plugin_csmd_csmd__{name}" for name in assistant_tools.TOOLS)
-    assert assistant_tools.OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
+    assert given_tools(alone) == sorted(f"mcp__plugin_csmd_csmd__{name}" for name in model_tools.TOOLS)
+    assert model_tools.OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
     csmd("sync", "--json")
     after_alone = csmd("status", "--json")["counts"]
     assert [row["text"] for row in csmd("memories", "--json")["memories"]] == [PREFERENCE]
@@ -157,9 +157,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
         both = talk(claude, "Where were we?", "There.")
         if "pathlib over os.path" in scripted_api.seen_by_model(both.main[0]):
             break
-    assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in assistant_tools.TOOLS), (
-        "the tools are there once"
-    )
+    assert given_tools(both) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS), "the tools are there once"
     assert scripted_api.seen_by_model(both.main[0]).count("pathlib over os.path") == 1, "the brief is told once"
     csmd("sync", "--json")
     after_both = csmd("status", "--json")["counts"]

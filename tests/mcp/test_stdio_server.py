@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from machine import LIMIT_S, Machine, eventually, temporary_directory
 
 from csmd.installer import plan
-from csmd.mcp import assistant_tools, stdio_server
+from csmd.mcp import model_tools, stdio_server
 from csmd.parameters import schema
 
 #: As csmd distils it from what the machine's user says.
@@ -113,10 +113,10 @@ def talk(real: Machine) -> Iterator[Talk]:
 def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_work(talk: Talk) -> None:
     assert talk.hello["protocolVersion"] == "2025-11-25" and talk.hello["instructions"] == stdio_server.INSTRUCTIONS
     listed = talk.ask("tools/list")["result"]["tools"]
-    assert [tool["name"] for tool in listed] == list(assistant_tools.TOOLS)
+    assert [tool["name"] for tool in listed] == list(model_tools.TOOLS)
     assert all(tool["_meta"] == {"anthropic/alwaysLoad": True} for tool in listed)
     assert all(
-        tool["inputSchema"] == {**schema(assistant_tools.TOOLS[tool["name"]].parameters), "additionalProperties": False}
+        tool["inputSchema"] == {**schema(model_tools.TOOLS[tool["name"]].parameters), "additionalProperties": False}
         for tool in listed
     )
     said, failed = talk.call("search", query="database_url")
@@ -131,7 +131,7 @@ def test_a_client_of_2026_is_answered_without_a_handshake(real: Machine) -> None
     with talking(real, modern=True) as talk:
         found = talk.ask("server/discover")["result"]
         assert found["supportedVersions"] == [MODERN] and found["instructions"] == stdio_server.INSTRUCTIONS
-        assert [tool["name"] for tool in talk.ask("tools/list")["result"]["tools"]] == list(assistant_tools.TOOLS)
+        assert [tool["name"] for tool in talk.ask("tools/list")["result"]["tools"]] == list(model_tools.TOOLS)
         assert SAID in talk.call("search", query="database_url")[0]
         assert talk.call("nothing", a=1)[1], "an unknown tool is a tool's error"
 

@@ -13,7 +13,7 @@ import onnx_models
 import pytest
 from machine import LIMIT_S, Machine
 
-from csmd.mcp import assistant_tools, tool_groups
+from csmd.mcp import model_tools, served_tools
 from csmd.parameters import REQUIRED
 from csmd.tools.registry import TOOLS as REGISTRY
 
@@ -76,7 +76,7 @@ async def said(session: Any, name: str, **arguments: Any) -> tuple[str, bool]:
 def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(real: Machine) -> None:
     async def use(session: Any) -> None:
         tools = (await session.list_tools()).tools
-        assert tuple(tool.name for tool in tools) == tool_groups.EVERY
+        assert tuple(tool.name for tool in tools) == served_tools.EVERY
         for tool in tools:
             schema = tool.input_schema
             assert tool.description and not {"asking", "by_person"} & schema["properties"].keys()
@@ -93,14 +93,14 @@ def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(r
                 assert failed and f"limit is 100,000. What helps: give 1 to {most}" in text, (tool.name, text)
             text, failed = await said(session, tool.name, **{key: GIVEN[key] for key in schema["required"]})
             assert text.startswith("csmd: ") if failed else text, (tool.name, text)
-            assert len(text.encode()) <= assistant_tools.MOST_BYTES + 500
+            assert len(text.encode()) <= model_tools.MOST_BYTES + 500
             if failed:
                 assert "only a person" not in text and "`csmd " not in text.partition("ask the user")[0], (
                     tool.name,
                     text,
                 )
             elif tool.name.startswith("csm_"):
-                assert text.startswith(assistant_tools.OPEN) and text.endswith(assistant_tools.CLOSE)
+                assert text.startswith(model_tools.OPEN) and text.endswith(model_tools.CLOSE)
 
     with_client(real, use, "--tools", "all")
 
@@ -146,10 +146,10 @@ def test_a_model_reads_the_schema_whole_and_puts_a_question_to_it(real: Machine)
 
 
 def test_a_group_adds_to_the_four_and_names_stand_alone() -> None:
-    assert tool_groups.choose("") == tool_groups.BASIC
-    assert tool_groups.choose("sessions") == (*tool_groups.BASIC, *tool_groups.GROUPS["sessions"])
-    assert tool_groups.choose("csm_goal_list, search") == ("search", "csm_goal_list")
-    assert tool_groups.choose("all") == tool_groups.EVERY
+    assert served_tools.choose("") == served_tools.BASIC
+    assert served_tools.choose("sessions") == (*served_tools.BASIC, *served_tools.GROUPS["sessions"])
+    assert served_tools.choose("csm_goal_list, search") == ("search", "csm_goal_list")
+    assert served_tools.choose("all") == served_tools.EVERY
 
 
 def test_what_a_model_is_not_given_is_a_commands_own() -> None:
@@ -171,7 +171,7 @@ def test_what_a_model_is_not_given_is_a_commands_own() -> None:
         "csm_store_",
         "csm_runtime_",
     )
-    named = [name for names in tool_groups.GROUPS.values() for name in names]
+    named = [name for names in served_tools.GROUPS.values() for name in names]
     assert len(named) == len(set(named)) and set(named) <= REGISTRY.keys()
     assert not any(REGISTRY[name].person for name in named)
     left = [name for name, tool in REGISTRY.items() if name not in (*named, *own) and not tool.person]
@@ -244,7 +244,7 @@ def test_a_question_that_nothing_answers_gets_nothing(real: Machine, tmp_path: P
 
 def test_without_a_daemon_the_four_are_listed_and_say_what_is_wrong(machine: Machine) -> None:
     async def use(session: Any) -> None:
-        assert [tool.name for tool in (await session.list_tools()).tools] == list(tool_groups.BASIC)
+        assert [tool.name for tool in (await session.list_tools()).tools] == list(served_tools.BASIC)
         text, failed = await said(session, "csm_goal_list")
         assert failed and "csmd is not installed here" in text
 
@@ -256,7 +256,7 @@ def test_more_tools_are_not_always_loaded() -> None:
         {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
         for tool in REGISTRY.values()
     ]
-    tools = assistant_tools.all_tools(lambda *_: {"tools": rows})
-    listed = assistant_tools.tools_json(tools)
-    assert [("_meta" in tool) for tool in listed] == [tool["name"] in tool_groups.BASIC for tool in listed]
+    tools = model_tools.all_tools(lambda *_: {"tools": rows})
+    listed = model_tools.tools_json(tools)
+    assert [("_meta" in tool) for tool in listed] == [tool["name"] in served_tools.BASIC for tool in listed]
     json.dumps(listed)

@@ -9,7 +9,7 @@ import pytest
 from in_process import say
 
 from csmd.errors import BadInput, CsmdError
-from csmd.mcp import tool_groups
+from csmd.mcp import served_tools
 from csmd.store import purge, sql_views
 from csmd.tools.registry import find_tool
 
@@ -48,7 +48,7 @@ def test_the_tools_say_their_limits_and_a_model_is_given_them_as_a_group(parts: 
     ):
         assert limit in summary
     assert not find_tool("csm_store_query").mutates
-    assert tool_groups.choose("questions")[-2:] == ("csm_store_schema", "csm_store_query")
+    assert served_tools.choose("questions")[-2:] == ("csm_store_schema", "csm_store_query")
     with pytest.raises(BadInput, match="no view 'tables'"):
         parts.call("csm_store_schema", view="tables")
     with pytest.raises(BadInput, match="only a SELECT is answered"):

@@ -15,7 +15,7 @@ from typing import Any
 
 from csmd import config, wire
 from csmd.errors import BadInput, CsmdError
-from csmd.mcp import tool_groups
+from csmd.mcp import served_tools
 from csmd.parameters import JSON_TYPES, REQUIRED, Parameter, Parameters, check, schema
 from csmd.paths import Paths, is_directory
 from csmd.text import display
@@ -312,7 +312,7 @@ def _for_model(hint: str) -> str:
 def all_tools(ask: Ask) -> dict[str, ModelTool]:
     """Every tool that a model may get: the four, and the daemon's tools in the groups of `--tools`."""
     rows = {row["name"]: row for row in ask("csm_tools", {})["tools"]}
-    return TOOLS | {name: _of_daemon(rows[name]) for name in tool_groups.EVERY if name in rows}
+    return TOOLS | {name: _of_daemon(rows[name]) for name in served_tools.EVERY if name in rows}
 
 
 def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
@@ -379,7 +379,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
 
 
 def answer(
-    asker: Asker, ask: Ask, name: str, arguments: Arguments, chosen: Sequence[str] = tool_groups.BASIC
+    asker: Asker, ask: Ask, name: str, arguments: Arguments, chosen: Sequence[str] = served_tools.BASIC
 ) -> tuple[str, bool]:
     """Calls one of the chosen tools; returns (text, whether it is an error)."""
     try:
