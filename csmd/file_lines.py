@@ -32,7 +32,7 @@ _TREE = re.compile("[\u251c\u2514]")
 _NAME = re.compile(r"[\w.@~/\\+-]+")
 #: Where a search's line may separate the path from what it found.
 _FOUND = re.compile(r":|-\d+-")
-MOST_PIECES = 4
+MAX_PIECES = 4
 
 
 def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], only_diffs: bool = False) -> str:
@@ -126,7 +126,7 @@ def _only_names_follow(lines: list[str]) -> list[bool]:
 def _behind_path(line: str, is_excluded: IsExcluded) -> int:
     """Index of a search's match in an excluded file; -1 for none."""
     start = 0
-    for _, end in zip(range(MOST_PIECES), _FOUND.finditer(line), strict=False):
+    for _, end in zip(range(MAX_PIECES), _FOUND.finditer(line), strict=False):
         if is_excluded(line[start : end.start()].strip(" \t\"'")):
             return end.end()
         start = end.end() if end[0] == ":" else start

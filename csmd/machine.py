@@ -79,7 +79,7 @@ def on_mains() -> bool | None:
 
 #: Least seconds that "lately" covers, so that a few milliseconds do not look like much.
 LATELY_S = 10.0
-MOST_SEEN = 64
+MAX_SEEN = 64
 
 
 class Meter:
@@ -103,7 +103,7 @@ class Meter:
         with self._lock:
             if pid not in self._seen and len(self._seen) > 2:
                 self._seen.pop(next(name for name in self._seen if name != pid))  # an earlier worker
-            seen = self._seen.setdefault(pid, deque(maxlen=MOST_SEEN))
+            seen = self._seen.setdefault(pid, deque(maxlen=MAX_SEEN))
             recent = lately(list(seen), now, used)
             seen.append((now, used))
         whole = share(used, age)
@@ -129,17 +129,17 @@ def share(used: float, seconds: float) -> float:
 #: Seconds after which a disk counts as hanging.
 DISK_S = 2.0
 #: Threads that wait for a hanging disk, possibly forever.
-MOST_HANGING = 64
+MAX_HANGING = 64
 #: Hint if no thread can be started.
 THREADS_HINT = "raise the limit on processes (`ulimit -u`, a service's TasksMax) or end some, then `csmd restart`"
-_ROOM = threading.BoundedSemaphore(MOST_HANGING)
+_ROOM = threading.BoundedSemaphore(MAX_HANGING)
 
 
 def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None:
     """Starts `work` on a thread; returns a function that waits for its result, up to a limit in seconds from the start.
 
     Errors of `work` are raised to whoever waits; None means no result yet. A thread that hangs is left behind and keeps
-    nothing from ending. Returns None if no thread can be started: MOST_HANGING hang, or the system gives none.
+    nothing from ending. Returns None if no thread can be started: MAX_HANGING hang, or the system gives none.
     """
     future: Future[T] = Future()
 

@@ -21,7 +21,7 @@ COMMAND_WORDS = 4
 #: Notes up to this many days in the future count, because the clock may be set back.
 DAYS_KNOWN = 7
 #: The largest number of events that wait for a first daemon.
-MOST_BEFORE_FIRST = 2000
+MAX_BEFORE_FIRST = 2000
 #: Events that are not spooled: they are in the transcript, and a later answer is of no use.
 ONLY_ASKS = ("PostToolUseFailure",)  # by docs/generate.py
 #: The daemon's answer -> the notice for the user: b"" for no answer, b"waits" for a daemon without its key, b"hung" for
@@ -172,9 +172,9 @@ def _become(home, complaint, command, environment):
 
 
 def _is_full(spool):
-    """Whether MOST_BEFORE_FIRST events wait for a first daemon, which may never come."""
+    """Whether MAX_BEFORE_FIRST events wait for a first daemon, which may never come."""
     try:
-        return len(posix.listdir(spool)) >= MOST_BEFORE_FIRST
+        return len(posix.listdir(spool)) >= MAX_BEFORE_FIRST
     except OSError:
         return False
 

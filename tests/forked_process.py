@@ -41,7 +41,7 @@ PROGRAMS = (
     "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil", "platformdirs", "faulthandler", "markdown_it",
     "wcmatch.glob", "rich.progress", "rich.table",
 )  # fmt: skip
-MOST_BYTES = 1 << 17
+MAX_BYTES = 1 << 17
 FILES = 4
 
 
@@ -160,7 +160,7 @@ def _parent(_: int) -> socket.socket:
     """The connection to the process that is forked, started when it is first wanted."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for end in (ours, theirs):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MOST_BYTES)
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * MAX_BYTES)
     known = {name: os.environ[name] for name in ("PATH", "LD_LIBRARY_PATH") if name in os.environ}
     known["PYTHONPATH"] = str(Path(csmd.__file__).parent.parent)
     child = subprocess.Popen(
@@ -190,7 +190,7 @@ def _forking(ours: socket.socket) -> dict[str, Any] | None:
                 os.read(woken, 4096)
             _bury(telling)
         if ours in ready:
-            request, passed, _, _ = socket.recv_fds(ours, MOST_BYTES, FILES)
+            request, passed, _, _ = socket.recv_fds(ours, MAX_BYTES, FILES)
             if not request:
                 return None
             pid = os.fork()

@@ -80,7 +80,7 @@ def _read_whole(path: str) -> bytes | None:
 def list_entries(path: str) -> list[Entry]:
     entries: list[Entry] = []
     with suppress(OSError, ValueError), os.scandir(path) as listing:
-        for entry in islice(listing, MOST_NAMES):
+        for entry in islice(listing, MAX_NAMES):
             with suppress(OSError):  # a circular link
                 entries.append(Entry(entry.name, entry.is_dir()))
     return entries
@@ -290,7 +290,7 @@ SETTINGS_BYTES = 1024 * 1024
 #: How many bytes of the host's state are read.
 STATE_BYTES = 16 * 1024 * 1024
 #: How many names of a directory are read.
-MOST_NAMES = 5000
+MAX_NAMES = 5000
 #: Platform -> the directory of an organisation's files.
 MANAGED = {"darwin": "/Library/Application Support/ClaudeCode"}
 #: That directory on every other platform.

@@ -97,9 +97,9 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
 
 
 #: Memories of a gate that are listed unless --limit says otherwise: when one project is shown.
-MOST_HERE = 8
+MAX_HERE = 8
 #: The same when several projects are shown.
-MOST_ANYWHERE = 3
+MAX_ANYWHERE = 3
 #: More memories than any topic has.
 ALL_OF_TOPIC = 5000
 _SPAN = re.compile(r"(\d+)\s*(d|w)")
@@ -155,7 +155,7 @@ def memories(
     # Superseded memories are counted, not listed.
     shown = rows if superseded else [row for row in rows if not row["superseded_by"]]
     several = len({row["project"] for row in shown}) > 1
-    most = len(shown) if everything else limit or (MOST_ANYWHERE if several else MOST_HERE)
+    most = len(shown) if everything else limit or (MAX_ANYWHERE if several else MAX_HERE)
     if as_json:
         listed = [row for _, gates in _choose(shown, most) for _, chosen, _ in gates for row in chosen]
         click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))

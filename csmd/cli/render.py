@@ -370,7 +370,7 @@ def keep_clean(stream: Any) -> None:
 
 
 def width() -> int:
-    """The columns of the terminal, as COLUMNS says or as it reports; 80 if unknown."""
+    """The columns of the terminal, by $COLUMNS or as it reports them; 80 if unknown."""
     if columns := config.chosen_columns():
         return columns
     for stream in range(3):  # the output may go through a pager

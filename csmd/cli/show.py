@@ -37,7 +37,7 @@ RELATIONS: dict[str, tuple[str, str]] = {
 #: Links that speak against a memory: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
-MOST_SHOWN = 6
+MAX_SHOWN = 6
 #: Characters shown of a neighbouring turn.
 CONTEXT_CHARACTERS = 150
 #: Characters shown of a turn before the sentence in question.
@@ -140,7 +140,7 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
         yield from map(_context_turn, near["before"])
         yield from _show_turn_of(source, "states")
         yield from map(_context_turn, near["after"])
-    again, more = first(sources[1:], MOST_SHOWN)
+    again, more = first(sources[1:], MAX_SHOWN)
     if again:
         yield bold(f"Said again in {many(len(sources) - 1, 'turn')}", gap=True)
     for source in again:
@@ -191,7 +191,7 @@ def _links(value: dict[str, Any]) -> Screen:
     others = [link for link in value["links"] if link not in against]
     for title, links in (("Against it", against), ("Linked", others)):
         lines: list[Line] = []
-        shown, more = first(links, MOST_SHOWN)
+        shown, more = first(links, MAX_SHOWN)
         for link in shown:
             other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
             about = (
@@ -231,7 +231,7 @@ def show_candidate(value: dict[str, Any]) -> Screen:
     yield pair("holds", value["project"] or "everywhere, if it is so")
     yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
     yield from memories_about(value["memories"])
-    yield from evidence_for(value["evidence"], most=MOST_SHOWN)
+    yield from evidence_for(value["evidence"], most=MAX_SHOWN)
     if value["status"] in ("open", "needs_review"):
         yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID", gap=True)
 

@@ -30,7 +30,7 @@ VERBS = verb.Verbs()
 #: (label, text, style); a row without a label continues the row before.
 Row = tuple[str, str, str]
 LABEL = 11
-MOST_PROJECTS = 5
+MAX_PROJECTS = 5
 #: Columns of the bar of a live session's context.
 BAR = 10
 #: Fewest columns of a terminal that shows such bars.
@@ -346,9 +346,9 @@ def _projects(value: dict[str, Any], home: str) -> Screen:
         [tilde(row["root"], home), f"{row['sessions']:,}", f"{row['memories']:,}", ago(row["last"], value["at"])]
         for row in value["projects"]
     ]
-    yield from render.table("project|sessions|memories|last turn", "<>><", rows[:MOST_PROJECTS], least=8)
-    if len(rows) > MOST_PROJECTS:
-        yield dim(shorten(f"and {len(rows) - MOST_PROJECTS:,} more: csmd project list", render.width()))
+    yield from render.table("project|sessions|memories|last turn", "<>><", rows[:MAX_PROJECTS], least=8)
+    if len(rows) > MAX_PROJECTS:
+        yield dim(shorten(f"and {len(rows) - MAX_PROJECTS:,} more: csmd project list", render.width()))
 
 
 def redraw(draw: Callable[[], Screen]) -> None:

@@ -15,7 +15,7 @@ VERBS = verb.Verbs()
 
 
 #: Memories of a gate that are listed of one topic.
-MOST_OF_TOPIC = 12
+MAX_OF_TOPIC = 12
 #: Topics listed of a single project.
 TOPICS_HERE = 30
 #: Topics listed of each of several projects.
@@ -61,7 +61,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
     if not rows:
         return [f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"]
     current = [row for row in rows if not row["superseded_by"]]
-    most = len(rows) if everything else MOST_OF_TOPIC
+    most = len(rows) if everything else MAX_OF_TOPIC
     return show_listed(current, in_all=len(rows), superseded=len(rows) - len(current), most=most)
 
 

@@ -25,7 +25,7 @@ VERBS = verb.Verbs()
 
 
 #: Names shown of what a purge leaves in one directory.
-MOST_NAMES = 5
+MAX_NAMES = 5
 
 
 @VERBS.action(
@@ -181,7 +181,7 @@ def show_purged(
     others = [path for path in foreign if path not in environments]
     for folder in dict.fromkeys(path.parent for path in others):
         names = [path.name for path in others if path.parent == folder]
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}"
+        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MAX_NAMES])}{more}"
     if not foreign and not refused:
         yield "nothing of csmd is left"

@@ -32,21 +32,21 @@ Reason = Literal[
 ]  # fmt: skip
 
 #: Most words of a note.
-MOST_WORDS = 40
+MAX_WORDS = 40
 #: Most characters of a note in a script without spaces.
-MOST_UNSPACED = 120
+MAX_UNSPACED = 120
 #: Most characters of an answer that are read.
-MOST_READ = 60_000
+MAX_READ = 60_000
 #: The least share of a note's content words that what it cites must have.
 OWN_SHARE = 0.5
 #: The least share of words (of the shorter text) that a standing note has in common with what replaces or ends it.
 ON_MATTER = 0.34
 #: If an answer calls more standing notes worthless, none of these judgements is believed.
-MOST_WORTHLESS = 3
+MAX_WORTHLESS = 3
 #: The number of words after a denial that it denies.
 DENIED_WORDS = 4
-#: A note repeats a denial if it has more than this share of them.
-TOLD = 0.5
+#: A note repeats a denial if it has more than this share of the denied words.
+REPEATED_SHARE = 0.5
 #: A comparison with this confidence says that one sentence takes back the other; below it, that a word differs.
 OPPOSITE = similarity.SIGNALS["opposite"]
 #: What a note does -> its gate and category.
@@ -138,7 +138,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
         item for item in named if isinstance(item, Candidate) and item.uuid + item.text not in cited
     ]
     worthless = [item for item in named if isinstance(item, Standing)]
-    if len(worthless) <= MOST_WORTHLESS:
+    if len(worthless) <= MAX_WORTHLESS:
         never += worthless
     else:
         dropped["many"] += len(worthless)
@@ -149,7 +149,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
 
 def find_object(text: str) -> dict[str, Any] | None:
     """Returns the JSON object in a text: the longest that ends at the last brace; None for none."""
-    text, end = text[:MOST_READ], text[:MOST_READ].rfind("}") + 1
+    text, end = text[:MAX_READ], text[:MAX_READ].rfind("}") + 1
     for start in [match.start() for match in re.finditer("{", text[:end])][:20]:
         try:
             value = wire.loads(text[start:end])
@@ -296,7 +296,7 @@ def why_not_said(
 
 
 def _is_short(note: str, language: str) -> bool:
-    return len(note.split()) <= MOST_WORDS and (language not in UNSPACED or len(note) <= MOST_UNSPACED)
+    return len(note.split()) <= MAX_WORDS and (language not in UNSPACED or len(note) <= MAX_UNSPACED)
 
 
 def _numbers(text: str) -> frozenset[str]:
@@ -346,12 +346,12 @@ def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     if not denies and _denies(nearest):
         noted, denied = tokens.content_stems(note), list(_find_denied(nearest, DENIED_WORDS))
         # A denial in passing that the note does not repeat changes nothing.
-        if not denied or any(similarity.share(frozenset(what), noted) > TOLD for what in denied):
+        if not denied or any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in denied):
             return True
     # Of two nested denials ("never ... without"), one alone says the opposite.
     twice, noted = list(_find_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
     is_once = twice and not any(_find_denied(note, DENIED_WORDS, is_twice=True))
-    if is_once and any(similarity.share(frozenset(what), noted) > TOLD for what in twice):
+    if is_once and any(similarity.share(frozenset(what), noted) > REPEATED_SHARE for what in twice):
         return True
     # A denial must not move to something else.
     by_source = frozenset[str]().union(*_find_denied(source, 2 * DENIED_WORDS))

@@ -30,7 +30,7 @@ from csmd.errors import BadInput
 from csmd.text.token_weights import weigh_tokens
 
 #: Most bytes of an answer that are read.
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 
 
 # --- providers that are asked over HTTP
@@ -51,7 +51,7 @@ def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> An
     request = urllib.request.Request(url, wire.dumps(body).encode(), headers)  # noqa: S310 - check_place takes http(s) only
     try:
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout_s) as response:
-            data = response.read(MOST_BYTES)
+            data = response.read(MAX_BYTES)
     except urllib.error.HTTPError as error:
         error.close()
         raise _http_failure(error) from error

@@ -42,15 +42,15 @@ OLDEST = timedelta(days=60)
 #: A session that is quiet for this long has ended.
 QUIET = timedelta(hours=1)
 #: Most sessions that one dream asks about.
-MOST_SESSIONS = 40
+MAX_SESSIONS = 40
 #: The confidence of a note.
 SURE_NOTE = 0.9
 #: Fewest content words of a user's sentence that is asked about.
-LEAST_WORDS = 3
+MIN_WORDS = 3
 #: Fewest content words of a statement that is clear without the words before it.
 CLEAR_WORDS = 8
 #: Fewest characters of a user's sentence in a script without spaces.
-LEAST_UNSPACED = 6
+MIN_UNSPACED = 6
 #: A sentence repeats a memory that has at least this share of its characters.
 SAME = 0.6
 
@@ -72,7 +72,7 @@ def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
     since, quiet = _times(now)
     waiting = curations.waiting(rows, since=since, quiet_before=quiet, now=now)
     may = {root: spending.may_send(rows, root, settings) for root in {ended.root for ended in waiting}}
-    return [ended for ended in waiting if may[ended.root]][:MOST_SESSIONS]
+    return [ended for ended in waiting if may[ended.root]][:MAX_SESSIONS]
 
 
 def _times(now: str) -> tuple[str, str]:
@@ -109,7 +109,7 @@ def ask(
                         is_over = True
                         break
                     reply = yield from ask_one(sheet.question)
-                    text = redact(wire.clean(reply.text[: answer.MOST_READ]), Counter())
+                    text = redact(wire.clean(reply.text[: answer.MAX_READ]), Counter())
                     keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=question_hash, text=text)
                     store.write(partial(keep, drops=drops, now=now))
                 replies.append(text)
@@ -213,8 +213,8 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     """Yields the user's own sentences of a prompt that say how something is or is to be done."""
     for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
         for part in prose.sentences(display.squeeze(row)):
-            enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
-                language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
+            enough = len(set(tokens.content_words(part))) >= MIN_WORDS or (
+                language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED
             )
             if enough and sentence.states_something(part):
                 yield part

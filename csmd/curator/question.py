@@ -32,7 +32,7 @@ SCENE = 120
 #: The label of the line that says what the session was about.
 SESSION = "s"
 #: Most questions about one session; of a long one the user's words and the surest of the rest are asked about.
-MOST_QUESTIONS = 2
+MAX_QUESTIONS = 2
 #: Candidates beyond one question are left out, not asked in a second one, up to this share of a question.
 LITTLE = 0.3
 
@@ -102,7 +102,7 @@ def ask_about(
     candidates: Sequence[Candidate],
     standing: Sequence[Standing],
 ) -> list[Sheet]:
-    """Returns the questions about a session that ended on a day, at most MOST_QUESTIONS; [] if it has no candidate."""
+    """Returns the questions about a session that ended on a day, at most MAX_QUESTIONS; [] if it has no candidate."""
     notes: dict[str, Standing] = {}
     digest = display.cut(digest, DIGEST_CHARACTERS)
     head = [_line({"session": ended, "digest": digest})]
@@ -135,7 +135,7 @@ def ask_about(
 
 
 def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Candidate]]:
-    """Splits candidates into questions, at most MOST_QUESTIONS, each by label in the order in which they were said."""
+    """Splits candidates into questions, at most MAX_QUESTIONS, each by label in the order in which they were said."""
     worthiest = sorted(
         candidates,
         key=lambda candidate: (
@@ -147,7 +147,7 @@ def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Cand
     )
     cost = {id(candidate): weigh_tokens(_candidate_line("c99", candidate)) + 1 for candidate in candidates}
     much = sum(cost.values()) > (1 + LITTLE) * free
-    room, kept = (MOST_QUESTIONS if much else 1) * free, set[int]()
+    room, kept = (MAX_QUESTIONS if much else 1) * free, set[int]()
     for candidate in worthiest:
         room -= cost[id(candidate)]
         if room < 0:
@@ -157,7 +157,7 @@ def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Cand
     left = 0
     for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in kept), 1):
         if left < cost[id(candidate)]:
-            if len(groups) == MOST_QUESTIONS:
+            if len(groups) == MAX_QUESTIONS:
                 continue
             groups.append({})
             left = free

@@ -120,7 +120,7 @@ SETTLED_S = 3 * ANSWERED_S
 #: Enough of a transcript to include everything before its first answer.
 BEGINNING_BYTES = 1_000_000
 #: How many unreported sessions are recorded.
-MOST_NOTED = 20
+MAX_NOTED = 20
 
 
 def is_unreported(
@@ -258,7 +258,7 @@ class Alarms:
         cleared = cleared_sessions(noted, [(key, folder) for key, _, folder in reported], folders, since=installed)
         new: list[HookedSession] = []
         # The missing event may be waiting in the spool.
-        if not self._oldest and len(noted) < MOST_NOTED:
+        if not self._oldest and len(noted) < MAX_NOTED:
             times = [(at, folder) for _, at, folder in reported]
             passed_at = _modified_at(paths.passed_by_mark)
             new = [session for session in live if is_unreported(session, states, times, passed_at=passed_at)]

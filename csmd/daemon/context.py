@@ -153,7 +153,7 @@ def log_outcome(task: Task) -> None:
 
 
 #: Sessions whose last start is known; the oldest are forgotten first.
-MOST_STARTS = 200
+MAX_STARTS = 200
 
 
 class PendingStarts:
@@ -176,7 +176,7 @@ class PendingStarts:
                 return
             self._starts.pop(start.session_id, None)
             self._starts[start.session_id] = start, ""
-            if len(self._starts) > MOST_STARTS:
+            if len(self._starts) > MAX_STARTS:
                 del self._starts[next(iter(self._starts))]
 
     def mark_told(self, session_id: str, *, by: str) -> None:
@@ -201,7 +201,7 @@ class PendingStarts:
 #: How long lookups are kept, in seconds.
 KEPT_S = 90 * 86_400
 #: Most lookups that wait to be written, of which the oldest is dropped: a disk may be full for days.
-MOST_UNWRITTEN = 2_000
+MAX_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
 LOOKUP_TOOLS: Mapping[str, tuple[str, str, str]] = {
     "csm_memory_search": ("search", "query", "hits"),
@@ -215,9 +215,9 @@ class LookupLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._composed: deque[Composition] = deque(maxlen=MOST_UNWRITTEN)
-        self._recalled: deque[Lookup] = deque(maxlen=MOST_UNWRITTEN)
-        self._late: deque[str] = deque(maxlen=MOST_UNWRITTEN)
+        self._composed: deque[Composition] = deque(maxlen=MAX_UNWRITTEN)
+        self._recalled: deque[Lookup] = deque(maxlen=MAX_UNWRITTEN)
+        self._late: deque[str] = deque(maxlen=MAX_UNWRITTEN)
         """The times of events whose hooks left before an answer."""
 
     def log_late(self, event: Event) -> None:
@@ -269,8 +269,8 @@ class LookupLog:
         self._store.write(lambda rows: lookup_log.add_lookups(rows, composed, recalled, before=before, key=key))
         written = {id(note) for note in (*composed, *recalled)}
         with self._lock:
-            self._composed = deque((note for note in self._composed if id(note) not in written), MOST_UNWRITTEN)
-            self._recalled = deque((note for note in self._recalled if id(note) not in written), MOST_UNWRITTEN)
+            self._composed = deque((note for note in self._composed if id(note) not in written), MAX_UNWRITTEN)
+            self._recalled = deque((note for note in self._recalled if id(note) not in written), MAX_UNWRITTEN)
         return True
 
 
@@ -341,7 +341,7 @@ class Backlog:
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
 _READING_PAUSES = threading.Lock()
 #: Transcripts outside of every known directory that hooks may name before somebody looks.
-MOST_ELSEWHERE = 32
+MAX_ELSEWHERE = 32
 
 
 def transcript_roots(config: Config) -> list[Path]:
@@ -433,7 +433,7 @@ class Context:
             self.hint(place)
         elif path and host == adapters.CLAUDE.host:
             with self._lock:
-                if len(self._elsewhere) < MOST_ELSEWHERE:
+                if len(self._elsewhere) < MAX_ELSEWHERE:
                     self._elsewhere[path] = None
 
     def poke(self) -> None:

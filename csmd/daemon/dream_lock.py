@@ -90,7 +90,7 @@ def is_recent(beat: str, now: datetime) -> bool:
         return False
 
 
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 #: An older mark was left by a process that was killed during a takeover.
 MARK_S = 60.0
 #: Attempts to take the lock; after losing one, a process checks again who holds it.
@@ -236,6 +236,6 @@ class DreamLock:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
                 raise not_ours
-            return os.read(descriptor, MOST_BYTES), datetime.fromtimestamp(info.st_mtime, UTC)
+            return os.read(descriptor, MAX_BYTES), datetime.fromtimestamp(info.st_mtime, UTC)
         finally:
             os.close(descriptor)

@@ -164,7 +164,7 @@ def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dic
 
     The very first day is not counted: everything that the assistant had written before was read on it.
     """
-    days = noted if len(noted) >= activity.MOST_DAYS else noted[1:]
+    days = noted if len(noted) >= activity.MAX_DAYS else noted[1:]
     for day, size in days:
         past = (today - date.fromisoformat(day)).days
         if 0 < past <= LAST_DAYS:

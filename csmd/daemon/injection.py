@@ -101,7 +101,7 @@ def _unread_notice(context: Context, event: Event) -> str:
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, own_brief: Brief | None
 ) -> tuple[Brief, int]:
-    """The brief for an event, and the row of its project; `beside` is the brief that its prompt gets already."""
+    """The brief for an event, and the row of its project; `own_brief` is the brief that its prompt gets already."""
     places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
     match event.name:
         case "session_start":
@@ -121,7 +121,7 @@ def _compose_brief(
 
 
 def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None) -> Brief:
-    """A session's brief at its start; told with a prompt it repeats nothing of, and fits into the room beside, `beside`."""
+    """A session's brief at its start; with a prompt it repeats nothing of `own_brief` and fits into the room next to it."""
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
     most, besides = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
     if own_brief is not None:

@@ -21,12 +21,12 @@ from csmd.store import projects
 #: A project with a session within this many days is swept.
 RECENT_DAYS = 30
 #: How many projects a sweep reads; each has some twenty small files.
-MOST_PROJECTS = 200
+MAX_PROJECTS = 200
 #: How many paths are noted between two steps; the next sweep finds the rest.
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 #: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are
 #: read again when a session starts there, and by the sweep.
-MOST_WATCHED = 40
+MAX_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 #: The names and patterns of other assistants' instruction files.
 NAMES_OF_OTHERS = {
@@ -65,7 +65,7 @@ class InstructionRefresh:
 
     def _note(self, why: str, path: str) -> None:
         with self._lock:
-            if len(self._waiting[why]) < MOST_WAITING:
+            if len(self._waiting[why]) < MAX_WAITING:
                 self._waiting[why][path] = None
         self._context.poke()
 
@@ -83,7 +83,7 @@ class InstructionRefresh:
         with self._lock:
             latest_first = list(self._projects.values())[::-1]
         folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
-        return [Path(folder) for folder in islice(folders, MOST_WATCHED)]
+        return [Path(folder) for folder in islice(folders, MAX_WATCHED)]
 
     def waiting(self) -> bool:
         """Whether something has to be read."""
@@ -110,7 +110,7 @@ class InstructionRefresh:
     def sweep(self) -> int:
         """Reads the files of every project with a recent session; returns how many changed."""
         since = iso_before(RECENT_DAYS * 86_400)
-        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
+        recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MAX_PROJECTS]
         for project in self._projects.keys() - set(recent):
             del self._projects[project]
         total = sum(self._refresh(*project) for project in recent if not self._context.stopping)

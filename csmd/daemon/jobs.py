@@ -43,9 +43,9 @@ TICK_S = 5.0
 #: stage; and the longest rest after a piece of long work.
 TOGETHER_S = 1.0
 #: The longest time of a task in a pass, which delays new memories.
-MOST_TASK_S = 30.0
+MAX_TASK_S = 30.0
 #: The longest time of a dream in a pass; it also has no more than all other work of the last pass took.
-MOST_DREAM_S = 0.2
+MAX_DREAM_S = 0.2
 #: A hook takes half a second: a spool file that is unfinished after this was left by a killed hook.
 UNFINISHED_S = 600.0
 #: How often active transcripts are checked.
@@ -305,7 +305,7 @@ class Background(threading.Thread):
         began = time.monotonic()
         pass_.worked |= self.tasks.step()
         pass_.task_running = self.tasks.is_urgent
-        while self.tasks.is_urgent and time.monotonic() - began < min(self._rest_s, MOST_TASK_S):
+        while self.tasks.is_urgent and time.monotonic() - began < min(self._rest_s, MAX_TASK_S):
             self.tasks.step()
         self._task_s = time.monotonic() - began
 
@@ -336,7 +336,7 @@ class Background(threading.Thread):
         try:
             did = more = self.dreaming.step(pass_.now, idle=idle)
             while more and not self.context.client_is_waiting():
-                if time.monotonic() - began >= min(self._rest_s, MOST_DREAM_S):
+                if time.monotonic() - began >= min(self._rest_s, MAX_DREAM_S):
                     break
                 more = self.dreaming.step(pass_.now, idle=False)
         finally:

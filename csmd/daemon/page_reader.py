@@ -24,7 +24,7 @@ PAGES_LOOK_S = 60.0
 #: A page is settled when it has not changed for longer than a sweep of the active transcripts takes.
 SETTLED_S = 40.0
 #: How many pages are checked; the next dream reads all of them.
-MOST_PAGES = 500
+MAX_PAGES = 500
 
 
 class PageReader:
@@ -115,7 +115,7 @@ class PageReader:
 
     def _files(self) -> list[Path]:
         paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
-        return list(islice(paths, MOST_PAGES))
+        return list(islice(paths, MAX_PAGES))
 
     def _folders(self) -> list[Path]:
         memory = self._context.config.paths.memory

@@ -49,18 +49,18 @@ LOOKED_AT = 20
 #: How many such parts a sweep has.
 PARTS = 10
 #: How often a task runs all stages: one may depend on what a later one writes.
-MOST_PASSES = 3
+MAX_PASSES = 3
 #: How many texts are embedded at a time.
 EMBED_TEXTS = 8
 #: A memory is embedded in parts of this many characters.
 PART_CHARACTERS = 1000
 #: The largest number of parts of a memory.
-MOST_PARTS = 12
+MAX_PARTS = 12
 #: How many turns, and characters of them, are counted in one request: a hook's query may wait for it.
 COUNTED_TURNS = 50
 COUNTED_CHARACTERS = 200_000
 #: The longest whole text of a turn whose tokens are counted.
-MOST_COUNTED = 4_000_000
+MAX_COUNTED = 4_000_000
 #: How long the worker has for a request; it may have to load the ranks.
 COUNT_S = 5.0
 #: Below this load per core, vectors are made on two cores; they cause a load of 1 per core themselves.
@@ -300,7 +300,7 @@ class Stages:
         background.
         """
         self._at_begin = self.store.read(self._active_sessions)
-        for passed in range(MOST_PASSES):
+        for passed in range(MAX_PASSES):
             total = 0
             for name, step in AFTER_DISTILLING.items():
                 while count := step(self, True):
@@ -397,7 +397,7 @@ class Stages:
                 next(steps)
             except StopIteration as ended:
                 text: str | None = ended.value
-                return text if text is None or len(text) <= MOST_COUNTED else None
+                return text if text is None or len(text) <= MAX_COUNTED else None
 
     # --- turns that only a hook reported
 
@@ -419,4 +419,4 @@ def _parts(kind: str, text: str) -> list[tuple[int, int, str]]:
     """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]
-    return [(start, end, text[start:end]) for start, end in prose.chunks(text, limit=PART_CHARACTERS)[:MOST_PARTS]]
+    return [(start, end, text[start:end]) for start, end in prose.chunks(text, limit=PART_CHARACTERS)[:MAX_PARTS]]

@@ -38,7 +38,7 @@ def resume_purge(context: Context) -> None:
 # --- purge
 
 #: How many sessions' ids are searched for in the assistant's files.
-MOST_NAMES = 100
+MAX_NAMES = 100
 
 
 def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
@@ -53,7 +53,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
             # Pages whose name contains the text are removed, so people's edits are read first.
             context.guard("pages", dreaming.pages.read)
         yield {"step": "transcripts"}
-        names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
+        names = [] if plan.texts else (plan.sessions or plan.turns)[:MAX_NAMES]
         elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
         counts = store.read(lambda rows: purge_plans.plan_counts(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}

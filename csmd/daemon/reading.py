@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 #: A transcript written within this many seconds may belong to an active session.
 LIVE_S = 3600
 #: The largest number of active transcripts that a short sweep checks.
-MOST_LIVE = 200
+MAX_LIVE = 200
 #: How long a step reads the backlog, which delays other work.
 SLICE_S = 0.2
 #: If the backlog was read within this many seconds, the rest since then counts as reading time.
@@ -136,7 +136,7 @@ def sweep(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
-        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MOST_LIVE))
+        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE))
         grown = [
             file
             for path in live

@@ -136,7 +136,7 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
         if number
     ]
     if key_lost:
-        unknown = f"{amount(made.tombstones_lost, 'tombstone')} of what was forgotten lost"
+        unknown = f"{amount(made.tombstones_lost, 'tombstone')} for forgotten text can no longer be applied"
         lost.append(f"the key of the hashes: {unknown}")
     return lost
 

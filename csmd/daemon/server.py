@@ -390,7 +390,7 @@ class Server(threading.Thread):
             return time.monotonic() > exchange.until - MARGIN_S
 
         def write_receipts(rows: Rows) -> None:
-            if is_late():  # it waited for others; the error prevents that anything is stored
+            if is_late():  # it waited behind other writes; raising rolls the transaction back
                 raise DeadlineExceeded(LATE)
             injection.write_receipts(rows, injected, key=self.store.hash_key)
 
@@ -444,7 +444,7 @@ class Server(threading.Thread):
         return _json(value)
 
     def _send(self, identity: bytes, reply: Reply) -> None:
-        if 0 < len(reply.body) <= MOST_WITHHELD_HERE and self.background.context.withholds:
+        if 0 < len(reply.body) <= MAX_WITHHELD_HERE and self.background.context.withholds:
             reply = replace(reply, body=_withheld(reply.body))
         if self._router is not None:
             try:
@@ -455,7 +455,7 @@ class Server(threading.Thread):
 
 #: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in
 #: `_call`.
-MOST_WITHHELD_HERE = 65_536
+MAX_WITHHELD_HERE = 65_536
 
 
 def _withheld(body: bytes) -> bytes:

@@ -43,7 +43,7 @@ from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: How many projects' own settings are read, latest first.
-MOST_PROJECTS = 100
+MAX_PROJECTS = 100
 #: How many of the latest prompts show the user's language, by which a model is suggested.
 PROMPTS_LOOKED_AT = 100
 #: How many of the latest sessions are searched for typed prompts.
@@ -95,7 +95,7 @@ def _cleanup_days(folder: str, project: str = "") -> int:
 
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
-MOST_LIVE = 5
+MAX_LIVE = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     read."""
     counters, elsewhere, place = activity.counters(rows), client_versions.elsewhere(rows), [""]
     counted = activity.by_host(rows)
-    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
+    roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     disk_state = machine.run_bounded(
         lambda: (
@@ -125,7 +125,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
         "last_event": activity.last_event(rows),
         "last_read": activity.last_read(rows),
-        "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),
+        "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)

@@ -572,12 +572,12 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
 #: Free bytes below which the disk is worth a warning.
 LOW_BYTES = 200_000_000
 #: Free bytes below which nothing can be stored.
-LEAST_BYTES = 10_000_000
+MIN_BYTES = 10_000_000
 LIMITS = Path("/proc/sys/fs/inotify")
 #: Fewest inotify instances: csmd needs one, editors and browsers take several each.
 FEW_INSTANCES = 16
 SPARE = 1.2
-MOST_PLACES = 200
+MAX_PLACES = 200
 
 
 @check("correct the file, then `csmd restart`")
@@ -626,7 +626,7 @@ def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iter
     free = shutil.disk_usage(folder).free
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
         yield finding(f"{folder} is on a read-only disk: {why}", "mount it writable")
-    elif free < LEAST_BYTES:
+    elif free < MIN_BYTES:
         yield finding(f"{render.size(free)} are free on the disk of {folder}: {why}", "")
     elif free < LOW_BYTES:
         yield warn(f"{render.size(free)} are free on the disk of {folder}")
@@ -671,7 +671,7 @@ def unreadable(scene: Scene) -> Iterator[Finding]:
     """Can transcripts and projects be read?"""
     projects = [Path(row["root"]) for row in (scene.status or {}).get("projects", ()) if row["root"]]
     roots = [folder / "projects" for folder in scene.dirs]
-    for place in [*roots, scene.cwd, *projects[:MOST_PLACES]]:
+    for place in [*roots, scene.cwd, *projects[:MAX_PLACES]]:
         try:
             with os.scandir(place) as entries:
                 first = next((entry for entry in entries if entry.name.endswith(".jsonl")), None)

@@ -39,7 +39,7 @@ WORD_LETTERS = 20
 #: Longest run of a hook in seconds; the assistant has such a limit, too.
 HOOK_S = 10.0
 #: Most hooks that are run: enough for a few configuration directories and assistants.
-MOST_HOOKS = 16
+MAX_HOOKS = 16
 #: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next look.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
@@ -53,7 +53,7 @@ def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) ->
         except CsmdError:
             return ()  # an older daemon would store the marker as a turn
     ours = {(hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"}
-    return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MOST_HOOKS])
+    return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MAX_HOOKS])
 
 
 def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
@@ -210,7 +210,7 @@ def _with_answers(scene: Scene) -> Scene:
         runs=runs,
         store_problems=problems,
         broken_rules=tuple(
-            (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
+            (f"{row['rule']}: broken by {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
         ),
     )
 
@@ -258,7 +258,7 @@ def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check,
 
 def _findings_of(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
     """The findings of one check; an error or a timeout becomes a finding."""
-    failed = "this could not be looked at"
+    failed = "could not be checked"
     if wait is None:
         return [warn(f"{failed}: no thread can be started", THREADS_HINT)]
     try:

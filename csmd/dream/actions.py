@@ -106,12 +106,12 @@ def strip_history(candidate: Candidate) -> Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One planned change of `memory`, as the plan read it, into or by `other`; a `raise` has a fact and no memory.
+    """A planned change to `memory` (as it was when planned); `other` is what it is merged into or superseded by.
 
-    `after` are the memories that it changes or creates (`lift`) as it leaves them, except for their versions, the
-    action's own first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the
+    A `raise` has a fact instead. `after` lists the memories that it changes or creates, in their final state but with
+    their old versions; the action's own memory is first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the
     turns that support the memory besides its own. `confidence` and `tier` are the memory's afterwards (in a merge,
-    those of the memory that stays); None and "" if they do not change. `sure` is the confidence (0-1) of an `ask`.
+    those of the memory that stays); None and "" if they do not change. `ask_confidence` (0-1) is that of an `ask`.
     """
 
     kind: Kind
@@ -124,7 +124,7 @@ class Action:
     confidence: float | None = None
     tier: Tier | Literal[""] = ""
     after: tuple[Memory, ...] = ()
-    sure: float = 0.0
+    ask_confidence: float = 0.0
 
     @property
     def phase(self) -> str:
@@ -313,12 +313,12 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
 def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """Returns a memory confirmed by more turns: with a higher confidence, and a longer tier if that suffices."""
     added = tuple(more)
-    sure = add_sources(memory, added)
+    confirmed = add_sources(memory, added)
     for _ in added:
-        sure = replace(sure, confidence=confidence.confirm(sure.confidence, pinned=memory.pinned))
+        confirmed = replace(confirmed, confidence=confidence.confirm(confirmed.confidence, pinned=memory.pinned))
     return replace(
-        sure,
-        tier="durable" if added and is_sure(sure) else memory.tier,
+        confirmed,
+        tier="durable" if added and is_sure(confirmed) else memory.tier,
         confirmed_at=max([memory.confirmed_at, *(source.at for source in added)]),
     )
 
@@ -331,10 +331,10 @@ def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
     return replace(memory, provenance=tuple(every))
 
 
-def absorb(keeper: Memory, other: Memory, sure: Memory, tier: Tier) -> Memory:
-    """Returns the memory that stays in a merge: with all sources of the other one, and the confidence of `sure`."""
+def absorb(keeper: Memory, other: Memory, confirmed: Memory, tier: Tier) -> Memory:
+    """Returns the memory that stays in a merge: with all sources of the other one, and the confidence of `confirmed`."""
     sources = [source if source.role == "beside" else replace(source, role="confirms") for source in other.provenance]
     return replace(
-        add_sources(keeper, sources), confidence=sure.confidence, tier=tier, confirmed_at=sure.confirmed_at,
+        add_sources(keeper, sources), confidence=confirmed.confidence, tier=tier, confirmed_at=confirmed.confirmed_at,
         used_at=max(keeper.used_at, other.used_at),
     )  # fmt: skip

@@ -253,18 +253,18 @@ def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
 
 def _plan_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> Action:
     more = actions.find_confirming(snapshot, keeper, goes)
-    sure = actions.confirm(keeper, more)
-    tier = max(sure.tier, goes.tier, key=lambda tier: _TIERS[tier])
+    confirmed = actions.confirm(keeper, more)
+    tier = max(confirmed.tier, goes.tier, key=lambda tier: _TIERS[tier])
     if tokens.normalise(keeper.text) == tokens.normalise(goes.text):
         reason = f"{goes.id} says the same in the same words as {keeper.id}"
     elif {keeper.id, goes.id} in gathered.reworded or _is_same(keeper.text, goes.text):
         reason = f"{goes.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{goes.id} is said in full, and with more, by {keeper.id}"
-    kept = snapshot.aged(actions.absorb(keeper, goes, sure, tier))
+    kept = snapshot.aged(actions.absorb(keeper, goes, confirmed, tier))
     return Action(
         kind="merge", project_seq=snapshot.project_seq, memory=goes, other=keeper, reason=reason,
-        evidence=(keeper.id, *(source.uuid for source in more)), confidence=sure.confidence, tier=tier,
+        evidence=(keeper.id, *(source.uuid for source in more)), confidence=confirmed.confidence, tier=tier,
         after=(replace(goes, tier="archive", superseded_by=keeper.id), kept),
     )  # fmt: skip
 
@@ -314,12 +314,12 @@ def _plan_strengthening(snapshot: Snapshot, gathered: Gathered, memory: Memory, 
     ]
     if not more or _are_distinct(snapshot, memory, other) or not gathered.says_all(other, memory):
         return None
-    sure = actions.confirm(memory, more)
+    confirmed = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
     return Action(
-        kind="strengthen", project_seq=here, memory=memory, other=other, after=(snapshot.aged(sure),),
+        kind="strengthen", project_seq=here, memory=memory, other=other, after=(snapshot.aged(confirmed),),
         reason=f"{other.id} says in {sessions} what {memory.id} says",
-        evidence=(other.id, *(source.uuid for source in more)), confidence=sure.confidence, tier=sure.tier,
+        evidence=(other.id, *(source.uuid for source in more)), confidence=confirmed.confidence, tier=confirmed.tier,
     )  # fmt: skip
 
 
@@ -371,7 +371,7 @@ def _plan_supersession(snapshot: Snapshot, gathered: Gathered, old: Memory, othe
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.replaces:
             lowered = old.confidence - confidence.lowering(how.confidence)
-            sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
+            sureness = round(max(confidence.MIN_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
@@ -400,7 +400,7 @@ def _plan_question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: 
             why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
-                sure=similarity.DOUBTFUL if may else how.confidence,
+                ask_confidence=similarity.DOUBTFUL if may else how.confidence,
                 reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip

@@ -245,7 +245,7 @@ BATCH = 20
 #: Sessions looked at in one step.
 LOOKED_AT = 400
 #: Most live sessions that have a file.
-MOST_LIVE = 50
+MAX_LIVE = 50
 #: Directories below that of the memory files.
 DAILY = "daily"
 LIVE = "sessions"
@@ -438,7 +438,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
     since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
         :23
     ] + "Z"
-    endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MOST_LIVE))
+    endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MAX_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0
     live: set[Path] = set()

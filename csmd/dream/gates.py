@@ -13,7 +13,7 @@ from csmd.text.ages import format_span
 from csmd.text.display import amount
 
 #: Runnable processes per core at which the machine counts as busy.
-MOST_LOAD = 0.7
+MAX_LOAD = 0.7
 #: How long a dream waits after a failed one; after an undone one it waits as long as after any dream.
 RETRY_WAIT = timedelta(hours=1)
 #: Larger corrections of the clock count as a clock that was set back.
@@ -178,7 +178,7 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if quiet_s < settings.dream_quiet_min * 60:
         left = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
         busy.append(f"{AFTER}{format_span(left, up=True)} of quiet")
-    if facts.load is not None and facts.load > MOST_LOAD:
+    if facts.load is not None and facts.load > MAX_LOAD:
         busy.append(f"the machine is busy (load {facts.load:.1f} a core)")
     if facts.on_mains is False and not settings.dream_on_battery:
         busy.append("on battery")

@@ -126,12 +126,12 @@ def _drop_repeated(named: Sequence[WorkItem]) -> list[WorkItem]:
 
 
 #: Fewest sessions that a fact rests on.
-LEAST_SESSIONS = habits.LEAST_SESSIONS
+MIN_SESSIONS = habits.MIN_SESSIONS
 #: Most turns that a fact cites.
 EVIDENCE = 8
 
 #: Fewest milestones that show a procedure.
-LEAST_MILESTONES = 3
+MIN_MILESTONES = 3
 #: The share of a purpose's runs that makes a command the usual one.
 USUAL = 0.5
 #: The share of a purpose's runs from which another command is named as well.
@@ -170,11 +170,11 @@ FEW_SESSIONS = 12
 #: A fact from so few sessions has this part of its confidence.
 FEW_SURE = 0.9
 #: The pairs of a session with more changed files do not count.
-MOST_CHANGED = 20
+MAX_CHANGED = 20
 #: Most files named as changing together with one.
-MOST_BESIDE = 4
+MAX_BESIDE = 4
 #: Most facts about files.
-MOST_FILES_FACTS = 10
+MAX_FILES_FACTS = 10
 _TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|IT)$")
 
 #: The mark of something purged or redacted; a text with it is not quoted.
@@ -227,7 +227,7 @@ def _fact(
 ) -> Fact | None:  # fmt: skip
     """Returns a fact with the confidence of its counts; None if too few sessions or turns show it."""
     sessions, evidence = _sessions(sources), choose_evidence(sources)
-    if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
+    if sessions < MIN_SESSIONS or len(evidence) < MIN_SESSIONS or _HOLE.search(text):
         return None
     return Fact(
         kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
@@ -247,7 +247,7 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
     facts = [_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items())]
     for habit in habits.find_habits(packets):
         counts = re.match(r"(\d+) of (\d+) ", habit.count)
-        if habit.category == "procedure" and counts and int(counts[2]) >= LEAST_MILESTONES:
+        if habit.category == "procedure" and counts and int(counts[2]) >= MIN_MILESTONES:
             sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(habit.seen)]
             facts.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
@@ -263,9 +263,9 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
     command, runs = ranked[0]
     is_variant = re.compile(rf"{re.escape(command)}[:-]").match
     total = sum(len(packets) for name, packets in ranked if not is_variant(name))
-    if len({packet.session_id for packet in runs}) < LEAST_SESSIONS or len(runs) < USUAL * total:
+    if len({packet.session_id for packet in runs}) < MIN_SESSIONS or len(runs) < USUAL * total:
         return None
-    others = [name for name, packets in ranked[1:] if len({packet.session_id for packet in packets}) >= LEAST_SESSIONS]
+    others = [name for name, packets in ranked[1:] if len({packet.session_id for packet in packets}) >= MIN_SESSIONS]
     besides = [f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= BESIDES * total]
     variants = [f"`{name}`" for name in others if is_variant(name)]
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
@@ -297,7 +297,7 @@ def _mended_error(error: Failed, project: int) -> Fact | None:
     """Returns an error of several sessions with its fix: in words, or the file that was changed every time."""
     shown, mending = error.sources(mended=False), [turn for turn in error.turns if turn.mended]
     sessions = _sessions(shown)
-    if not error.command or not mending or sessions < LEAST_SESSIONS:
+    if not error.command or not mending or sessions < MIN_SESSIONS:
         return None
     texts = (turn.text for turn in reversed(mending) if turn.text.strip() and not _HOLE.search(turn.text))
     words = squeeze(next(texts, ""))
@@ -305,7 +305,7 @@ def _mended_error(error: Failed, project: int) -> Fact | None:
     same = sorted(set.intersection(*files)) if files else []
     if words:
         mended = f'what mended it: "{cut(words, MENDED)}"'
-    elif same and len(mending) >= LEAST_SESSIONS:
+    elif same and len(mending) >= MIN_SESSIONS:
         mended = f"mended {len(mending)} times in {join_names([f'`{name}`' for name in same[:2]])}"
     else:
         return None
@@ -355,7 +355,7 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
     often = EVERYWHERE * len(sessions) if len(sessions) >= FEW_SESSIONS else float("inf")
     together: dict[tuple[str, str], list[str]] = defaultdict(list)
     for session, paths in sessions.items():
-        if len(paths) <= MOST_CHANGED:
+        if len(paths) <= MAX_CHANGED:
             for pair in combinations(sorted(p for p in paths if TOGETHER_SESSIONS <= changed[p] <= often), 2):
                 together[pair].append(session)
     companions: dict[str, dict[str, list[str]]] = defaultdict(dict)
@@ -366,12 +366,12 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
     # One sentence for each file with all its companions; a pair is named in one sentence only.
     facts, named = [], set[frozenset[str]]()
     for path, others in sorted(companions.items(), key=lambda entry: (-len(entry[1]), entry[0])):
-        names = sorted(others, key=lambda name: (-len(others[name]), name))[:MOST_BESIDE]
+        names = sorted(others, key=lambda name: (-len(others[name]), name))[:MAX_BESIDE]
         shared = [session for session in others[names[0]] if all(session in others[name] for name in names)]
         if all(frozenset((path, name)) in named for name in names):
             continue
         named.update(map(frozenset, combinations([path, *names], 2)))
-        if len(shared) < LEAST_SESSIONS:
+        if len(shared) < MIN_SESSIONS:
             continue
         text = (f"When `{path}` changes, so {'do' if len(names) > 1 else 'does'} {join_names([f'`{name}`' for name in names])}: "
                 f"in {len(shared)} of {changed[path]} sessions.")  # fmt: skip
@@ -379,7 +379,7 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
         fact = _fact("files", f"files:{path}", text, project, seen=len(shared), total=changed[path], sources=sources)
         sure = 1.0 if len(sessions) >= FEW_SESSIONS else FEW_SURE
         facts += [replace(fact, confidence=round(fact.confidence * sure, 4))] if fact else []
-    return sorted(facts, key=lambda fact: (-fact.confidence, fact.fingerprint))[:MOST_FILES_FACTS]
+    return sorted(facts, key=lambda fact: (-fact.confidence, fact.fingerprint))[:MAX_FILES_FACTS]
 
 
 def _is_test_of(path: str, other: str) -> bool:
@@ -395,27 +395,27 @@ def _is_test_of(path: str, other: str) -> bool:
 # --- counting over the store
 
 #: The latest packets that are counted.
-MOST_PACKETS = 10_000
+MAX_PACKETS = 10_000
 #: The latest sessions whose digests are read.
-MOST_SESSIONS = 300
+MAX_SESSIONS = 300
 #: Most errors that are read.
-MOST_ERRORS = 200
+MAX_ERRORS = 200
 #: Most turns of an error that are read.
-MOST_TURNS = 100
+MAX_TURNS = 100
 
 
 def count_facts(rows: Rows, project: int) -> list[Fact]:
     """Returns the facts about a project, in a stable order; they do not depend on the time."""
-    facts = count_commands(packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    facts = count_commands(packet_rows.latest_packets(rows, projects=[project], limit=MAX_PACKETS), project)
     errors = [
         Failed(error.fingerprint, error.command, error.message,
-               turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS))
-        for error in failures.list_errors(rows, [project], limit=MOST_ERRORS)
+               turns.failure_turns(rows, error.error_seq, project, limit=MAX_TURNS))
+        for error in failures.list_errors(rows, [project], limit=MAX_ERRORS)
         if error.command
     ]  # fmt: skip
     facts += count_failures(errors, project)
     named: dict[str, list[WorkItem]] = defaultdict(list)
-    for work in turns.work_done(rows, project, sessions=MOST_SESSIONS):
+    for work in turns.work_done(rows, project, sessions=MAX_SESSIONS):
         if work.kind == "commit":
             work = work._replace(text=work.text.partition(" ")[2])
         elif work.kind == "file":

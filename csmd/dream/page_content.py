@@ -33,13 +33,13 @@ OPEN_DAYS = 14
 #: How many times as many memories as have room are considered for a page, the surest first.
 CONSIDERED = 2.5
 #: Least confidence of an assistant's statement on a page: below it a person is asked.
-LEAST_SURE = review_answers.LOW
+MIN_SURE = review_answers.LOW
 #: Fewest words of a line that repeats another one.
-LEAST_INSIDE = 5
+MIN_INSIDE = 5
 #: A line repeats another one if the other has at least this share of its words, and all its numbers.
 INSIDE = 0.8
 #: Fewest words of two statements of one session that are shown as one line.
-LEAST_RETOLD = 12
+MIN_RETOLD = 12
 #: The share of words that they have in common; their numbers are the same.
 RETOLD = 0.6
 #: Most characters of a symptom.
@@ -163,7 +163,7 @@ def may_stand(memory: Memory) -> bool:
         return False  # the day's file has what an assistant did that day
     if memory.scope != "project" and memory.session_id:  # a general memory is chosen as for the brief at a start
         return evidence.rate(memory, sessions_since=0).value > 0
-    return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
+    return memory.authority == "user" or memory.pinned or memory.confidence >= MIN_SURE
 
 
 def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
@@ -228,12 +228,12 @@ def _repeats(memory: Memory, other: Memory) -> bool:
     if similarity.is_twin(mine, others):
         return True
     own, differing = mine.stems - others.stems, mine.stems ^ others.stems
-    is_inside = len(mine.stems) >= LEAST_INSIDE and similarity.share(mine.stems, others.stems) >= INSIDE
+    is_inside = len(mine.stems) >= MIN_INSIDE and similarity.share(mine.stems, others.stems) >= INSIDE
     if is_inside and not any(map(str.isdigit, "".join(own))):
         return True
     shorter, longer = sorted((mine.stems, others.stems), key=len)
     is_same_session = memory.session_id == other.session_id != "" and "correction" not in (memory.gate, other.gate)
-    is_retold = len(shorter) >= LEAST_RETOLD and similarity.share(shorter, longer) >= RETOLD
+    is_retold = len(shorter) >= MIN_RETOLD and similarity.share(shorter, longer) >= RETOLD
     return is_retold and is_same_session and not any(map(str.isdigit, "".join(differing)))
 
 

@@ -24,7 +24,7 @@ from csmd.dream.page_content import COUNTED, Place, counted_kind
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
-from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.extraction.chooser import MAX_CHARACTERS
 from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
@@ -39,9 +39,9 @@ from csmd.vocabulary import INDEX, CandidateKind, Scope
 #: A page was truncated if more than this share of its lines is gone at once.
 SHARE_GONE = 0.3
 #: Fewest lines that must be gone for that.
-LEAST_GONE = 4
+MIN_GONE = 4
 #: Most new lines of a page at once; a person does not type more.
-MOST_NEW = 100
+MAX_NEW = 100
 #: Confidence of a line that a person wrote.
 WRITTEN_SURE = 0.95
 #: Confidence of a line that an assistant may have written.
@@ -49,7 +49,7 @@ PROPOSED_SURE = 0.5
 #: The folders of pages.
 PLACES = ("", "projects", "topics")
 #: Most files of a folder that are looked at.
-MOST_NAMES = 2000
+MAX_NAMES = 2000
 NO_PAUSES = Pauses()
 
 
@@ -84,7 +84,7 @@ class Edits:
     @property
     def truncated(self) -> bool:
         """Whether the page lost too much at once for a person to have meant it."""
-        return self.had > 0 and (self.blank or (self.lost >= LEAST_GONE and self.lost > SHARE_GONE * self.had))
+        return self.had > 0 and (self.blank or (self.lost >= MIN_GONE and self.lost > SHARE_GONE * self.had))
 
     @property
     def number(self) -> int:
@@ -157,7 +157,7 @@ def _find_page_edits(
         # Lines that csmd wrote once: put back by a person, or by a restored copy.
         back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
         lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Page(),
-        problem=f"{len(added)} new lines at once: csmd takes at most {MOST_NEW}" if len(added) > MOST_NEW else "",
+        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW}" if len(added) > MAX_NEW else "",
     )  # fmt: skip
 
 
@@ -277,7 +277,7 @@ class EditTransaction:
         own: list[str] = []
         for line in (*edits.changed, *edits.new):
             has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
-            ident = self._remember(line) if has_content and len(line.text) <= MOST_CHARACTERS else None
+            ident = self._remember(line) if has_content and len(line.text) <= MAX_CHARACTERS else None
             if ident is None:
                 own.append(f"- {markdown.to_line(line.text)}")
             else:
@@ -517,7 +517,7 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
         return not (directory / row.held).exists()  # deleting the restored copy confirms the truncation
     else:
         stem = row.path.removesuffix(".md")
-        numbers = ("", *(f"-{number}" for number in range(2, MOST_NAMES)))
+        numbers = ("", *(f"-{number}" for number in range(2, MAX_NAMES)))
         names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
         noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
         page_files.write_page(directory / noted.held, row.also or row.text)
@@ -541,7 +541,7 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     names: list[str] = []
     for place in PLACES:
         with contextlib.suppress(OSError):
-            paths = sorted(islice((directory / place).iterdir(), MOST_NAMES))
+            paths = sorted(islice((directory / place).iterdir(), MAX_NAMES))
             # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     return {

@@ -20,9 +20,9 @@ WAITS = "waits in `csmd review`: "
 #: Ends a paragraph or line that csmd generated.
 _SELF = "<!-- csmd -->"
 #: Most bytes of a page.
-MOST_BYTES = 1_000_000
+MAX_BYTES = 1_000_000
 #: Bytes that are read, to notice that there are more.
-READ_BYTES = MOST_BYTES + 1
+READ_BYTES = MAX_BYTES + 1
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Begins a line of a table, a quotation, a comment, a rule or a picture.
@@ -138,8 +138,8 @@ def _render_item(item: Item) -> list[str]:
 
 def decode_page(raw: bytes) -> tuple[str, str]:
     """Returns a file's text with normalised line ends, and why it cannot be read or ""."""
-    if len(raw) > MOST_BYTES:
-        return "", f"it is larger than {MOST_BYTES // 1_000_000} MB"
+    if len(raw) > MAX_BYTES:
+        return "", f"it is larger than {MAX_BYTES // 1_000_000} MB"
     try:
         flat = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

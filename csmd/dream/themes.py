@@ -12,27 +12,27 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 #: Memories that make a theme of a topic in two or more projects.
-LEAST_SHARED = 4
+MIN_SHARED = 4
 #: Memories that make a theme of a topic in one project.
-LEAST_ALONE = 10
+MIN_ALONE = 10
 #: Of the memories of a theme in one project, how many must be on no other page.
-LEAST_UNLISTED = 5
-#: A theme with fewer memories loses its page; in one project, with fewer that are on no other page.
-LEAST_TO_STAY = 2
+MIN_UNLISTED = 5
+#: A theme with fewer memories loses its page; a one-project theme also with fewer that are listed nowhere else.
+MIN_TO_STAY = 2
 #: Two themes are merged if they share this part of all their memories, or of the smaller one's.
 OVERLAP = 0.5
 CONTAINED = 0.8
 #: Merged themes stay merged down to these shares.
 STILL_OVERLAP = 0.35
 STILL_CONTAINED = 0.6
-#: A theme with more memories is split by another topic that has at least LEAST_ALONE of them.
+#: A theme with more memories is split by another topic that has at least MIN_ALONE of them.
 MOST = 40
-#: A theme stays split down to this many memories, and each part down to half of LEAST_ALONE.
+#: A theme stays split down to this many memories, and each part down to half of MIN_ALONE.
 STILL_MANY = 30
 #: A topic with a larger share of a theme's memories does not split it.
 NEARLY_ALL = 0.8
 #: Most themes with a page: those that have one already, then the largest. The index lists fewer.
-MOST_THEMES = 300
+MAX_THEMES = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +71,12 @@ class ThemeSources:
     def theme(self, name: str) -> Theme:
         """Returns the theme of a topic.
 
-        In projects where the topic has become rare, with the memories that are on its page.
+        In a project where the topic has become rare, memories already on its page are kept.
         """
         tagged = frozenset(self.tagged.get(name, ()))
         paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
         number = Counter(self.project_of[ident] for ident in tagged)
-        kept = {ident for ident in paged if number[self.project_of[ident]] < LEAST_TO_STAY}
+        kept = {ident for ident in paged if number[self.project_of[ident]] < MIN_TO_STAY}
         return Theme(name=name, members=tagged | kept)
 
     def is_shared(self, theme: Theme) -> bool:
@@ -85,13 +85,13 @@ class ThemeSources:
 
     def recurs(self, theme: Theme) -> bool:
         """Whether a topic is large enough for a theme, whatever its page would say."""
-        least = LEAST_SHARED if self.is_shared(theme) else LEAST_ALONE
-        return len(theme.members) >= (LEAST_TO_STAY if theme.name in self.paged else least)
+        least = MIN_SHARED if self.is_shared(theme) else MIN_ALONE
+        return len(theme.members) >= (MIN_TO_STAY if theme.name in self.paged else least)
 
     def deserves_page(self, theme: Theme) -> bool:
         """Whether a theme's page says enough that no other page says."""
         unlisted = sum(ident not in self.listed for ident in theme.members)
-        return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
+        return self.is_shared(theme) or unlisted >= (MIN_TO_STAY if theme.name in self.paged else MIN_UNLISTED)
 
     def parts_of(self, name: str) -> set[str]:
         """The topics that a theme was split by; the page of a part is called `theme: part`."""
@@ -109,7 +109,7 @@ class ThemeSources:
             fitting = [
                 name
                 for name, members in inside.items()
-                if (LEAST_ALONE // 2 if name in before else LEAST_ALONE) <= len(members) <= NEARLY_ALL * len(rest)
+                if (MIN_ALONE // 2 if name in before else MIN_ALONE) <= len(members) <= NEARLY_ALL * len(rest)
             ]
             if not fitting:
                 break
@@ -127,7 +127,7 @@ class ThemeSources:
 
 
 def choose_themes(sources: ThemeSources) -> list[Theme]:
-    """Returns the themes that have a page, by name: overlapping ones merged, broad ones split, MOST_THEMES at most.
+    """Returns the themes that have a page, by name: overlapping ones merged, broad ones split, MAX_THEMES at most.
 
     A merged theme keeps the name of the one that has a page, else of the larger one.
     """
@@ -135,7 +135,7 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
     themes = [
         theme
         for theme in map(sources.theme, names)
-        if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= LEAST_TO_STAY)
+        if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= MIN_TO_STAY)
     ]
     merged: list[Theme] = []
     for theme in sorted(themes, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)):
@@ -149,6 +149,6 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
     split = [part for theme in merged for part in sources.split(theme)]
     chosen = filter(sources.deserves_page, filter(sources.recurs, split))
     first = heapq.nsmallest(
-        MOST_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
+        MAX_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
     )
     return sorted(first, key=lambda theme: theme.name)

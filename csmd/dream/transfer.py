@@ -39,23 +39,23 @@ FORMAT = "csmd memories"
 VERSION = 1
 _BEGINNING = wire.dumps({"format": FORMAT}).removesuffix("}").encode()
 #: Most characters of a memory.
-MOST_CHARACTERS = 20_000
+MAX_CHARACTERS = 20_000
 #: Most entries in each of its lists.
-MOST_ENTRIES = 10_000
+MAX_ENTRIES = 10_000
 #: Memories read or written at once; hooks wait for a write.
 BATCH = 50
 #: Lines checked between two pauses.
 CHECKED = 200
 #: Most bytes of a file, some two hundred thousand memories.
-MOST_BYTES = 400_000_000
+MAX_BYTES = 400_000_000
 #: Most bytes of a line.
-MOST_LINE = 4_000_000
+MAX_LINE = 4_000_000
 
 # --- the fields of a record
 
 _ID = r"m[0-9a-f]{6,40}"
 _TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-_TEXT = rf".{{0,{MOST_CHARACTERS}}}"
+_TEXT = rf".{{0,{MAX_CHARACTERS}}}"
 _WORD = r"[\w:./@+-]{0,200}"
 _PATH = ".{0,4999}"
 #: A phrase that csmd writes about where something was said, on one line.
@@ -88,7 +88,7 @@ def _fits(value: Any, rule: Any) -> bool:
         case tuple():
             return isinstance(value, list) and len(value) == len(rule) and all(map(_fits, value, rule))
         case [each]:
-            return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(item, each) for item in value)
+            return isinstance(value, list) and len(value) <= MAX_ENTRIES and all(_fits(item, each) for item in value)
         case dict():
             has_names = isinstance(value, dict) and value.keys() == rule.keys()
             return has_names and all(_fits(value[name], rule[name]) for name in rule)
@@ -98,7 +98,7 @@ def _fits(value: Any, rule: Any) -> bool:
 #: Field of a record -> the rule that its value fits.
 FIELDS: dict[str, Any] = {
     "id": _ID,
-    "text": rf"(?=.*\S).{{1,{MOST_CHARACTERS}}}",
+    "text": rf"(?=.*\S).{{1,{MAX_CHARACTERS}}}",
     "project": lambda value: value == {} or _fits(value, _PROJECT),
     "gate": frozenset(vocabulary.GATE_PRIORITY),
     "category": frozenset(vocabulary.CATEGORIES),
@@ -268,16 +268,16 @@ def find_file(path: Path) -> Path | None:
 def open_file(path: Path) -> Iterator[BinaryIO]:
     """Opens a file of memories for reading; BadInput if it is too large."""
     with files.open_regular(path) as file:
-        if os.fstat(file.fileno()).st_size > MOST_BYTES:
-            raise BadInput(f"{path} is larger than {MOST_BYTES // 1_000_000} MB", hint="export fewer: --project PATH")
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise BadInput(f"{path} is larger than {MAX_BYTES // 1_000_000} MB", hint="export fewer: --project PATH")
         yield file
 
 
 def _numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """Yields the lines of a file from its beginning with their numbers; BadInput for one that is too long."""
     file.seek(0)
-    for number, line in enumerate(iter(partial(file.readline, MOST_LINE + 1), b""), start=1):
-        if len(line) > MOST_LINE:
+    for number, line in enumerate(iter(partial(file.readline, MAX_LINE + 1), b""), start=1):
+        if len(line) > MAX_LINE:
             raise BadInput(f"line {number} of {NAME} is longer than any memory", hint="export them again")
         yield number, line
 

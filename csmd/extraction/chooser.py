@@ -43,10 +43,10 @@ Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary
 #: Most distinct content words of a passage.
 MOST_WORDS = 45
 #: Most characters of a passage.
-MOST_CHARACTERS = 600
-#: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MOST_ASSERTED`).
+MAX_CHARACTERS = 600
+#: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MAX_ASSERTED`).
 MOST: dict[Role, int] = {"summary": 3}
-MOST_ASSERTED = 3
+MAX_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
 #: A passage that names a cause needs only this score, less than the bar: a diagnosis may be short.
@@ -92,7 +92,7 @@ SHORT_ORDER = 5
 #: A short order that lasts less surely than this is of the moment.
 LASTING = 0.35
 #: Characters of a sentence in a script without spaces that say as much as three words.
-LEAST_UNSPACED = 6
+MIN_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: Most content words of a title that is put before a passage.
@@ -327,7 +327,7 @@ def _of_source(
         asserted = []
     if len(asserted) == 1:  # keep the sentences that continue it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
-    most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
+    most = MAX_ASSERTED if asserted else MOST.get(source.role, 1)
     # What is handed over at length, a plan or a document, repeats what was said like any text does.
     offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
     if user:
@@ -476,7 +476,7 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py
     has_words = len(_WORDY.findall(text)) >= 3 or (
-        parsed.language in sentence_words.UNSPACED and len(text) >= LEAST_UNSPACED
+        parsed.language in sentence_words.UNSPACED and len(text) >= MIN_UNSPACED
     )
     if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
@@ -521,7 +521,7 @@ def _from(
             break
         if stands[at]:
             between = " " if sentence.row == outline[last].row or _has_end(text) else "; "
-            if len(held | content[at]) > MOST_WORDS or len(text) + len(sentence.text) > MOST_CHARACTERS:
+            if len(held | content[at]) > MOST_WORDS or len(text) + len(sentence.text) > MAX_CHARACTERS:
                 break
             text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
     if not held or len(held) > MOST_WORDS:
@@ -589,7 +589,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
         for at, (stated, value) in enumerate(zip(outline, sure, strict=True))
         if value >= bar
     ]
-    while len(asserted) > MOST_ASSERTED:
+    while len(asserted) > MAX_ASSERTED:
         at = min(range(1, len(asserted)), key=lambda at: len(asserted[at - 1].content | asserted[at].content))
         passage, other = asserted[at - 1 : at + 1]
         if len(passage.content | other.content) > MOST_WORDS:
@@ -603,7 +603,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
                 passage.content | other.content,
             )
         ]
-    return [passage for passage in asserted if len(passage.content) <= MOST_WORDS][:MOST_ASSERTED]
+    return [passage for passage in asserted if len(passage.content) <= MOST_WORDS][:MAX_ASSERTED]
 
 
 def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:

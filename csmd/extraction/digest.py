@@ -207,7 +207,7 @@ def _bounded(items: Sequence[Item]) -> Iterator[Item]:
 #: Sessions in one step.
 BATCH = 5
 #: Events looked at for sessions that have ended since.
-MOST_EVENTS = 500
+MAX_EVENTS = 500
 #: Events after which a session has a digest of what it came to, and what each makes its last version.
 ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
 
@@ -234,9 +234,9 @@ def _hear(store: Store) -> bool:
     """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
     last, looked, ended = store.read(
-        lambda rows: events.session_events_after(rows, ENDS, after=after, limit=MOST_EVENTS)
+        lambda rows: events.session_events_after(rows, ENDS, after=after, limit=MAX_EVENTS)
     )
-    if not ended and looked < MOST_EVENTS:
+    if not ended and looked < MAX_EVENTS:
         return False
 
     def write(rows: Rows) -> None:
@@ -245,7 +245,7 @@ def _hear(store: Store) -> bool:
         cursors.move_cursor(rows, DIGEST, "events", last)
 
     store.write(write)
-    return looked == MOST_EVENTS
+    return looked == MAX_EVENTS
 
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:

@@ -21,7 +21,7 @@ HEAD = 24_000
 #: Characters of its end, where tools say what went wrong.
 TAIL = 24_000
 #: Characters of a line that are read.
-MOST_LINE = 600
+MAX_LINE = 600
 #: Most characters of a message.
 MESSAGE = 200
 #: The exit code that is taken where a pipe hid it: most tools say 1.
@@ -199,7 +199,7 @@ def visible_output(result: str) -> str:
 
 def normalised(message: str) -> str:
     """A message on one line, with times, ids, paths and numbers masked."""
-    text = message[:MOST_LINE]
+    text = message[:MAX_LINE]
     for pattern, mark in _NORMAL:
         text = pattern.sub(_last_name if mark == "/" else mark, text)
     text = _NUMBER.sub(lambda match: match.group("kept") or "<n>", text)
@@ -216,7 +216,7 @@ def _last_name(path: re.Match[str]) -> str:
 
 
 def _lines(body: str) -> list[str]:
-    return [line[:MOST_LINE] for line in body.split("\n")]
+    return [line[:MAX_LINE] for line in body.split("\n")]
 
 
 def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
@@ -263,7 +263,7 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
 
 def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
     """A failure reported by an MCP server: its first line is an error."""
-    line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
+    line = body.lstrip().split("\n", 1)[0][:MAX_LINE]
     if not line.removeprefix("MCP ").startswith(("error", "Error", "ERROR")):
         return None
     return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)

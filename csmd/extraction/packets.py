@@ -137,7 +137,7 @@ SHORT_WORDS = 40
 #: Most words of a sentence that is read for orders.
 SENTENCE_WORDS = 30
 #: Most orders of a turn.
-MOST_ORDERS = 4
+MAX_ORDERS = 4
 #: Most words of an order.
 ORDER_WORDS = 8
 #: Most characters of an order.
@@ -177,7 +177,7 @@ def orders(text: str) -> list[Order]:
             for piece in _BETWEEN.split(request or phrase):
                 if (order := _order(piece, is_asked=bool(request))) is not None:
                     orders_given[order] = None
-    return list(orders_given)[:MOST_ORDERS]
+    return list(orders_given)[:MAX_ORDERS]
 
 
 def _order(piece: str, *, is_asked: bool) -> Order | None:

@@ -7,10 +7,10 @@ import re
 from csmd import data
 
 #: Longer shell lines are programs of their own; only their beginning is read.
-MOST_CHARACTERS = 8_000
-MOST_COMMANDS = 40
+MAX_CHARACTERS = 8_000
+MAX_COMMANDS = 40
 #: Words of one command that are looked at: a chain of wrappers is taken off one after the other.
-MOST_WORDS = 100
+MAX_WORDS = 100
 
 _PROGRAMS = data.word_table("program_words.txt")
 #: Programs that only look: finding nothing is not an error worth keeping.
@@ -45,19 +45,19 @@ def commands(line: str) -> list[str]:
 
 def _commands(line: str) -> list[list[str]]:
     """The words of each command of a shell line, of a pipe only of the first; text in quotes becomes "Q"."""
-    plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
+    plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MAX_CHARACTERS])).replace("\\\n", " ")
     return words_of_parts(plain)
 
 
 def words_of_parts(plain: str) -> list[list[str]]:
     """The words of each command of a shell line without quotes and here-documents, without redirections."""
-    parts = _SPLIT.split(_REDIRECT.sub(" ", plain))[:MOST_COMMANDS]
-    return [_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS] for part in parts]
+    parts = _SPLIT.split(_REDIRECT.sub(" ", plain))[:MAX_COMMANDS]
+    return [_PIPE.split(part)[0].strip(" \t(){}!").split()[:MAX_WORDS] for part in parts]
 
 
 def scope(line: str, command: str) -> frozenset[str]:
     """The arguments of a command in a shell line, without options but with their values: `./till -run TestX`."""
-    for words in words_of_parts(HEREDOC.sub(" ", line[:MOST_CHARACTERS])):
+    for words in words_of_parts(HEREDOC.sub(" ", line[:MAX_CHARACTERS])):
         if _command(words) == command:
             skipped = set(command.split(" "))
             return frozenset(word for word in words if not word.startswith("-") and word not in skipped | _ALL
@@ -84,7 +84,7 @@ def program(command: str) -> str:
 
 def is_hidden(line: str) -> bool:
     """Whether a shell line's exit code may be another program's: it has a pipe, or more commands."""
-    plain = QUOTED.sub(" Q ", line[:MOST_CHARACTERS])
+    plain = QUOTED.sub(" Q ", line[:MAX_CHARACTERS])
     return any(mark in plain for mark in ("|", ";", "\n"))
 
 
@@ -151,7 +151,7 @@ def _steady(command: str) -> str:
 
 
 #: Most commands that are taken from one line.
-MOST_KEPT = 6
+MAX_KEPT = 6
 #: Most characters of each.
 COMMAND_CHARACTERS = 48
 
@@ -185,7 +185,7 @@ def significant_commands(line: str) -> list[str]:
             names[name] = None
         elif purpose(name):
             names[_as_run(words, name)[:COMMAND_CHARACTERS]] = None
-    return list(names)[:MOST_KEPT]
+    return list(names)[:MAX_KEPT]
 
 
 def _as_run(words: list[str], name: str) -> str:

@@ -32,7 +32,7 @@ _TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:jav
 #: Characters of a turn that are searched for a file.
 LOOKED_AT = 4_000
 #: The file at hand has this share of the changes.
-MOST_OF = 0.5
+MAX_OF = 0.5
 #: How many prompts further back an assistant may still speak of what it changed.
 BACK = 3
 #: How many parts of a path are shown.
@@ -40,7 +40,7 @@ PARTS = 2
 _PART = re.compile(r"[\w.@+()\[\]~ -]{1,60}")
 #: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it
 #: has so many words that say something, and what was said does not hold this share of them itself.
-QUOTED_CHARACTERS, LEAST_ASKED, HELD = 170, 3, 0.8
+QUOTED_CHARACTERS, MIN_ASKED, HELD = 170, 3, 0.8
 #: A sentence contains a statement if one has this share of the other's words.
 STANDS = 0.6
 #: What asks for a look or for words; about what says the rest of the question.
@@ -177,7 +177,7 @@ def _most(work: Sequence[Change]) -> Change | None:
     path, times = Counter(change.path for change in counted).most_common(1)[0] if counted else ("", 0)
     return (
         next(change for change in reversed(counted) if change.path == path)
-        if path and times >= MOST_OF * len(counted)
+        if path and times >= MAX_OF * len(counted)
         else None
     )
 
@@ -200,7 +200,7 @@ def _lead(statement: StatedInTurn) -> str:
     """The first sentence of a turn as a phrase, if the statement comes from a later one and does not repeat it."""
     lead, *behind = _sentences(statement.turn) or [""]
     while (
-        behind and len(tokens.content_words(lead)) < LEAST_ASKED
+        behind and len(tokens.content_words(lead)) < MIN_ASKED
     ):  # a greeting or a heading; after a colon the text goes on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
     words = tokens.content_stems(statement.text)
@@ -232,7 +232,7 @@ def _adds(sentence: str, statement_text: str) -> bool:
     """Whether a sentence is short and says something that the statement does not."""
     words = frozenset(word for word in tokens.content_stems(sentence) if word not in _ASKING)
     is_held = similarity.share(words, tokens.content_stems(statement_text)) >= HELD
-    return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
+    return len(sentence) <= QUOTED_CHARACTERS and len(words) >= MIN_ASKED and not is_held
 
 
 def _quoted(sentence: str) -> str:
@@ -271,7 +271,7 @@ _WORD = re.compile(r"[\w$-]+(?:[./-][\w$-]+)*")
 _ITEM = re.compile(r"^[ \t]{0,3}(?:[-*•]|\d{1,2}[.)])[ \t]+\S", re.MULTILINE)
 SEVERAL = 2
 #: Shorter names occur in too many places.
-LEAST_NAME = 3
+MIN_NAME = 3
 
 
 class Edit(NamedTuple):
@@ -371,7 +371,7 @@ def _names(text: str) -> frozenset[str]:
     """The names in a text, qualified ones by their parts; a file keeps its ending."""
     in_text = {_LINE.sub("", name) for name in failure_reports.names(text)}
     parts = {part for name in in_text if not _NAMED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
-    return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, in_text)) if len(name) > LEAST_NAME)
+    return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, in_text)) if len(name) > MIN_NAME)
 
 
 def _place(edit: Edit) -> Place | None:

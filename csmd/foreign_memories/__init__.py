@@ -13,9 +13,9 @@ from csmd.store.import_files import SQLITE, ForeignFile
 from csmd.text.display import join_names
 
 #: Most bytes of a file that are read.
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 #: Most names of tables that are shown.
-MOST_TABLES = 3
+MAX_TABLES = 3
 
 
 class Source(NamedTuple):
@@ -42,7 +42,7 @@ def describe_unknown(file: ForeignFile) -> str:
     """What is known of a file that no reader recognises, to be put after its name; "" for nothing."""
     data = file.beginning
     if file.rows is not None:
-        tables = f" (its tables: {join_names(sorted(file.tables)[:MOST_TABLES])})" if file.tables else ""
+        tables = f" (its tables: {join_names(sorted(file.tables)[:MAX_TABLES])})" if file.tables else ""
         return f"is a SQLite database of no program that csmd knows{tables}"
     if not data.strip():
         return "is empty"
@@ -51,7 +51,7 @@ def describe_unknown(file: ForeignFile) -> str:
     if data.lstrip()[:1] not in (b"{", b"["):
         return ""
     try:
-        place = wire.find_break(file.read_whole(MOST_BYTES))
+        place = wire.find_break(file.read_whole(MAX_BYTES))
     except TooLarge:
         return ""
     if not place:

@@ -12,7 +12,7 @@ from csmd.text import markdown
 
 LABEL = "basic-memory"
 #: Notes that are looked at to recognise a folder.
-MOST_LOOKED_AT = 50
+MAX_LOOKED_AT = 50
 #: A category; not a check box, a time or a link.
 _OBSERVATION = re.compile(r"\[(?![xX\W]\]|[\d:., -]+\])([^\[\]()]+)\]\s+(.+)")
 _RELATION = re.compile(r"([^\[\]]{1,100}?)\s+\[\[([^\[\]]{1,200})\]\]\s*(?:\(.*\))?")
@@ -21,7 +21,7 @@ _TAGS = re.compile(r"(?:\s+#[\w/-]+)+(?=\s*(?:\([^()]*\))?\s*$)")
 
 def recognises(file: ForeignFile) -> bool:
     """Whether one of the notes has a permalink in its head, which basic-memory gives to each."""
-    looked_at = islice(file.read_notes(), MOST_LOOKED_AT)
+    looked_at = islice(file.read_notes(), MAX_LOOKED_AT)
     return any("permalink" in markdown.split_memo(note.data.decode("utf-8", "replace"))[0] for note in looked_at)
 
 

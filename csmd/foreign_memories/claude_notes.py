@@ -15,9 +15,9 @@ LABEL = "Claude Code's memory"
 #: The beginning of a page that `csmd export --markdown` wrote, which is not a note.
 EXPORTED = "<!-- csmd export"
 #: Most characters of a statement.
-MOST_CHARACTERS = 400
+MAX_CHARACTERS = 400
 #: Most statements of a note.
-MOST_STATEMENTS = 200
+MAX_STATEMENTS = 200
 
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
@@ -67,10 +67,10 @@ def read(file: ForeignFile) -> Found:
 def _read_note(note: Note, project: str) -> Found:
     modified = utc(note.modified)
     memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
-    for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MOST_STATEMENTS), start=1):
+    for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
         yield ForeignMemory(
             source_id=f"{note.name}, paragraph {place}", kind=memo.type or "note",
-            text=shorten(text, MOST_CHARACTERS), at=modified, project=project,
+            text=shorten(text, MAX_CHARACTERS), at=modified, project=project,
         )  # fmt: skip
     if note.is_cut:
         yield Skipped(note.name, "what lies beyond the first megabyte of a note")

@@ -12,7 +12,7 @@ from csmd.text import display, prose
 from csmd.vocabulary import Category
 
 #: Most characters of a text that is taken in as one memory.
-MOST_CHARACTERS = 1_000
+MAX_CHARACTERS = 1_000
 #: Another program's word for a kind -> the category here; the categories' own names mean themselves, others are facts.
 CATEGORY: dict[str, Category] = {
     **{name: name for name in get_args(Category)},
@@ -56,7 +56,7 @@ class Skipped:
 Found = Iterator[ForeignMemory | Skipped]
 
 
-def shorten(text: str, most: int = MOST_CHARACTERS) -> str:
+def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
     """A text on one line: its first sentences that fit into `most` characters."""
     line, kept = display.squeeze(text), ""
     if len(line) <= most:

@@ -30,7 +30,7 @@ from csmd.text import tokens
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning.
-LEAST_WORDS = 2
+MIN_WORDS = 2
 #: Memories that are read at once.
 READ_AT_ONCE = 200
 #: Memories that are written at once.
@@ -147,7 +147,7 @@ def _prepare_batches(
             own = place_of(memory.project)
             is_placed_here = own is None and project is None and not memory.project
             place = here if is_placed_here else project if own is None else own
-            if len(tokens.content_words(memory.text)) < LEAST_WORDS:
+            if len(tokens.content_words(memory.text)) < MIN_WORDS:
                 counts.skipped[SHORT] += 1
             elif place is None:
                 counts.unplaced[memory.project] += 1

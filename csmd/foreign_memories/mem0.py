@@ -12,7 +12,7 @@ from csmd.store.import_files import ForeignFile
 
 LABEL = "mem0"
 #: It is one JSON value: all of it is in memory while it is read.
-MOST_BYTES = 50_000_000
+MAX_BYTES = 50_000_000
 _BEGINNING = re.compile(rb'\s*(?:\{\s*"(?:results|memories)"\s*:\s*)?\[')
 _MEMORY = re.compile(rb'"memory"\s*:\s*"')
 
@@ -29,7 +29,7 @@ def begins(data: bytes) -> bool:
 
 def read(file: ForeignFile) -> Found:
     """One memory for each entry; BadInput if the file is not valid JSON."""
-    data = file.read_whole(MOST_BYTES)
+    data = file.read_whole(MAX_BYTES)
     try:
         value = wire.loads(data)
     except BadInput as error:

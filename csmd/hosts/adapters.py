@@ -76,7 +76,7 @@ def _window(tokens: int) -> Callable[[str, int], int]:
 CLAUDE_MEMORY = OwnMemory(
     folder=environment.memory_folder, read_memo=environment.memo, body=environment.body,
     cut_index=environment.cut_index,
-    most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
+    most_files=environment.MAX_FILES, read_bytes=environment.READ_BYTES,
 )  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST, title="Claude Code", transcripts="projects",

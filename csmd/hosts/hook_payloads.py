@@ -64,7 +64,7 @@ class Hooks:
             return None
         is_prompt, agent = event == "prompt", label(value, "agent_id") if event == "subagent_stop" else ""
         if event == "subagent_stop" and not agent and string(value, "agent_id"):
-            raise BadInput("a hook's payload has no agent_id")  # its words are not the session's
+            raise BadInput("a hook's payload has an unusable agent_id")  # its words are not the session's
         clean = self.clean_prompt if is_prompt and self.clean_prompt else self.clean
         text, ident = clean(words_in(value, event), counts), label(value, "session_id")
         return Event(
@@ -99,7 +99,7 @@ def read_payload(body: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInput("a hook's payload is not a JSON object")
     if not label(value, "session_id") or len(string(value, "session_id")) > LONGEST_ID:
-        raise BadInput("a hook's payload has no session_id")
+        raise BadInput("a hook's payload has no usable session_id")
     return value
 
 

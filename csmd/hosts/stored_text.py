@@ -12,7 +12,7 @@ from csmd.text import display
 from csmd.vocabulary import TurnKind
 
 #: The longest message that is stored whole; a longer one holds a pasted file, which remains in the transcript.
-MOST_CHARACTERS = 500_000
+MAX_CHARACTERS = 500_000
 
 
 def clean_text(text: str, removed: Counter[str], *, around: tuple[str, str] | None = None) -> str:
@@ -29,11 +29,11 @@ def without_injections(plain: str, removed: Counter[str]) -> str:
 
 def cut_long(plain: str, removed: Counter[str]) -> str:
     """A clean text; of a very long one only the beginning and the end."""
-    if len(plain) <= MOST_CHARACTERS:
+    if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
     plain = without_private(display.strip_fenced(plain), removed)
-    return display.cut_at_words(plain, limit=MOST_CHARACTERS)
+    return display.cut_at_words(plain, limit=MAX_CHARACTERS)
 
 
 _SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")

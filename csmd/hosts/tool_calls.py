@@ -28,7 +28,7 @@ _MESSAGE = re.compile(
     re.DOTALL,
 )
 #: How many characters of a command are searched for a message.
-MOST_COMMAND = 20_000
+MAX_COMMAND = 20_000
 _ENDS_COMMAND = re.compile(r"&&|\|\||[;\n]")
 #: Trailers of a commit's message: who signed it, and which program wrote it.
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
@@ -55,7 +55,7 @@ def plan(arguments: str, result: str) -> str:
 def commit(arguments: str, result: str) -> str:
     """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made
     none."""
-    command = field(arguments, "command")[:MOST_COMMAND].replace("\\\n", " ")
+    command = field(arguments, "command")[:MAX_COMMAND].replace("\\\n", " ")
     program = _COMMITS.search(command)
     if program is None or _was_stopped(result) or (result and how_it_ended(result) != "passed"):
         return ""
@@ -152,7 +152,7 @@ _COPY_OPTIONS = re.compile(r"-[aprRfnuvzm]+")
 #: The name of a session's directory, for transcripts whose file name does not name the session.
 _SESSION = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 #: The largest number of sessions in one call that are considered.
-MOST_SESSIONS = 20
+MAX_SESSIONS = 20
 
 
 def transcripts_written(tool: str, arguments: Any) -> tuple[str, ...]:
@@ -164,7 +164,7 @@ def transcripts_written(tool: str, arguments: Any) -> tuple[str, ...]:
     # lines.
     texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(arguments))
     line = " ".join(texts).replace("\n", " ")
-    folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(line)), MOST_SESSIONS))
+    folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(line)), MAX_SESSIONS))
     names = tuple(sorted({name for end in _SUFFIX.finditer(line) for name in _names_ending(line, end, folders)}))
     if not names or tool in WRITERS or _WRITER.search(tool):
         return names

@@ -25,17 +25,17 @@ def is_wsl() -> bool:
 
 
 def check(home: Path) -> None:
-    """ConfigError for a home on a drive of Windows: neither SQLite's log nor sockets work there."""
+    """Raises ConfigError for a home on a Windows drive, where neither SQLite's log nor sockets work."""
     disk, _ = file_system(home)
     if is_wsl() and (disk in WINDOWS_DISKS if disk else _DRIVE.match(str(home))):
         raise ConfigError(
-            f"{home} is on a drive of Windows, where SQLite's write-ahead log and Unix sockets do not work",
-            hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd",
+            f"{home} is on a Windows drive, where SQLite's write-ahead log and Unix sockets do not work",
+            hint="unset CSMD_HOME, or set it to a directory on a Linux file system, e.g. ~/.csmd",
         )
 
 
 def mount_points() -> dict[Path, str]:
-    """Mount point -> type of its file system; of two on one place the later, which is the one that is seen."""
+    """Mount point -> type of its file system; if two share a mount point, the later one, which hides the other."""
     points = {}
     for _device, mount, kind, *_ in (row for line in text_of(MOUNTS).splitlines() if len(row := line.split(" ")) > 2):
         # The table writes a blank as \040.

@@ -22,11 +22,11 @@ WARM_ABOVE = 0.3
 #: A memory that has faded below this may be archived.
 ARCHIVE_BELOW = 0.1
 #: A replacement lowers the older statement's confidence by at least this, if it is barely sure.
-LEAST_LOWERED = 0.20
+MIN_LOWERED = 0.20
 #: A certain replacement lowers the older statement's confidence by this.
-MOST_LOWERED = 0.50
+MAX_LOWERED = 0.50
 #: No replacement lowers a confidence further than to this.
-LEAST_LEFT = 0.05
+MIN_LEFT = 0.05
 #: Why a person is asked about a possible replacement: it is unsure.
 UNSURE = "the newer one may replace the older, or be about something else"
 #: Why a person is asked about a memory whose subject was given up.
@@ -63,7 +63,7 @@ def lower(confidence: float, by: float) -> float:
 def lowering(sure: float) -> float:
     """How much a replacement that is `sure` (SURE to 1) lowers the older statement's confidence."""
     certainty = min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE)))
-    return round(LEAST_LOWERED + (MOST_LOWERED - LEAST_LOWERED) * certainty, 4)
+    return round(MIN_LOWERED + (MAX_LOWERED - MIN_LOWERED) * certainty, 4)
 
 
 def why_not_replaced(*, pinned: bool) -> str:

@@ -42,7 +42,7 @@ WRITE_BATCH = 50
 #: Memories or turns compared with each report or cause of another session.
 NEAR = 10
 #: Files listed for a fix.
-MOST_FILES = 12
+MAX_FILES = 12
 
 
 def waiting(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
@@ -184,7 +184,7 @@ def _changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]
     """The names of the files that were edited up to an ordinal, in order."""
     calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
     names = [file_of(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
-    return list(filter(None, dict.fromkeys(names)))[:MOST_FILES]
+    return list(filter(None, dict.fromkeys(names)))[:MAX_FILES]
 
 
 def _passages(between: Sequence[TranscriptTurn], *, next_run: int, success: int) -> list[tuple[str, str, bool]]:

@@ -21,7 +21,7 @@ ORDER = "order:"
 #: Turns cited for a habit, and as many against it.
 CITED = 4
 #: A habit rests on at least this many sessions.
-LEAST_SESSIONS = 2
+MIN_SESSIONS = 2
 #: The number of sessions that makes a habit half certain.
 HALF_CERTAIN = 1.25
 #: An order is regular if it is given in one session in this many.
@@ -30,7 +30,7 @@ RARE = 25
 REGULAR_COMMAND = 0.6
 #: The part of the milestones that a regular step must precede.
 REGULAR_STEP = 0.7
-MOST_STEPS = 5
+MAX_STEPS = 5
 #: Commands less certain than this are named only if none is more certain.
 CERTAIN = 0.7
 #: Content words at an order's beginning that identify it; orders that share two of them are the same.
@@ -137,7 +137,7 @@ def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Cand
         failed = [packet for packet in latest if packet.outcome == "failed"]
         before = sum(packet.outcome == "failed" for packet in earlier)
         is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
-        if not is_new or len(failed) < FAILING_RUNS or _count_sessions(failed) < LEAST_SESSIONS:
+        if not is_new or len(failed) < FAILING_RUNS or _count_sessions(failed) < MIN_SESSIONS:
             continue
         warnings.append(
             Candidate(
@@ -161,12 +161,12 @@ def habit_confidence(sessions: int, *, fit: float, against: int) -> float:
 
 
 def find_habits(packets: Iterable[Packet]) -> list[Habit]:
-    """The habits of one project's packets, by fingerprint; each rests on at least LEAST_SESSIONS sessions."""
+    """The habits of one project's packets, by fingerprint; each rests on at least MIN_SESSIONS sessions."""
     ordered = sorted(
         packets, key=lambda packet: (packet.at, packet.session_id, packet.ordinal, packet.kind, packet.subject)
     )
     habits = [*_find_orders(ordered), *_find_usual_commands(ordered), *_find_procedures(ordered)]
-    return sorted((habit for habit in habits if habit.sessions >= LEAST_SESSIONS), key=lambda habit: habit.fingerprint)
+    return sorted((habit for habit in habits if habit.sessions >= MIN_SESSIONS), key=lambda habit: habit.fingerprint)
 
 
 def most_typical_first(packets: Iterable[Packet]) -> list[Packet]:
@@ -223,7 +223,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             with_key[key].append(index)
     sizes = ((_count_sessions(orders[index] for index in indexes), sorted(key)) for key, indexes in with_key.items())
-    heap = [(-size, words) for size, words in sizes if size >= LEAST_SESSIONS]
+    heap = [(-size, words) for size, words in sizes if size >= MIN_SESSIONS]
     heapify(heap)
     groups: list[tuple[frozenset[str], list[Packet]]] = []
     grouped: set[int] = set()
@@ -235,7 +235,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
         if size == -negative_size:
             grouped.update(left)
             groups.append((key, [orders[index] for index in left]))
-        elif size >= LEAST_SESSIONS:  # some of these orders joined a larger group
+        elif size >= MIN_SESSIONS:  # some of these orders joined a larger group
             heappush(heap, (-size, words))
     return groups
 
@@ -254,7 +254,7 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
         total = _count_sessions(packet for of_command in runs[purpose].values() for packet in of_command)
         command, seen = min(runs[purpose].items(), key=lambda item: (-_count_sessions(item[1]), item[0]))
         count = _count_sessions(seen)
-        if count >= max(LEAST_SESSIONS, REGULAR_COMMAND * total):
+        if count >= max(MIN_SESSIONS, REGULAR_COMMAND * total):
             sure = habit_confidence(count, fit=count / total, against=0)
             usual.append((sure, f"`{command}` {PURPOSES[purpose]}", count, seen))
     usual = [command for command in usual if command[0] >= CERTAIN] or usual
@@ -312,7 +312,7 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     occasion, fewest = MILESTONES[name]
     if len(regular) < fewest:
         return None
-    regular = regular[:MOST_STEPS]
+    regular = regular[:MAX_STEPS]
     complete = tuple(milestone for milestone, steps in times if all(step in steps for step in regular))
     if not complete:
         return None

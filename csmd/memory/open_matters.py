@@ -23,7 +23,7 @@ from csmd.text import prose, sentence, similarity, tokens
 Kind = Literal["goal", "promise", "left open", "question"]
 STAGE = "open matters"
 #: The most promises that are listed or compared with prompts.
-MOST_PROMISES = 50
+MAX_PROMISES = 50
 #: New prompts that one step reads.
 PROMPTS = 200
 #: Earlier prompts that one step compares with a new promise, which may come from an import.
@@ -31,7 +31,7 @@ PROMPTS_SINCE = 500
 #: A sentence is about a promise if it has this share (0-1) of the promise's content words,
 DONE_SHARE = 0.6
 #: and at least this many of them.
-LEAST_SHARED = 2
+MIN_SHARED = 2
 _WHEN = data.word_table("word_classes.txt")["when"]
 
 
@@ -69,7 +69,7 @@ def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) 
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
         f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "
-        f"order by m.created_at desc, m.seq desc limit {MOST_PROMISES}",
+        f"order by m.created_at desc, m.seq desc limit {MAX_PROMISES}",
         after=after,
     )
 
@@ -115,7 +115,7 @@ def is_fulfilled_by(promise: str, text: str) -> bool:
     if not (sentence.has("done", "en", text) or sentence.has("did", "en", text)):
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
-    return len(subject & words) >= LEAST_SHARED and similarity.share(subject, words) >= DONE_SHARE
+    return len(subject & words) >= MIN_SHARED and similarity.share(subject, words) >= DONE_SHARE
 
 
 def _subject_stems(promise: str) -> frozenset[str]:

@@ -27,9 +27,9 @@ from csmd.text import display, tokens
 from csmd.vocabulary import Authority, Scope
 
 #: The latest packets of a project that are counted.
-MOST_PACKETS = 20_000
+MAX_PACKETS = 20_000
 #: The most candidates that one plan decides about.
-MOST_CANDIDATES = 2_000
+MAX_CANDIDATES = 2_000
 #: Who promotes, as `by` of a change.
 BY = "csmd"
 
@@ -118,7 +118,7 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
 
 def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
-    packets = store.read(lambda rows: packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
+    packets = store.read(lambda rows: packet_rows.latest_packets(rows, projects=[project], limit=MAX_PACKETS))
     derived = habits.derive_candidates(packets, project=project)
 
     def write(rows: Rows) -> None:
@@ -217,7 +217,7 @@ def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now
 
 def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
     """Decides about the candidates that wait in some projects (None: all)."""
-    waiting = candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES)
+    waiting = candidates.waiting(rows, projects=projects, limit=MAX_CANDIDATES)
     waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
     repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
     memory_of = {ident: memory.id for ident, memory in repeated.items() if memory is not None}

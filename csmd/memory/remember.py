@@ -50,7 +50,7 @@ EXPLICIT = "remember"
 #: Memories compared with a statement, those that share most words with it.
 NEAR = 5
 #: Turns of the same exchange that a memory cites besides the one that states it.
-MOST_CONTEXT = 3
+MAX_CONTEXT = 3
 #: Words of an error message or a failure.
 _FAILURE = re.compile(
     r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"
@@ -245,7 +245,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
     """Cites the turns of the same exchange that a statement also rests on."""
-    for uuid in statement.also[:MOST_CONTEXT]:
+    for uuid in statement.also[:MAX_CONTEXT]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 

@@ -30,7 +30,7 @@ from csmd.store.sqlite import Rows
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
 #: Most sources of a memory made of a candidate, besides the person's answer.
-MOST_EVIDENCE = 3
+MAX_EVIDENCE = 3
 #: Pinning is done to a memory by name; the other verbs also answer what waits.
 Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
 About = Literal["memory", "belief", "pair", "change", "warning"]
@@ -233,7 +233,7 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ans
     made = _state(rows, _statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
-            if not item.against and _must(rows, made).times <= MOST_EVIDENCE:
+            if not item.against and _must(rows, made).times <= MAX_EVIDENCE:
                 source = Provenance(uuid=item.uuid, session_id=item.session_id, at=item.at, role="confirms")
                 memories.add_provenance(rows, _must(rows, made).seq, source)
     if answer.verb == "supersede":
@@ -347,7 +347,7 @@ ImportVerb = Literal["keep", "drop"]
 IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
 #: Memories that one write answers about; other writes wait for it.
 AT_ONCE = 20
-MOST_OF_IMPORT = 100_000
+MAX_OF_IMPORT = 100_000
 #: Precedes the program's name in the audit of an imported memory, unless it came from csmd's own export.
 _FROM = "imported from "
 OWN_EXPORT = "csmd export"
@@ -371,7 +371,7 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` as in `unreviewed`.
     """
-    seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
+    seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MAX_OF_IMPORT)
     imports: dict[str, Import] = {}
     for ident, reason, at in exports.imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")

@@ -15,12 +15,12 @@ LinkKind = Literal["direct", "inferred", "gap"]
 #: Two sessions are compared by their work if the project was active on at most this many days in between.
 WITHIN_DAYS = 14
 #: A session is compared by its work with at most this many earlier ones.
-MOST_COMPARED = 40
+MAX_COMPARED = 40
 #: Only the strongest inferred links of a session are kept.
-MOST_INFERRED = 3
+MAX_INFERRED = 3
 #: The least score of "same work": the rarity of the files that both sessions changed, times that of the words of both
 #: goals, divided by 1 + FADES for each active day in between.
-LEAST_SCORE = 12.0
+MIN_SCORE = 12.0
 FADES = 0.1
 #: Rarity is that among the sessions around, taken to be at least this many.
 BACKGROUND = 20
@@ -118,13 +118,13 @@ def find_links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str
     earlier = sorted((facts for facts in others if facts.order < later.order), key=lambda facts: facts.order)
     direct = [link for facts in earlier if (link := next(_direct_links(later, facts), None)) is not None]
     linked = {link.from_seq for link in direct}
-    near = [facts for facts in earlier[-MOST_COMPARED:] if later.day - facts.day <= WITHIN_DAYS]
+    near = [facts for facts in earlier[-MAX_COMPARED:] if later.day - facts.day <= WITHIN_DAYS]
     rarity = _Rarity([*earlier, later])
     inferred: dict[int, Link] = {}
     candidates = (link for facts in near if facts.seq not in linked for link in _inferred_links(later, facts, rarity))
     for link in sorted(candidates, key=lambda link: (-link.weight, -link.from_seq, link.rule)):
         inferred.setdefault(link.from_seq, link)
-    return [*direct, *list(inferred.values())[:MOST_INFERRED], *_gaps(later, earlier, captured)]
+    return [*direct, *list(inferred.values())[:MAX_INFERRED], *_gaps(later, earlier, captured)]
 
 
 def describe(rule: str, about: str) -> str:
@@ -199,7 +199,7 @@ def _inferred_links(later: Facts, earlier: Facts, rarity: _Rarity) -> Iterator[L
     files, by_files = rarity.files(later, earlier)
     words, by_words = rarity.words(later, earlier) if files else ([], 0.0)
     score = by_files * by_words / (1 + FADES * (later.day - earlier.day))
-    if score >= LEAST_SCORE:
+    if score >= MIN_SCORE:
         weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
         shared = (("file", files[0]), ("word", words[0]))
         evidence = [session.of(kind)[name] for kind, name in shared for session in (later, earlier)]

@@ -18,7 +18,7 @@ from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
 #: The last edits of a session that are read; nearly all sessions have fewer.
-MOST_EDITS = 2_000
+MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
 CHARACTERS = 1_200
 NO_SCENE = Scene("", "")
@@ -43,7 +43,7 @@ def find_outdated(
     if not last:
         return {}
     first = min(statement.ordinal for statement in last.values())
-    edits = list(_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    edits = list(_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
     claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
@@ -121,10 +121,10 @@ def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: byt
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
-    file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=CHARACTERS)
     _, roots = memory_scenes.scene_places(rows, session_seq)
     read = [(change, file_of(change.input_start)) for change in file_changes]
-    is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
+    is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
     return [
         Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read
     ], is_whole

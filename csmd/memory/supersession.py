@@ -57,7 +57,7 @@ WHOLE_SHARE = 0.5
 #: Longest chain of replacements that is followed.
 HEIRS = 8
 #: Most superseded memories of some projects that are read.
-MOST_REPLACED = 200
+MAX_REPLACED = 200
 
 
 def quote(memory: Memory) -> str:
@@ -276,7 +276,7 @@ def supersede(
     if key:
         left = remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
         keep_rest(rows, old, left, key=key, by=by, at=now)
-    mark_superseded(rows, old, new, lowers=confidence.MOST_LOWERED, sure=1.0, reason=reason, by=by, at=now)
+    mark_superseded(rows, old, new, lowers=confidence.MAX_LOWERED, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -385,7 +385,7 @@ def mark_superseded(
     rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
 ) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
-    left = round(max(confidence.LEAST_LEFT, old.confidence - lowers), 4)
+    left = round(max(confidence.MIN_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
     was, now = belief_changes.state(old), belief_changes.state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
@@ -449,7 +449,7 @@ def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Repl
 
 def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
     """Returns what was superseded in these projects, the latest first."""
-    seqs = belief_changes.superseded_memories(rows, places, limit=MOST_REPLACED)
+    seqs = belief_changes.superseded_memories(rows, places, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 

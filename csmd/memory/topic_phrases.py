@@ -19,11 +19,11 @@ BREAKS = (
 #: Stems of words common in every project: they make a phrase only together with another word.
 _GENERIC_STEMS = frozenset(map(tokens.stem, _WORDS["generic"] | _WORDS["verb"]))
 #: Words of a phrase.
-MOST_WORDS = 3
+MAX_WORDS = 3
 #: Characters of a text that are read.
-MOST_CHARACTERS = 1200
+MAX_CHARACTERS = 1200
 #: Phrases of a text.
-MOST_PHRASES = 120
+MAX_PHRASES = 120
 
 _TOKEN = re.compile(
     r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)"
@@ -79,7 +79,7 @@ def find_phrases(text: str) -> list[Phrase]:
     phrases: list[Phrase] = []
     run: list[Part] = []
     before, opens = "", True
-    for token in _TOKEN.finditer(text[:MOST_CHARACTERS]):
+    for token in _TOKEN.finditer(text[:MAX_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
         small = value.casefold().replace("\u2019", "'")
         if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
@@ -97,7 +97,7 @@ def find_phrases(text: str) -> list[Phrase]:
             phrases.extend(_of_code(token["code"]))
         opens = kind == "mark" and value not in "(/'\""
     phrases.extend(_phrases(run, before, ""))
-    return phrases[:MOST_PHRASES]
+    return phrases[:MAX_PHRASES]
 
 
 def _file(name: str) -> Phrase:
@@ -113,7 +113,7 @@ def _of_code(code: str) -> list[Phrase]:
     stem, dot, ending = last.partition(":")[0].rpartition(".")
     if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
         return [_file(f"{stem}.{ending}".casefold())]
-    names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MOST_WORDS]]
+    names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MAX_WORDS]]
     run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_parts, names) for part in parts]
     if len(run) == 1 and names[0].islower() and names[0].isalpha():  # an ordinary word, as in `render` or `with`
         run = [Part(word, False, True) for word, *_ in run if word not in BREAKS]
@@ -135,7 +135,7 @@ def _phrases(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
     ends_as_deed = after in _AFTER_DEED and (len(run) > 1 or not led)
     is_thing = (led or before in _BEFORE_THING or after in _AFTER_THING) and not ends_as_deed
     for start in range(len(run)):
-        for size in range(1, MOST_WORDS + 1):
+        for size in range(1, MAX_WORDS + 1):
             part = run[start : start + size]
             if len(part) < size or len({word for word, *_ in part}) < size:
                 break

@@ -14,14 +14,14 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
 #: Tags of one memory.
-MOST_TAGS = 3
+MAX_TAGS = 3
 #: Fewer memories than this share nothing that could be told from chance.
-LEAST_KNOWN = 5
+MIN_KNOWN = 5
 #: A topic has at least this many memories, of at least this many sessions.
-LEAST_MEMORIES = 2
-LEAST_SESSIONS = 2
+MIN_MEMORIES = 2
+MIN_SESSIONS = 2
 #: A topic of more than this part of the memories separates nothing.
-MOST_SHARE = 0.2
+MAX_SHARE = 0.2
 #: Words are a name if they are written as one in at least one of this many of their memories.
 NAMED_PART = 3
 #: Words that are not a name must be used as a thing at least this many times as often as for what is done.
@@ -30,7 +30,7 @@ THING_OVER_DEED = 2
 SAID_LONGER = 0.6
 #: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives
 #: and verbs never do.
-LEAST_CLOSING = 0.3
+MIN_CLOSING = 0.3
 #: Number of words -> how much the score of a topic is raised for it.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
 #: How much the score is raised of a topic that is mostly written as code or as a file.
@@ -79,9 +79,9 @@ class _Subject:
 
 
 def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
-    """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
+    """Tags each memory of a project with at most MAX_TAGS topics, the best first; in order of memories."""
     total = len(memories)
-    if total < LEAST_KNOWN:
+    if total < MIN_KNOWN:
         return []
     subjects, keys_of = _count_subjects(memories)
     sessions = len({memory.session_id for memory in memories})
@@ -150,14 +150,14 @@ def normalise_name(typed: str) -> str:
 
 def _least(total: int) -> int:
     """The fewest memories of a topic in a project with `total` memories."""
-    return max(LEAST_MEMORIES, math.ceil(math.log2(total) / 3))
+    return max(MIN_MEMORIES, math.ceil(math.log2(total) / 3))
 
 
 def _heads(subject: _Subject, total: int) -> bool:
     number = len(subject.memories)
-    if not _least(total) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * total):
+    if not _least(total) <= number <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
         return False
-    return len(subject.sessions) >= LEAST_SESSIONS and subject.closing >= LEAST_CLOSING * number
+    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING * number
 
 
 def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
@@ -169,7 +169,7 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
     # The first word of a sentence does not show whether it is a name.
     if subject.named * NAMED_PART >= number:
         return 2 * subject.deed <= number
-    least_sessions = max(LEAST_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
+    least_sessions = max(MIN_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
     least_memories = 2 * _least(total) - 1 if is_word else _least(total)
     is_usual = number >= least_memories and len(subject.things) >= least_sessions
     return is_usual and subject.thing >= THING_OVER_DEED * subject.deed
@@ -211,7 +211,7 @@ def _best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
     """The best topics of one memory, none a part of another."""
     best: list[Key] = []
     for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
-        if len(best) < MOST_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
+        if len(best) < MAX_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
             best.append(key)
     return best
 

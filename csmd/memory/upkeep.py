@@ -50,7 +50,7 @@ SWEPT = 400
 #: Candidates that one step checks again.
 RECHECKED = 50
 #: The most waiting candidates that `generate` compares with what it finds.
-MOST_WAITING = 5000
+MAX_WAITING = 5000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +260,7 @@ def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
 
     Candidates of another source, as dreams make, are left alone.
     """
-    waiting = _settleable(candidates.waiting(rows, projects=places, limit=MOST_WAITING))
+    waiting = _settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
     return plan_queue(find_findings(rows, places), own, dropped=upkeep_queries.dropped_pairs(rows), now=now)
 

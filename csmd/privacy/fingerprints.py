@@ -24,7 +24,7 @@ PURGED = "[purged]"
 #: Precedes the keyed hash that replaces a name (a path, a project's key).
 HIDDEN = "purged:"
 #: A shorter text would match too much.
-LEAST_LETTERS = 4
+MIN_LETTERS = 4
 #: Words cached as not being the longest of any purged text.
 HARMLESS_LIMIT = 200_000
 #: Characters cached with their folded form.
@@ -112,9 +112,9 @@ def words(text: str) -> list[str]:
 def check_text(text: str) -> str:
     """Returns a text to purge; BadInput for one that would match too much."""
     tokens = words(text)
-    if sum(len(word) for word in tokens) < LEAST_LETTERS or tokens == ["purged"]:
+    if sum(len(word) for word in tokens) < MIN_LETTERS or tokens == ["purged"]:
         raise BadInput(
-            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of the text around it"
+            f"what is purged has at least {MIN_LETTERS} letters or digits", hint="type more of the text around it"
         )
     return text
 

@@ -288,7 +288,7 @@ def _end_of_wrapped(text: str, start: int, end: int) -> int:
 
 
 #: A piece of a secret is recognised if it is at least this share (0-1) of it,
-LEAST_PIECE = 0.4
+MIN_PIECE = 0.4
 #: and has at least this many characters.
 SHORTEST_PIECE = 8
 
@@ -298,7 +298,7 @@ def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
     spans: list[Span] = []
     for secret in removed:
         if is_known_alone(secret):
-            least = max(SHORTEST_PIECE, int(len(secret) * LEAST_PIECE))
+            least = max(SHORTEST_PIECE, int(len(secret) * MIN_PIECE))
             pieces = _pieces(text, secret, least)
             spans += [
                 (start, end, -1, "known-again")
@@ -353,7 +353,7 @@ LONGEST_BLOCK = 32_768
 
 
 #: Rows that are read below the head of a table.
-MOST_ROWS = 100
+MAX_ROWS = 100
 #: Characters of a row; a longer line is not part of a table.
 LONGEST_ROW = 1000
 
@@ -365,7 +365,7 @@ def _cells_below(text: str, start: int) -> Iterator[tuple[int, int]]:
     line = text.find("\n", start, start + LONGEST_ROW)
     if line < 0:
         return
-    for _ in range(MOST_ROWS):
+    for _ in range(MAX_ROWS):
         end = text.find("\n", line + 1, line + 2 + LONGEST_ROW)
         row = text[line + 1 : end if end >= 0 else line + 2 + LONGEST_ROW]
         if len(row) > LONGEST_ROW or not ("|" in row or set(row.strip()) <= {"-", "+", "="}):

@@ -159,14 +159,14 @@ def is_known_alone(secret: str) -> bool:
 
 def is_piece(piece: str, secret: str) -> bool:
     """Whether the beginning or end of a secret gives it away: mixed throughout, or nearly the whole."""
-    long_parts = (part for part in re.split("[_-]", piece) if len(part) >= LEAST_PART)
+    long_parts = (part for part in re.split("[_-]", piece) if len(part) >= MIN_PART)
     is_dense = (_is_dense(piece) and is_no_name(piece)) or any(map(_is_dense, long_parts))
     is_known = is_known_alone(piece) and is_unusual(piece)
     return is_dense or (is_known and (4 * len(piece) >= 3 * len(secret) or not has_digit(piece)))
 
 
 #: A mixed part of a piece, between `_` or `-`, gives it away if it has at least this many characters.
-LEAST_PART = 6
+MIN_PART = 6
 
 
 def _is_dense(text: str) -> bool:

@@ -92,11 +92,11 @@ def tasks(prompts: Sequence[Entry]) -> list[Entry]:
 #: Pieces that somebody said, and among them those that are left out when they were forgotten.
 SAID_KINDS, FORGETTABLE = ("goal", "correction", "decision", "open"), ("correction", "decision", "open")
 #: Most pieces of a kind in a checkpoint, and most characters of one.
-MOST_PIECES, PIECE_CHARACTERS = 60, 400
+MAX_PIECES, PIECE_CHARACTERS = 60, 400
 #: Characters of what printed an output.
 OUTPUT_CHARACTERS = 80
 #: Most tokens of the essentials that a session is shown.
-MOST_TOKENS = 600
+MAX_TOKENS = 600
 #: Turns that are captured whole, from the last one back: how many, bytes of one, bytes of all.
 TURNS, TURN_BYTES, ALL_BYTES = 40, 16_384, 65_536
 TAG = "csmd-checkpoint"
@@ -167,7 +167,7 @@ def make_pieces(
     pieces: list[Piece] = []
     for piece in candidates:
         counts[piece.kind] += 1
-        if piece.text and counts[piece.kind] <= MOST_PIECES:
+        if piece.text and counts[piece.kind] <= MAX_PIECES:
             pieces.append(piece._replace(text=cut(piece.text, PIECE_CHARACTERS)))
     return Checkpoint(upto, max(entry.at for entry in entries), tuple(pieces))
 
@@ -290,7 +290,7 @@ def essentials(
     restored: RestoredCheckpoint,
     *,
     goals: Block | None = None,
-    max_tokens: int = MOST_TOKENS,
+    max_tokens: int = MAX_TOKENS,
     is_known: Callable[[str], bool] = never,
 ) -> Brief:
     """The essentials as a fenced text; corrections and decisions that the reader has (`is_known`) are left out."""
@@ -358,7 +358,7 @@ BATCH, EVENTS = 5, 500
 #: Most turns of a session that is read while a hook waits; of a longer one the stored checkpoint is shown.
 READ_AT_ONCE = 600
 #: A checkpoint is out of date when its session has had more turns than this since.
-MOST_BEHIND = 100
+MAX_BEHIND = 100
 GOALS_HEADING, GOALS_WEIGHT = "Goals", 1.6
 AFTER_COMPACTION = "Where this session stood before its context was compacted."
 #: Most names of each kind that a summariser is given.
@@ -502,7 +502,7 @@ def compose_opening(
     """
     goals = goals_block(rows, places, event.session_id)
     restored = _find_checkpoint(rows, event, places[0], key)
-    head = essentials(restored, goals=goals, max_tokens=min(max_tokens, MOST_TOKENS)) if restored else None
+    head = essentials(restored, goals=goals, max_tokens=min(max_tokens, MAX_TOKENS)) if restored else None
     if restored is None or head is None or not head.text:
         return brief(max_tokens, goals.notes if goals else (), "")
     asked_for = "\n".join(piece.text for piece in restored.pieces if piece.kind == "goal")
@@ -555,7 +555,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
         ident = row.id if row and not row.summary_uuid else ""
         pieces = _current_pieces(rows, made.pieces, project, about.id, made.at, key)
         return RestoredCheckpoint(ident, AFTER_COMPACTION, pieces)
-    if row is None or behind > MOST_BEHIND:
+    if row is None or behind > MAX_BEHIND:
         return None
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
 

@@ -53,9 +53,9 @@ def policy_after_compaction(used: int, window: int) -> Policy:
 
 
 #: Least number of content words that tell something.
-LEAST_WORDS = 4
+MIN_WORDS = 4
 #: Least number of content words of a sentence in a passage: "Good." and "Now I see." say nothing.
-LEAST_SENTENCE = 2
+MIN_SENTENCE = 2
 #: Two options: nothing was decided.
 _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
 
@@ -99,7 +99,7 @@ def _durable_text(text: str, by_assistant: bool) -> str:
         elif kept or not is_cut or not (parse(lasting).goes_on or opens("hangs_on", "en", lasting)):
             kept.append(lasting)
     rest = " ".join(kept)
-    return rest if not is_cut or len(content_words(rest)) >= LEAST_WORDS else ""
+    return rest if not is_cut or len(content_words(rest)) >= MIN_WORDS else ""
 
 
 def _advises(sentence: str, before: str) -> bool:
@@ -115,13 +115,13 @@ def _without_errand(sentence: str) -> str:
     is_lead = errand[-1:].isalnum() and " " in errand and ";" not in errand
     if not is_lead or parse(errand).kind != "orders" or states_something(errand):
         return sentence
-    return rest if len(content_words(rest)) >= LEAST_WORDS and states_something(rest) else sentence
+    return rest if len(content_words(rest)) >= MIN_WORDS and states_something(rest) else sentence
 
 
 def has_statement(passage: str) -> bool:
     """Whether a passage of earlier talk says anything besides questions, orders and what is never shown."""
     return any(
-        (len(content_words(sentence)) >= LEAST_SENTENCE or language_of(sentence) in UNSPACED)
+        (len(content_words(sentence)) >= MIN_SENTENCE or language_of(sentence) in UNSPACED)
         and not is_passing(sentence, "assistant")
         for sentence in prose.sentences(passage)
     )

@@ -61,13 +61,13 @@ PROMISED = Worth(0.8, "promised for a day to come", 3, math.inf)
 #: Why a statement is not told for which there is no evidence, and nothing against it.
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
-LEAST_WORTH = 0.3
+MIN_WORTH = 0.3
 #: A longer sentence is an explanation, and no rule.
 LONGEST_RULE = 160
 #: A question of fewer content words does not say what it is about.
-LEAST_ASKED = 2
+MIN_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
-LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
+MIN_WORDS, MIN_LAID_DOWN = 3, 5
 #: The words that make a rule one for always may be among this number of words at its end.
 ENDING_WORDS = 3
 #: In so many sessions something was said again.
@@ -108,7 +108,7 @@ def _is_choice(memory: Memory) -> bool:
     if opens("offers", "en", question) or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
     read = parse(question, "assistant")
-    return len(content_words(question)) >= LEAST_ASKED and read.kind not in ("narrates", "reports")
+    return len(content_words(question)) >= MIN_ASKED and read.kind not in ("narrates", "reports")
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -129,7 +129,7 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
             or not (read.lasting == "taste" or read.words[:1] == ("i",))
         )
         and _is_said_of_things(read)
-        and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= LEAST_LAID_DOWN)
+        and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= MIN_LAID_DOWN)
         for read in reads
     )
 
@@ -231,7 +231,7 @@ def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Wort
     if evidence is None:
         states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
         return Worth(0.0, PLAIN if states else "of the matter at hand")
-    left = evidence.halves * math.log2(evidence.worth / LEAST_WORTH) - sessions_since
+    left = evidence.halves * math.log2(evidence.worth / MIN_WORTH) - sessions_since
     if left < 0:
         return Worth(0.0, "faded")
     return Worth(evidence.worth * 0.5 ** (sessions_since / evidence.halves), evidence.why, evidence.most, left)
@@ -255,7 +255,7 @@ def _why_not(memory: Memory) -> str:
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
     text = compose.standalone_text(memory)
-    tells = len(text.split()) >= LEAST_WORDS or (bool(text) and parse(text).language in UNSPACED)
+    tells = len(text.split()) >= MIN_WORDS or (bool(text) and parse(text).language in UNSPACED)
     if not (memory.pinned or is_pick(memory) or tells):
         return "tells nothing by itself"
     return find_transience(memory)
@@ -273,7 +273,7 @@ _FIXES = re.compile(
     r"(?:bug|hot)?fix(?:es|ed)?(?:\([^)]*\))?!?:?\s+|(?:resolve|mend|repair|correct)[sd]?\s+", re.IGNORECASE
 )
 #: Least words of a question that tell what it is about; least share of a commit's words that name what it mends, and how many.
-LEAST_TWIN, MENDED_SHARE, LEAST_MENDED = 2, 0.6, 2
+MIN_TWIN, MENDED_SHARE, MIN_MENDED = 2, 0.6, 2
 
 
 def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequence[tuple[str, str]]) -> bool:
@@ -292,7 +292,7 @@ def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequ
 def answers_same(answer: str, other: str) -> bool:
     """Whether two answers are to one question."""
     questions = [gist(text.rpartition(ARROW)[0]) for text in (answer, other) if ARROW in text]
-    return len(questions) == 2 and len(questions[0].stems) >= LEAST_TWIN and is_twin(*questions)
+    return len(questions) == 2 and len(questions[0].stems) >= MIN_TWIN and is_twin(*questions)
 
 
 def _turns_down(pick: str, later: str) -> bool:
@@ -313,7 +313,7 @@ def _mends(memory: Memory, subject: str) -> bool:
     if fixed is None or any(parse(part).lasting for part in prose.sentences(memory.text)):
         return False
     named = gist(subject[fixed.end() :]).stems
-    return len(named & stems) >= LEAST_MENDED and share(named, stems) >= MENDED_SHARE
+    return len(named & stems) >= MIN_MENDED and share(named, stems) >= MENDED_SHARE
 
 
 # --- what is soon over

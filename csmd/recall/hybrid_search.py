@@ -34,7 +34,7 @@ POOL, WIDE_POOL = 200, 4000
 #: Most statements that are read and scored, best memories, and memories that no candidate passage states.
 CANDIDATES, MEMORIES, ALONE = 60, 30, 20
 #: Most terms of a search, and up to how many rows that hold one are counted.
-MOST_TERMS, COUNTED = 40, 1000
+MAX_TERMS, COUNTED = 40, 1000
 #: Seconds for the search by words, and for that by meaning.
 LEXICAL_S = VECTOR_S = 1.5
 #: A passage states a memory when it holds this share of its words.
@@ -154,13 +154,13 @@ class Pool:
 def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to search for: the question's own, then the other names, old and new, of what it names."""
     terms = search_terms.question_terms(question)
-    named = [word for word in question.split() if ranking.names_something(word)][:MOST_TERMS]
+    named = [word for word in question.split() if ranking.names_something(word)][:MAX_TERMS]
     renames = supersession.read_renames(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
             if mentions_name(question, name):
                 terms += [term for term in search_terms.query_terms(other) if term not in terms]
-    return terms[:MOST_TERMS]
+    return terms[:MAX_TERMS]
 
 
 def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[str]) -> tuple[bytes, int] | None:

@@ -26,7 +26,7 @@ FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 
 #: Most words before a colon that only say that something is left.
 LEAD_WORDS = 3
 #: Fewest content words of the last sentence of a session that say where the work is.
-LEAST_LAST = 4
+MIN_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
@@ -89,7 +89,7 @@ def _is_work(session: SessionSummary) -> bool:
     """Whether a session was given work to do, even if no file shows what it changed."""
     goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
     is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
-    return is_ordered and len(content_words(last)) >= LEAST_LAST and not is_passing(last, "assistant")
+    return is_ordered and len(content_words(last)) >= MIN_LAST and not is_passing(last, "assistant")
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:

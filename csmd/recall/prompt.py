@@ -69,29 +69,29 @@ SURE_END = 0.5
 #: Most ends of a thread that are shown with one line.
 ENDS = 2
 #: Most warm turns whose threads are followed, and whose passages are read.
-MOST_THREADED = 30
-MOST_TURNS = 60
+MAX_THREADED = 30
+MAX_TURNS = 60
 #: Passages that are read at the beginning and at the end of a long turn.
 FIRST = 3
 LAST = 5
 #: Most passages that are read, and that are split into lines.
-MOST_READ = 120
-MOST_PASSAGES = 30
+MAX_READ = 120
+MAX_PASSAGES = 30
 #: How many of the first hits show whether they are of one conversation.
 FIRST_HITS = 10
 #: From which share of the first hits on a conversation is unmistakable, and shown as a whole (see `rate_conversation`).
 UNMISTAKABLE = 0.3
 WHOLE_FROM = 0.4
 #: Least share of the prompt's rare words in the best of the first hits, on average, and how many are averaged.
-LEAST_SHARED = 0.3
+MIN_SHARED = 0.3
 BEST_HITS = 3
 #: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
-LEAST_NEAR = 0.3
+MIN_NEAR = 0.3
 #: Words in common with the exchange before, from which on a user's words are about the same matter.
 SAME_MATTER = 2
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
-LEAST_SUBJECT = 0.2
+MIN_SUBJECT = 0.2
 #: Most words of an order that is answered with a rule of the user's, and most rules that it gets.
 ORDER_WORDS = 3
 RULES = 2
@@ -104,7 +104,7 @@ WHOLE = (12, 400)
 #: Most conversations that are shown.
 BLOCKS = 5
 #: Least score of a line, as a share of the best one's.
-LEAST_SHARE = 0.15
+MIN_SHARE = 0.15
 #: How surely a line is needed that has all words of a prompt, if it is a rule of the user's.
 ON_SUBJECT = 0.99
 #: The same if the user stated it and the prompt asks.
@@ -121,9 +121,9 @@ TOPIC_CHARACTERS = 60
 #: Tokens of a line besides its text.
 LINE_TOKENS = 4
 #: Fewest content words that decide something.
-LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
+MIN_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
 #: Fewest characters that do, in a script without spaces.
-LEAST_UNSPACED = 6
+MIN_UNSPACED = 6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +207,7 @@ def recall(
         lines = _without_repeated(rows, lines, prompt, places, session_id)
         lines = [line for line in lines if line.prompt_turn not in known_turns]
         if rate_conversation(hits, terms) < UNMISTAKABLE:
-            lines = [line for line in lines if line.values["near"] >= LEAST_NEAR]
+            lines = [line for line in lines if line.values["near"] >= MIN_NEAR]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         sure = _as_late(rate_need(hits, lines, terms), _count_prompts(rows, session_id))
@@ -218,7 +218,7 @@ def recall(
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)
         is_pointed_at = query.is_about_work(prompt) or (terms.asks and sure >= POINTED * floor)
-        if is_pointed_at and not blocks and rate_subject(terms) >= LEAST_SUBJECT:
+        if is_pointed_at and not blocks and rate_subject(terms) >= MIN_SUBJECT:
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     composed = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(composed, degraded=tuple(sorted(set(degraded))))
@@ -297,7 +297,7 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     for passage, heat in heats:
         for step, turn in enumerate((passage.turn_seq, *behind[passage.turn_seq])):
             turns[turn] += heat * 0.5 ** (step / HALVED)
-    warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MOST_THREADED]
+    warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MAX_THREADED]
     turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _first_and_last(seqs)}
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
     reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
@@ -332,13 +332,13 @@ def find_lines(
 ) -> list[Line]:
     """What decides in the conversations of the hits and may be shown, the best first."""
     warmth = _warm(rows, hits)
-    warm = sorted(warmth.turns, key=lambda turn: (-warmth.turns[turn], turn))[:MOST_TURNS]
+    warm = sorted(warmth.turns, key=lambda turn: (-warmth.turns[turn], turn))[:MAX_TURNS]
     most = warmth.turns[warm[0]] if warm else 1.0
     of_turns = passages.of_turns(rows, warm)
-    read = passages.by_seqs(rows, [seq for turn in warm for seq in _first_and_last(of_turns.get(turn, ()))][:MOST_READ])
+    read = passages.by_seqs(rows, [seq for turn in warm for seq in _first_and_last(of_turns.get(turn, ()))][:MAX_READ])
     cosines = hybrid_search.read_cosines(rows, search_query, read)
     nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
-    read = {seq: read[seq] for seq in nearest[:MOST_PASSAGES]}
+    read = {seq: read[seq] for seq in nearest[:MAX_PASSAGES]}
     picks = memories.memories_by_turn(
         rows, sorted({passage.uuid for passage in read.values() if passage.kind == "user"})
     )
@@ -565,12 +565,12 @@ def _decides(text: str, speaker: Speaker) -> bool:
         or sentence.parse(text).is_musing
     ):
         return False
-    return _has_words(text, LEAST_WORDS[speaker])
+    return _has_words(text, MIN_WORDS[speaker])
 
 
 def _has_words(text: str, least: int) -> bool:
     """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
-    is_unspaced = language_of(text) in UNSPACED and len(text) >= LEAST_UNSPACED
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= MIN_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
@@ -582,10 +582,10 @@ def rate_subject(terms: SearchTerms) -> float:
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
     """How likely a prompt needs any of the lines, 0-1."""
-    if rate_subject(terms) < LEAST_SUBJECT:
+    if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
     offered = [line for line in lines if not line.is_cold]
-    likely = ranking.rate("prompt", measure(hits, offered, terms)) if _share_words(hits) >= LEAST_SHARED else 0.0
+    likely = ranking.rate("prompt", measure(hits, offered, terms)) if _share_words(hits) >= MIN_SHARED else 0.0
     return max([likely, *(_answers(line, terms) for line in offered)])
 
 
@@ -692,7 +692,7 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
         return True
 
     for line in offered:
-        if line.score < LEAST_SHARE * offered[0].score:
+        if line.score < MIN_SHARE * offered[0].score:
             break
         ends = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
         prompts = [of_turn[line.prompt_turn]] if line.prompt_turn and line.prompt_turn in of_turn else []
@@ -799,7 +799,7 @@ def _topic(passage: Passage) -> str:
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text))
     for text in (part for row in rows_of_text for part in prose.sentences(row)):
         if (
-            _has_words(text, LEAST_WORDS["assistant"])
+            _has_words(text, MIN_WORDS["assistant"])
             and not text.endswith(":")
             and sentence.parse(text).kind not in ("printed", "assents", "reports")
         ):

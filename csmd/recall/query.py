@@ -19,7 +19,7 @@ from csmd.text import search_terms, sentence, sentence_words, tokens
 #: Characters of a question that are read: the patterns look ahead from many places.
 READ = 1000
 #: Most literals of a question, and their shortest and longest length.
-MOST_LITERALS, SHORTEST_LITERAL, LONGEST_LITERAL = 5, 3, 80
+MAX_LITERALS, SHORTEST_LITERAL, LONGEST_LITERAL = 5, 3, 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ def find_literals(question: str) -> list[str]:
     quoted = [text for groups in _QUOTED.findall(plain) for text in groups]
     literals = [text.strip().casefold() for text in (*_CODE.findall(question), *quoted, *_PATH.findall(plain))]
     fitting = [text for text in literals if SHORTEST_LITERAL <= len(text) <= LONGEST_LITERAL and re.search(r"\w", text)]
-    return list(dict.fromkeys(fitting))[:MOST_LITERALS]
+    return list(dict.fromkeys(fitting))[:MAX_LITERALS]
 
 
 # --- times

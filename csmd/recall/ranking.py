@@ -31,7 +31,7 @@ _NEGATED = re.compile(r"n['’]?t\b")
 #: How many words beyond those of the question make a passage informative.
 TELLING_WORDS = 4
 #: The words of a question are taken to be at least so rare together: a common one alone is not covered.
-LEAST_COVERED = 1.0
+MIN_COVERED = 1.0
 #: Two letters that stand for a word in a script without spaces are half of one where letters are sounds.
 HALF, _SOUNDS = 0.5, re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
 #: So many words make a line as informative as can be.
@@ -43,9 +43,9 @@ WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
 #: Scale of the int8 form of a vector of unit length (embedding/worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: The sum of rarities above which further shared words add nothing.
-MOST_SHARED = 3.0
+MAX_SHARED = 3.0
 #: Least number of passages that a home is taken to have.
-LEAST_PASSAGES = 2000
+MIN_PASSAGES = 2000
 #: A score below this share of the best one of its list counts 0.
 ZERO_AT = 0.5
 
@@ -90,9 +90,9 @@ class Match:
 def rarity(count: int, of: int) -> float:
     """How rare a word is that `count` of `of` passages hold, 0-1.
 
-    A young home counts as one of LEAST_PASSAGES: a word that was used in it once is not common.
+    A young home counts as one of MIN_PASSAGES: a word that was used in it once is not common.
     """
-    of = max(of, LEAST_PASSAGES)
+    of = max(of, MIN_PASSAGES)
     return max(0.0, min(1.0, math.log((of + 1) / (count + 0.5)) / math.log(of + 2)))
 
 
@@ -103,7 +103,7 @@ def shared_rarity(text: str, terms: SearchTerms) -> float:
 
 def cap_shared(shared: float) -> float:
     """A sum of rarities as a feature, 0-1."""
-    return min(MOST_SHARED, shared) / MOST_SHARED
+    return min(MAX_SHARED, shared) / MAX_SHARED
 
 
 def features(match: Match, terms: SearchTerms) -> dict[str, float]:
@@ -147,7 +147,7 @@ def line_features(
         "led": 0.0,
         **features_of_passage,
         "shared": cap_shared(shared),
-        "covers": sum(held[stem] for stem in held.keys() & subject) / max(LEAST_COVERED, sum(subject.values())),
+        "covers": sum(held[stem] for stem in held.keys() & subject) / max(MIN_COVERED, sum(subject.values())),
         "user": float(by_user),
         "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
         "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,

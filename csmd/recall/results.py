@@ -103,7 +103,7 @@ def find(
     terms = hybrid_search.expand_terms(rows, question, places=projects)
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
     search_query = Query(
-        terms=terms[: hybrid_search.MOST_TERMS],
+        terms=terms[: hybrid_search.MAX_TERMS],
         literal=search_terms.unindexed(question),
         places=projects,
         narrow=within,

@@ -22,7 +22,7 @@ from csmd.text import display, prose, tokens
 
 #: Where a part of a sentence begins, how many of these are looked at, and how many sentences in a row may be one memory.
 _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
-MOST_BREAKS, MOST_IN_A_ROW = 6, 5
+MAX_BREAKS, MAX_IN_A_ROW = 6, 5
 
 
 class StatementFilter(Protocol):
@@ -163,12 +163,12 @@ def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool
     sentences = prose.sentences(display.squeeze(text))
     in_a_row = {
         " ".join(sentences[start : start + length]): False
-        for length in range(2, MOST_IN_A_ROW + 1)
+        for length in range(2, MAX_IN_A_ROW + 1)
         for start in range(len(sentences) - length + 1)
     }
     parts = {
         sentence[at:]: True
         for sentence in sentences
-        for at in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MOST_BREAKS)))
+        for at in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
     }
     return {**in_a_row, **dict.fromkeys(chooser.wordings(text), True), **parts}

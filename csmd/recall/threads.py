@@ -30,13 +30,13 @@ NEAREST, SHARING = 30, 20
 #: Most distances that are measured at once.
 DISTANCES = 200
 #: The rarest words of a passage, by which others are found, and up to how many rows that hold one are counted.
-MOST_TERMS, COUNTED = 12, 1000
+MAX_TERMS, COUNTED = 12, 1000
 #: How many passages before a statement, its lead, tell what it is about.
 LEAD = 3
 #: A passage of fewer words says nothing by itself.
-LEAST_WORDS = 2
+MIN_WORDS = 2
 #: Least number of words that the shorter of two sentences is taken to have.
-LEAST_OVERLAP = 3
+MIN_OVERLAP = 3
 #: Least probability of a thread that is stored, and most threads of one passage.
 KEPT, MOST = 0.1, 3
 #: Most steps for which a thread is followed.
@@ -83,7 +83,7 @@ def _rate_overlap(older: str, newer: str) -> float:
     """
     return max(
         (
-            len(old & new) / max(LEAST_OVERLAP, min(len(old), len(new)))
+            len(old & new) / max(MIN_OVERLAP, min(len(old), len(new)))
             for old, new in itertools.product(_sentence_stems(older), _sentence_stems(newer))
             if old != new
         ),
@@ -212,7 +212,7 @@ class PairFinder:
     def pairs(self, seq: int) -> Iterator[tuple[Pair, Mapping[str, float]]]:
         """Each pair that a passage makes with an older or newer one of its project, and the rarity of its words."""
         own = self._passages([seq]).get(seq)
-        if own is None or len(ranking.stems(own.text)) < LEAST_WORDS:
+        if own is None or len(ranking.stems(own.text)) < MIN_WORDS:
             return
         rarity = self._rarity(own.text)
         lead = self._leads([seq])[seq]
@@ -272,7 +272,7 @@ class PairFinder:
 
     def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
         terms = sorted(search_terms.question_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))
-        hits = fulltext.text_hits(self._rows, "passage", terms[:MOST_TERMS], projects=[own.project_seq], limit=SHARING)
+        hits = fulltext.text_hits(self._rows, "passage", terms[:MAX_TERMS], projects=[own.project_seq], limit=SHARING)
         return [int(seq) for seq, _ in hits]
 
     def _rarity(self, text: str) -> dict[str, float]:

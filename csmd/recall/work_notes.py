@@ -31,9 +31,9 @@ FAILURE_ABOUT = (
 #: Least number of earlier sessions from which on an unsolved failure is shown.
 UNSOLVED_SESSIONS = 2
 #: Most files of a fix, and most characters of what the assistant said of it.
-MOST_CAUSES, FIX_CHARACTERS = 3, 240
+MAX_CAUSES, FIX_CHARACTERS = 3, 240
 #: Most tokens of an answer: it comes in the middle of work.
-MOST_TOKENS = 250
+MAX_TOKENS = 250
 #: How many failures with the same message are looked up.
 SIMILAR_FAILURES = 5
 #: What names something besides code and identifiers: a word in quotes, an error code of a system, a single word at the end.
@@ -88,9 +88,9 @@ def describe_failure(failure: FailureHistory) -> str:
     )
     if not seen.fixed_at:
         return history if failure.memory is not None else f"{history}; what solved it is not known"
-    others = len(seen.fixed_files) - MOST_CAUSES
+    others = len(seen.fixed_files) - MAX_CAUSES
     more = f" and {display.amount(others, 'other file')}" if others > 0 else ""
-    fix = f"an edit of {', '.join(seen.fixed_files[:MOST_CAUSES])}{more}"
+    fix = f"an edit of {', '.join(seen.fixed_files[:MAX_CAUSES])}{more}"
     if seen.fixed_by:
         fix += f'; the assistant said: "{display.cut(display.squeeze(seen.fixed_by), FIX_CHARACTERS)}"'
     return f"{history}; last fixed on {display.date(seen.fixed_at)} by {fix}"
@@ -119,7 +119,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
         return NOTHING
     if best.memory is not None and best.memory.id in in_context:
         best = best._replace(memory=None)
-    return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(best)], max_tokens=MOST_TOKENS)
+    return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(best)], max_tokens=MAX_TOKENS)
 
 
 def _find_known(
@@ -133,7 +133,7 @@ def _find_known(
     """What is known of these failures, each with the memory of its cause if it may be shown; those worth showing."""
     histories: list[FailureHistory] = []
     for fingerprint in fingerprints:
-        seen = failures.find_error(rows, fingerprint, places, but_in=here)
+        seen = failures.find_error(rows, fingerprint, places, already_in=here)
         if seen is not None:
             memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
             may_show = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
@@ -149,11 +149,11 @@ HEADING, SAID = "On files at hand", "Said in earlier sessions"
 #: Categories of memories that are shown for a file; a correction whatever its category.
 FILE_CATEGORIES: frozenset[Category] = frozenset({"gotcha", "convention", "constraint", "procedure"})
 #: Most files that are looked up at once, and most notes that are shown of them.
-MOST_FILES, MOST_NOTES = 12, 3
+MAX_FILES, MAX_NOTES = 12, 3
 #: Most passages that are shown to who asks about a file.
-MOST_PASSAGES = 4
+MAX_PASSAGES = 4
 #: How much of a text is searched for paths, and the longest path.
-MOST_CHARACTERS, LONGEST_PATH = 20_000, 4096
+MAX_CHARACTERS, LONGEST_PATH = 20_000, 4096
 #: Tools whose calls say which files are at hand, how many turns and calls of a session are searched, how many files count.
 TOOLS = WRITERS | {LOOKS}
 TURNS_BACK, CALLS, AT_HAND = 100, 20, 3
@@ -177,7 +177,7 @@ COMMON = frozenset(
 
 def find_paths(text: str) -> list[str]:
     """The paths that a text names, each once, in order."""
-    return list(dict.fromkeys(match.group() for match in _PATH.finditer(text[:MOST_CHARACTERS])))
+    return list(dict.fromkeys(match.group() for match in _PATH.finditer(text[:MAX_CHARACTERS])))
 
 
 def is_common(path: str) -> bool:
@@ -223,7 +223,7 @@ def notes_block(matches: Sequence[tuple[Memory, str]], *, is_known: Callable[[st
     notes: list[Note] = []
     texts: list[str] = []
     for memory, path in matches:
-        if len(notes) == MOST_NOTES:
+        if len(notes) == MAX_NOTES:
             break
         is_repeated = any(similarity.repeats(memory.text, other) for other in texts)
         if not is_repeated and not is_known(memory.text):
@@ -242,7 +242,7 @@ def file_block(
     calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
     at_hand = list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MOST_FILES]
+    paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MAX_FILES]
     return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)
 
 
@@ -267,7 +267,7 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         for hit in filter_visible(naming)
         if hit.passage and not hit.is_cold and not (hit.memory and hit.memory.id in noted)
     ]
-    blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said_notes[:MOST_PASSAGES]), weight=0.5)]
+    blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said_notes[:MAX_PASSAGES]), weight=0.5)]
     return compose.fence(FILE_TAG, FILE_ABOUT, blocks, max_tokens=max_tokens)
 
 

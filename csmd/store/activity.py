@@ -101,7 +101,7 @@ def created_at(rows: Rows) -> str:
 
 
 #: Days of sizes that are kept.
-MOST_DAYS = 60
+MAX_DAYS = 60
 
 
 def note_size(rows: Rows, day: str) -> bool:
@@ -110,7 +110,7 @@ def note_size(rows: Rows, day: str) -> bool:
     added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
         return False
-    rows.keep_newest("sizes", "day", "day", most=MOST_DAYS)
+    rows.keep_newest("sizes", "day", "day", most=MAX_DAYS)
     return True
 
 

@@ -232,9 +232,3 @@ def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
         replace(candidate, evidence=tuple(as_value(Evidence, source) for source in sources[candidate.seq]))
         for candidate in candidates
     ]
-
-
-# --- which projects were not scanned since
-
-
-# --- with their turns

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from csmd.store.sqlite import Rows
 
-MOST_VERSIONS = 40
+MAX_VERSIONS = 40
 
 
-MOST_DIRECTORIES = 8
+MAX_DIRECTORIES = 8
 
 
 def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
@@ -21,7 +21,7 @@ def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     )
     for version, at in latest.items():
         rows.insert("clients", conflict, version=version, last_at=at)
-    rows.keep_newest("clients", "version", "last_at", most=MOST_VERSIONS)
+    rows.keep_newest("clients", "version", "last_at", most=MAX_VERSIONS)
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
 def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
     """Records a configuration directory that a hook named and csmd does not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
-    rows.keep_newest("elsewhere", "path", "last_at", most=MOST_DIRECTORIES)
+    rows.keep_newest("elsewhere", "path", "last_at", most=MAX_DIRECTORIES)
 
 
 def elsewhere(rows: Rows) -> dict[str, str]:

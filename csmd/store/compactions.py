@@ -117,7 +117,7 @@ class Uncounted(NamedTuple):
 
 
 def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
-    """The next turns to count: at most `limit`, and up to `characters` in all but at least one."""
+    """Returns the next turns to count: at most `limit` turns and `characters` together, but always at least one."""
     sql = (
         "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
         "limit :limit"
@@ -164,7 +164,7 @@ def _write(rows: Rows, seq: int, sizes: Sizes, *, cause: Cause, is_counted: int 
 
 
 def outcome_of(cause: Cause, tokens_before: int, tokens_after: int) -> Outcome:
-    """Whether a compaction saved something and left a part, or a reference with the amount."""
+    """Returns `compressed` if tokens were saved; `failed` if none were, or if the turn found no room in its session."""
     return "compressed" if cause != "session" and tokens_after < tokens_before else "failed"
 
 
@@ -301,9 +301,9 @@ def _recounted(
     elif size != bytes_after:
         problem = f"{size} bytes are kept, {bytes_after} are noted"
     elif whole != bytes_before:
-        problem = f"{whole} bytes were said by its text, {bytes_before} are noted"
+        problem = f"its text implies {whole} bytes originally, but {bytes_before} are recorded"
     elif (cut.left_out if cut else whole) != dropped:
-        problem = f"{dropped} bytes are noted as left out, its mark tells of {cut.left_out if cut else whole}"
+        problem = f"{dropped} bytes are noted as left out, its mark says {cut.left_out if cut else whole}"
     elif outcome != outcome_of(cause or "size", tokens_before or 0, tokens_after or 0):
         problem = f"noted as {outcome}, with {tokens_before} tokens before and {tokens_after} after"
     elif bool(gone) != (cause in ("age", "room")):

@@ -64,12 +64,12 @@ def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord
     """The error with an id, or None."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
-    seq = rows.value(
+    fingerprint = rows.value(
         "select fingerprint from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' "
         "order by fingerprint limit 1",
         prefix=ident[1:],
     )
-    return None if seq is None else find_error(rows, seq, projects)
+    return None if fingerprint is None else find_error(rows, fingerprint, projects)
 
 
 def add_error(
@@ -116,18 +116,18 @@ def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> li
 
 
 def find_error(
-    rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, but_in: PresentContext = NOWHERE
+    rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NOWHERE
 ) -> ErrorRecord | None:
     """An error in some projects (None: all); None if it was never seen there.
 
-    What the context `but_in` already has is left out.
+    What the context `already_in` already has is left out.
     """
-    errors = _counted(rows, "e.fingerprint = :fingerprint", projects, but_in, limit=1, fingerprint=fingerprint)
+    errors = _counted(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
 
 
 def _counted(
-    rows: Rows, where: str, projects: Sequence[int] | None, but_in: PresentContext, *, limit: int, **values: Any
+    rows: Rows, where: str, projects: Sequence[int] | None, already_in: PresentContext, *, limit: int, **values: Any
 ) -> list[ErrorRecord]:
     sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
@@ -136,19 +136,21 @@ def _counted(
         f"where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
         "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
-    errors = rows.read(ErrorRecord, sql, session=but_in.session, since=but_in.since, limit=limit, **values)
-    return [_with_fix(rows, error, projects, but_in) for error in errors]
+    errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
+    return [_with_fix(rows, error, projects, already_in) for error in errors]
 
 
-def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, but_in: PresentContext) -> ErrorRecord:
+def _with_fix(
+    rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
+) -> ErrorRecord:
     """An error with its last fix and the memory that explains it."""
     at, files, text, uuid = rows.one(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
         f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_elsewhere('f')} "
         "order by f.at desc, f.seq desc limit 1",
         error=error.error_seq,
-        session=but_in.session,
-        since=but_in.since,
+        session=already_in.session,
+        since=already_in.since,
     ) or ("", "", "", "")
     memory = rows.value(
         "select m.id from symptoms y join memories m on m.seq = y.memory_seq join provenance p on p.memory_seq = m.seq "  # noqa: S608
@@ -213,7 +215,7 @@ CALL_BEFORE = 200
 
 
 def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
-    """A session's turns in its transcript past an ordinal up to another; `spoken` leaves out tool traffic."""
+    """Returns a session's transcript turns with `after` < ordinal <= `upto`; `spoken` leaves out tool calls and results."""
     sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
@@ -282,7 +284,7 @@ def path_of_turn(rows: Rows, turn_seq: int) -> str:
 
 
 def projects_of(rows: Rows, session_seq: int) -> list[int]:
-    """The projects of a session's memories: its own."""
+    """Returns the session's project, as a list."""
     return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
 
 

@@ -1,7 +1,7 @@
 """Full-text hits and document frequencies (FTS5).
 
 A search costs as much as the rows that contain its words, and a common word of a large store is in most rows but
-distinguishes them least. So a question's words are taken from the rarest on, until their rows are MOST_ROWS; a smaller
+distinguishes them least. So a question's words are taken from the rarest on, until their rows are MAX_ROWS; a smaller
 store is searched for every word.
 """
 
@@ -51,7 +51,7 @@ FULL_TEXT: dict[str, Index] = {
 WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
 #: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
-MOST_ROWS = 20_000
+MAX_ROWS = 20_000
 #: Words with at most so many rows are counted first: they often leave no room for counting another.
 FEW_ROWS = 2_000
 
@@ -100,7 +100,7 @@ def text_hits(
 ) -> list[Row]:
     """(row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
 
-    `any_of` also requires one of these terms. If even the rarest term is in more than MOST_ROWS rows, only the newest
+    `any_of` also requires one of these terms. If even the rarest term is in more than MAX_ROWS rows, only the newest
     are searched.
     """
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
@@ -123,10 +123,10 @@ def literal_hits(
 ) -> tuple[list[int], list[int], bool]:
     """Returns (passages, memories) with a text that no index contains, the newest first, and whether all were read.
 
-    Reads the newest MOST_ROWS turns. `text` must hold no wildcard of LIKE.
+    Reads the newest MAX_ROWS turns. `text` must hold no wildcard of LIKE.
     """
     least, among = (
-        rows.number("select coalesce(max(seq), 0) from turns") - MOST_ROWS,
+        rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
         in_keys("b.project_seq", projects),
     )
     seqs = rows.column(
@@ -151,10 +151,10 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
     """The terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
     index = FULL_TEXT[kind]
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
-    if last is None or last <= MOST_ROWS:
+    if last is None or last <= MAX_ROWS:
         return list(terms), 0
     chosen: list[str] = []
-    left = MOST_ROWS
+    left = MAX_ROWS
     for count, term in _from_the_rarest(rows, kind, terms):
         if count > left and chosen:
             break
@@ -166,7 +166,7 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
         f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset "  # noqa: S608
         ":most"
     )
-    least = rows.value(sql, expression=match_expression(chosen), most=MOST_ROWS)
+    least = rows.value(sql, expression=match_expression(chosen), most=MAX_ROWS)
     return chosen, int(least or 0)
 
 
@@ -176,17 +176,17 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
     def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
         return sorted((rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
 
-    at_first = min(FEW_ROWS, MOST_ROWS)
+    at_first = min(FEW_ROWS, MAX_ROWS)
     counts = counted(range(len(terms)), at_first)
     few = [entry for entry in counts if entry[0] <= at_first]
     yield from ((count, terms[place]) for count, place in few)
-    left = max(0, MOST_ROWS - sum(count for count, _ in few))
+    left = max(0, MAX_ROWS - sum(count for count, _ in few))
     yield from ((count, terms[place]) for count, place in counted([place for _, place in counts[len(few) :]], left))
 
 
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows contain a term (stemmed), counted up to `most` (0: one more than a search reads)."""
-    most = most or MOST_ROWS + 1
+    most = most or MAX_ROWS + 1
     cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:
         return min(int(cached), most)

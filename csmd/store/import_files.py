@@ -21,13 +21,13 @@ from csmd.store.sqlite import Rows, close_quietly, connect
 from csmd.text.display import amount
 
 #: Most bytes of a file, and of all notes of a folder.
-MOST_BYTES = 200_000_000
+MAX_BYTES = 200_000_000
 #: Most bytes of a note.
 NOTE_BYTES = 1_000_000
 #: Most bytes of a line.
 LINE_BYTES = 4_000_000
 #: Most notes of a folder.
-MOST_NOTES = 10_000
+MAX_NOTES = 10_000
 #: Bytes by which a file is recognized.
 BEGINNING_BYTES = 65_536
 #: Rows of a database that are read at once.
@@ -160,10 +160,10 @@ def _database_size(head: bytes) -> int:
 
 
 def check_size(path: Path) -> None:
-    """Raises TooLarge for a file of more than MOST_BYTES."""
-    if (size := path.stat().st_size) > MOST_BYTES:
+    """Raises TooLarge for a file of more than MAX_BYTES."""
+    if (size := path.stat().st_size) > MAX_BYTES:
         raise TooLarge(
-            f"{path} has {size // 1_000_000} MB; csmd imports files of at most {MOST_BYTES // 1_000_000} MB",
+            f"{path} has {size // 1_000_000} MB; csmd imports files of at most {MAX_BYTES // 1_000_000} MB",
             hint=SMALLER,
         )
 
@@ -187,14 +187,14 @@ def _notes_of(folder: Path) -> tuple[Path, ...]:
         return ()
     notes = [
         (path, info.st_size)
-        for path in islice(_walk(folder), MOST_NOTES + 1)
+        for path in islice(_walk(folder), MAX_NOTES + 1)
         if stat.S_ISREG((info := path.stat()).st_mode)
     ]
-    if len(notes) > MOST_NOTES:
-        raise TooLarge(f"{folder} holds more than {amount(MOST_NOTES, 'note')}", hint="import its folders one by one")
-    if sum(size for _, size in notes) > MOST_BYTES:
+    if len(notes) > MAX_NOTES:
+        raise TooLarge(f"{folder} holds more than {amount(MAX_NOTES, 'note')}", hint="import its folders one by one")
+    if sum(size for _, size in notes) > MAX_BYTES:
         raise TooLarge(
-            f"the notes in {folder} are larger than {MOST_BYTES // 1_000_000} MB", hint="import its folders one by one"
+            f"the notes in {folder} are larger than {MAX_BYTES // 1_000_000} MB", hint="import its folders one by one"
         )
     return tuple(path for path, _ in notes)
 

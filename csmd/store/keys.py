@@ -28,7 +28,7 @@ CHECKSUM_BYTES = 3
 #: Characters of a printed key between two hyphens.
 GROUP = 4
 #: Most bytes of a key file.
-MOST_BYTES = 4096
+MAX_BYTES = 4096
 RECOVER = "`csmd encrypt recover` puts the key back from the recovery key"
 
 
@@ -140,7 +140,7 @@ def _account(digest: str) -> str:
 
 
 def _read_file(path: Path) -> str:
-    return (files.read_small(str(path), MOST_BYTES) or "").strip()
+    return (files.read_small(str(path), MAX_BYTES) or "").strip()
 
 
 def _in_keyring(action: str, *arguments: str) -> Any:

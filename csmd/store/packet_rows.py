@@ -13,7 +13,7 @@ SCAN = "scan"
 
 
 #: Characters of a turn that are read.
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 
 
 def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
@@ -36,7 +36,7 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
         session=session_seq,
         after=after,
         upto=upto if provisional is None else min(upto, provisional - 1),
-        most=MOST_CHARACTERS,
+        most=MAX_CHARACTERS,
     )
 
 

@@ -34,8 +34,8 @@ from csmd.text import tokens
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
 
 #: What happens to a text that holds purged text. turn: it is rewritten, with what was made of it; drop: its row is
-#: deleted; memory: the memory is deleted; rewrite: it is rewritten in place. Paths: hide replaces one by a keyed hash
-#: if rows are told apart or looked up by it, empty replaces one by nothing otherwise.
+#: deleted; memory: the memory is deleted; rewrite: it is rewritten in place. For paths: hide
+#: stores a keyed hash if the path identifies the row, empty clears it elsewhere.
 Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
 #: The columns of each way. All hold redacted text; a transcript's path with a secret in it contains a hash, so that its
 #: cursor is found again. A short candidate is its own fingerprint, so it is dropped, or it would be made again. What
@@ -86,7 +86,7 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
     For a database that was restored or rebuilt, once its tombstones are in place. Uses the caller's transaction if any.
     """
     total = 0
-    for part in (*PASSES, _forgotten, _expect_late_secrets):
+    for part in (*PASSES, _delete_forgotten, _expect_late_secrets):
         at: int | None = 0
         while at is not None:
             if rows.connection.in_transaction:
@@ -118,7 +118,7 @@ def end(rows: Rows) -> None:
 # --- texts, wherever they stand
 
 
-def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass over one part of a column, which changes each purged text as WAYS says."""
     if WAYS[table, column] in OF_PATHS:
         return None, _hide(rows, table, column, key)
@@ -173,7 +173,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
     elif table == "changed_rows":  # what could restore the text is deleted, and half an undo is useless
         for change_set in rows.column("select set_seq from changed_rows where seq = :seq", seq=seq):
             journal.erase(rows, change_set)
-    elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
+    elif way == "drop" and (not in_place or (table == "statements" and _is_stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     else:
         if way == "memory":
@@ -187,7 +187,7 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
         memory_deletion.delete_memory(rows, memory)
 
 
-def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
+def _is_stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     """Whether another statement of the same turn will have the same text."""
     sql = (
         "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
@@ -215,7 +215,7 @@ def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
     return total
 
 
-def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _delete_forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """Deletes memories and statements that were forgotten one by one."""
     if not tombstones.has(rows, "memory"):
         return None, 0
@@ -267,7 +267,7 @@ SESSION_IDS = (
 ).split()
 
 
-def _sessions_named(rows: Rows, key: bytes) -> list[str]:
+def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """The sessions with purged text in their id, which a program may choose."""
     marks = tombstones.marks(rows, key)
     return (
@@ -277,9 +277,9 @@ def _sessions_named(rows: Rows, key: bytes) -> list[str]:
     )
 
 
-def _sessions_so_named(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Purges every session with purged text in its id, which also names its file."""
-    for ident in _sessions_named(rows, key):
+    for ident in _ids_with_purged_text(rows, key):
         if not tombstones.purged_names(rows, "session", [ident], key=key):
             tombstones.purge_names(
                 rows,
@@ -293,7 +293,7 @@ def _sessions_so_named(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Replaces the id of each such session by a keyed hash; a hook that reports it is recognized by its tombstone."""
-    names = _sessions_named(rows, key)
+    names = _ids_with_purged_text(rows, key)
     for ident in names:
         hidden = tombstones.hidden_name("session", ident, key)
         for table, column in (name.split(".") for name in SESSION_IDS):
@@ -317,7 +317,7 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
     return None, total
 
 
-def _sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     gone_projects = tombstones.purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "session"):
         return None, 0
@@ -364,7 +364,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     return changed, True
 
 
-def _turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     gone_projects = tombstones.purged_projects(rows, key)
     if not gone_projects and not tombstones.has(rows, "turn"):
         return None, 0
@@ -416,7 +416,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     checkpoints.take_back(rows, seq)
 
 
-def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """The last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
     for seq, since in tombstones.purged_projects(rows, key).items():
@@ -431,7 +431,7 @@ def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
-    """Deletes what identifies a project and what it says, unless it has newer rows, which make it a new project."""
+    """Erases a project's name, paths, instructions and candidates, unless it was created or used again after the purge."""
     name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
@@ -449,7 +449,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     return 1
 
 
-def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """Deletes the links whose relationship, named by a person, holds purged text."""
     del after
     marks = tombstones.marks(rows, key)
@@ -460,8 +460,8 @@ def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 #: In this order: what is purged as a whole first, and pages once it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    journal.purge_answers, journal.purge_actions, _links, _sessions_so_named, _sessions, _turns, _projects,
-    *(partial(_column, table, column) for table, column in sorted(WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
+    journal.purge_answers, journal.purge_actions, _purge_links, _mark_sessions_by_id, _purge_sessions, _purge_turns, _purge_projects,
+    *(partial(_purge_column, table, column) for table, column in sorted(WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
 
 
@@ -515,6 +515,3 @@ def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, in
     for session in tombstones.sessions_with_secrets(rows, key):
         cursors.move_cursor(rows, LATE_SECRETS, session, 1)
     return None, 0
-
-
-# --- plans

@@ -67,7 +67,7 @@ STRUCTURE_FILES: tuple[str, ...] = (
 )  # fmt: skip
 
 #: No file of csmd's is larger, except the database.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 #: Bytes of other files that are read at a time, to the end of their line.
 PIECE_BYTES = 1 << 18
 #: Most bytes to the end of that line.
@@ -235,7 +235,7 @@ def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
 
 def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
     with path.open("r+b" if way == "lines" else "rb") as file:
-        if os.fstat(file.fileno()).st_size > MOST_BYTES:
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
             return  # the byte search at the end of a purge reports it
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # a line appended meanwhile comes before or after
@@ -332,8 +332,8 @@ def texts_in(path: Path) -> Iterator[str]:
 def pieces_of(path: Path) -> Iterator[str]:
     """The text of a file in pieces of whole lines, unless a line is huge; raises StoreError if it is too large."""
     with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size > MOST_BYTES:
-            raise StoreError(f"{path}: larger than {MOST_BYTES} bytes")
+        if os.fstat(file.fileno()).st_size > MAX_BYTES:
+            raise StoreError(f"{path}: larger than {MAX_BYTES} bytes")
         while piece := file.read(PIECE_BYTES):
             yield (piece + file.readline(LINE_BYTES)).decode("utf-8", "replace")
 
@@ -342,7 +342,7 @@ def pieces_of(path: Path) -> Iterator[str]:
 Redact = Callable[[str], tuple[str, dict[str, int]]]
 _MARK = re.compile(r"\[redacted:([a-z-]+)\]")
 #: More secrets in one text are only counted, since telling them apart takes too long.
-MOST_APART = 12
+MAX_APART = 12
 #: Characters from which a secret is shown by its first ones.
 PREVIEWED = 16
 #: How many of its first characters are shown.
@@ -379,7 +379,7 @@ def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
 def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
     """What of a text would be redacted today."""
     redacted, kinds = redact(text)
-    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MOST_APART else []
+    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_APART else []
     if len(apart) != sum(kinds.values()):
         return [Secret(kind=kind, count=count) for kind, count in kinds.items()]
     return [

@@ -21,7 +21,7 @@ WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
 
 
 #: The fewest characters of a session's id that select it.
-LEAST_OF_SESSION = 6
+MIN_OF_SESSION = 6
 
 
 #: How many texts of purged turns are searched for afterwards.
@@ -129,7 +129,7 @@ def _names_of_turn(rows: Rows, seq: int) -> list[str]:
 
 
 def _plan_session(rows: Rows, typed: str) -> Plan | None:
-    if len(typed) < LEAST_OF_SESSION:
+    if len(typed) < MIN_OF_SESSION:
         return None
     sql = "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id"
     idents = rows.column(sql, size=len(typed), typed=typed)

@@ -25,7 +25,7 @@ from csmd.store.sqlite import Row, as_store_error, close_quietly, connect, in_ke
 from csmd.text import display
 
 #: Most rows of an answer.
-MOST_ROWS = 100
+MAX_ROWS = 100
 #: Most characters of a value.
 VALUE_CHARACTERS = 2_000
 #: Most characters of all values together.

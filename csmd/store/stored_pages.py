@@ -13,7 +13,7 @@ from csmd.store.tombstones import LOOKED_AT
 from csmd.text import markdown, tokens
 
 #: How many of the latest tool calls are searched for who wrote a page.
-MOST_CALLS = 500
+MAX_CALLS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
         "order by t.at desc limit :most"
     )
     calls = [
-        call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MOST_CALLS)
+        call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MAX_CALLS)
     ]
     return sorted({call.uuid: call for call in calls}.values(), key=lambda call: call.at, reverse=True)
 

@@ -285,16 +285,16 @@ def _marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(stored, key)
 
 
-MOST_SECRETS = 500
+MAX_SECRETS = 500
 
 
 def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
     """Keeps secrets out of a session, also where they appear alone; returns whether any of them is new.
 
-    At most MOST_SECRETS: a session that prints a key store has more than will ever be repeated.
+    At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
     place, is_new = name_hash("session", session, key), False
-    room = MOST_SECRETS - rows.number(
+    room = MAX_SECRETS - rows.number(
         "select count(*) from tombstones where place = :place and place <> ''", place=place
     )
     for secret in sorted(secrets):
@@ -363,7 +363,7 @@ def hidden_name(kind: Kind, name: str, key: bytes) -> str:
 
 
 #: A statement that lacks up to so many content words of a forgotten one is kept out, too.
-MOST_LEFT_OUT = 2
+MAX_LEFT_OUT = 2
 #: Above so many content words only one may be missing: the combinations are too many.
 MANY_WORDS = 20
 
@@ -385,7 +385,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     if not stems:
         return
     yield name_hash("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
+    most = 1 if len(stems) > MANY_WORDS else MAX_LEFT_OUT
     for gone in range(1, most + 1):
         if len(stems) - gone < similarity.SAME_SHARE * len(stems):
             return

@@ -22,7 +22,7 @@ SCHEMA = Path(__file__).with_name("server.sql")
 #: The version of the schema that this csmd knows.
 VERSION = 1
 #: The least version of pgvector: it continues a search if row-level security leaves too few of the nearest.
-LEAST_VECTOR = (0, 8)
+MIN_VECTOR = (0, 8)
 #: Seconds to connect.
 CONNECT_S = 10
 #: Milliseconds that a statement may take.
@@ -171,7 +171,7 @@ def prepare(rows: ServerRows) -> bool:
 
 
 def _check_extension(version: str) -> None:
-    if tuple(map(int, re.findall(r"\d+", version)[:2])) < LEAST_VECTOR:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < MIN_VECTOR:
         raise StoreError(
             f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}",
             hint="install 0.8 or later there, and run in this database as its administrator: create extension vector",

@@ -6,10 +6,10 @@ import math
 from datetime import datetime, timedelta
 
 #: From here on a date says more than an age.
-MOST_AGO_S = 60 * 86_400
+MAX_AGO_S = 60 * 86_400
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 #: Fewer days than this are shown in hours.
-LEAST_DAYS = 3
+MIN_DAYS = 3
 
 
 def age(seconds: float) -> str:
@@ -29,7 +29,7 @@ def ago(stamp: str, now: str) -> str:
         past = (datetime.fromisoformat(now) - datetime.fromisoformat(stamp)).total_seconds()
     except (ValueError, TypeError, OverflowError):
         return when(stamp)
-    if past < -60 or past > MOST_AGO_S:  # the clock of who wrote it was ahead, or it is long past
+    if past < -60 or past > MAX_AGO_S:  # the clock of who wrote it was ahead, or it is long past
         return when(stamp)[:10]
     unit, length = next((row for row in _UNITS if past >= row[1]), ("s", 1))
     return f"{max(0, int(past / length))} {unit} ago"
@@ -58,6 +58,6 @@ def clock(stamp: str, *, today: str = "") -> str:
 def format_span(length: timedelta, *, up: bool = False) -> str:
     """A length of time in its greatest unit, in days from the third on: `19 h`; rounded down, or `up`."""
     seconds = max(length.total_seconds(), 0.0)
-    leasts = {"d": LEAST_DAYS, "h": 1, "min": 0}
+    leasts = {"d": MIN_DAYS, "h": 1, "min": 0}
     unit, size = next((unit, size) for unit, size in _UNITS if seconds >= size * leasts[unit])
     return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"

@@ -139,7 +139,7 @@ def _step(written: str) -> Step:
 
 
 #: Most words of a hole within a phrase, so that the cost grows only with the length of the text.
-MOST_HELD = 24
+MAX_HELD = 24
 
 
 def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Holes] | None:
@@ -150,7 +150,7 @@ def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Ho
     if step.hole:
         first = at + (not step.is_optional)
         ends = (
-            range(first, min(at + MOST_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
+            range(first, min(at + MAX_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
         )
         for end in ends:
             if (fitted := _fit(rest, words, end)) is not None:

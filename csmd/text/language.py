@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.sentence_words import MOST_READ, UNSPACED, WORDS, tokenise
+from csmd.text.sentence_words import MAX_READ, UNSPACED, WORDS, tokenise
 
 _SCRIPTS = re.compile(
     "(?P<ja>[\u3040-\u30ff])|(?P<ko>[\uac00-\ud7af\u1100-\u11ff])|(?P<zh>[\u3400-\u9fff])|(?P<ru>[\u0400-\u04ff])"
@@ -15,9 +15,9 @@ _SCRIPTS = re.compile(
 )
 
 #: A sentence with this many known English words is English, whatever its script.
-LEAST_ENGLISH = 2
+MIN_ENGLISH = 2
 #: A language is recognised by this many of its function words, or by one if no English word is there.
-LEAST_FUNCTION = 2
+MIN_FUNCTION = 2
 #: A single known English word tells English from this many letters on.
 LONG_WORD = 4
 
@@ -33,7 +33,7 @@ def language_of(text: str) -> str:
     letters = sum(map(str.isalpha, text))
     words = {word.removesuffix("'s") for word, _ in tokenise(text) if word.replace("'", "").isalpha()}
     # A name or a quotation in another script does not change the language of the sentence around it.
-    is_english = len(words & _KNOWN_ENGLISH) >= LEAST_ENGLISH
+    is_english = len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH
     if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
         script = max(counts, key=lambda name: (counts[name], name))
         if script == "zh" and counts.get("ja"):
@@ -45,7 +45,7 @@ def language_of(text: str) -> str:
     english = sum(
         len(word) > 1 for word in words & ENGLISH - _words_of(best)
     )  # "do", "me" and "was" belong to several languages
-    is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0)
+    is_sure = len(telling) >= MIN_FUNCTION or (len(telling) == 1 and english == 0)
     if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
@@ -55,7 +55,7 @@ def language_of(text: str) -> str:
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
     """Whether most of some texts whose language is known are of another one than English."""
-    languages = [language for text in texts if (language := language_of(text[:MOST_READ]))]
+    languages = [language for text in texts if (language := language_of(text[:MAX_READ]))]
     return 2 * sum(language != "en" for language in languages) > len(languages)
 
 

@@ -20,13 +20,13 @@ from csmd.text import clauses, language, similarity, tokens
 from csmd.text.clauses import WORDS, Word
 
 #: Two forms of one word share this many first letters and differ only in their endings.
-LEAST_BEGINNING = 4
+MIN_BEGINNING = 4
 _ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ation ations ion ions".split()])
-#: Two compounds with the same last LEAST_TAIL letters and different beginnings are two things of a kind: upload,
+#: Two compounds with the same last MIN_TAIL letters and different beginnings are two things of a kind: upload,
 #: download.
-LEAST_TAIL = 4
+MIN_TAIL = 4
 #: Words that two statements share at least; fewer make no subject.
-LEAST_SHARED = 2
+MIN_SHARED = 2
 
 _NUMBERS = {
     word: str(number)
@@ -210,8 +210,8 @@ def _kinds(left: _Reading, right: _Reading) -> bool:
     """Whether they have two compounds with one end: upload and download."""
     roots = [[word.root for word in words] for words in _unmatched(left, right)]
     return any(
-        first[-LEAST_TAIL:] == second[-LEAST_TAIL:]
-        and min(len(first), len(second)) > LEAST_TAIL
+        first[-MIN_TAIL:] == second[-MIN_TAIL:]
+        and min(len(first), len(second)) > MIN_TAIL
         and first.removeprefix("re") != second.removeprefix("re")
         for first, second in product(*roots)
     )
@@ -272,8 +272,8 @@ def _is_form(first: str, second: str) -> bool:
     size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))])
     doubled = first[size - 1 : size]  # labelled is label
     endings = {first[size:].removeprefix(doubled), second[size:].removeprefix(doubled)}
-    is_plural = size >= LEAST_BEGINNING - 1 and endings <= {"y", "ies", "ied"}
-    return is_plural or (size >= LEAST_BEGINNING and endings <= _ENDINGS)
+    is_plural = size >= MIN_BEGINNING - 1 and endings <= {"y", "ies", "ied"}
+    return is_plural or (size >= MIN_BEGINNING and endings <= _ENDINGS)
 
 
 def _roles(left: _Reading, right: _Reading) -> bool:
@@ -326,7 +326,7 @@ def _behind(reading: _Reading, way: str) -> frozenset[str]:
 
 
 def _little(left: _Reading, right: _Reading) -> bool:
-    return len(left.written.keys() & right.written.keys()) < LEAST_SHARED
+    return len(left.written.keys() & right.written.keys()) < MIN_SHARED
 
 
 #: Why two like statements are two, in the order in which they are looked at: what is cheap and certain first.

@@ -28,10 +28,10 @@ _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 #: A long word with a capital, as German writes its compounds.
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
 #: Fewest letters of a part of a compound, and of the rest.
-LEAST_PART = 5
+MIN_PART = 5
 #: Most compounds of a text whose tails are indexed: a list of words would otherwise grow tenfold.
-MOST_COMPOUNDS = 500
-LEAST_STEM = 3
+MAX_COMPOUNDS = 500
+MIN_STEM = 3
 
 
 def derived(text: str) -> Iterator[str]:
@@ -41,8 +41,8 @@ def derived(text: str) -> Iterator[str]:
         for run in _RUN.findall(text):
             yield from pairs(run)
         yield from _BESIDE.findall(text)
-    for word in list(dict.fromkeys(_COMPOUND.findall(text)))[:MOST_COMPOUNDS]:
-        yield from (word[at:] for at in range(LEAST_PART - 1, len(word) - LEAST_PART + 1))
+    for word in list(dict.fromkeys(_COMPOUND.findall(text)))[:MAX_COMPOUNDS]:
+        yield from (word[at:] for at in range(MIN_PART - 1, len(word) - MIN_PART + 1))
 
 
 def pairs(run: str) -> Iterator[str]:
@@ -100,14 +100,14 @@ def _stem_in(language: str, word: str) -> str:
     """The beginning of a word that is as long as its stem (which has no umlaut)."""
     import snowballstemmer  # 15 ms, and few questions need it
 
-    return word[: max(LEAST_STEM, len(snowballstemmer.stemmer(language).stemWord(word)))]
+    return word[: max(MIN_STEM, len(snowballstemmer.stemmer(language).stemWord(word)))]
 
 
 def _parts(word: str, stem_length: int) -> Iterator[str]:
     """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
-    for at in range(LEAST_PART, len(word) - LEAST_PART + 1):
+    for at in range(MIN_PART, len(word) - MIN_PART + 1):
         yield word[:at]
-        yield f"{word[at : max(stem_length, at + LEAST_STEM)]}*" if len(word) - at > LEAST_PART + 1 else word[at:]
+        yield f"{word[at : max(stem_length, at + MIN_STEM)]}*" if len(word) - at > MIN_PART + 1 else word[at:]
 
 
 #: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.
@@ -119,8 +119,8 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 #: Names of several words: paths, dotted, kebab and snake names, each with its parts.
 _NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
 _SEPARATOR = re.compile(r"[./:\\_-]+")
-MOST_PARTS = 12
-MOST_TERMS = 60
+MAX_PARTS = 12
+MAX_TERMS = 60
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -154,7 +154,7 @@ def question_terms(question: str) -> list[str]:
     terms.update((name, None) for name in _whole_names(rest))
     if not terms:
         terms.update((word, None) for word in words_of(question))
-    return list(terms)[:MOST_TERMS]
+    return list(terms)[:MAX_TERMS]
 
 
 def _days(day: str) -> Iterator[str]:
@@ -178,7 +178,7 @@ def _whole_names(question: str) -> Iterator[str]:
     for match in _NAME.finditer(question):
         name = match.group().lower()
         parts = _SEPARATOR.split(name)
-        if len(parts) <= MOST_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
+        if len(parts) <= MAX_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
             yield name
             last = name.replace("\\", "/").rpartition("/")[2]
             if last != name and _SEPARATOR.search(last):

@@ -20,7 +20,7 @@ from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
 from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
 from csmd.text.sentence_words import (
-    MOST_READ,
+    MAX_READ,
     SPACED,
     UNSPACED,
     WORDS,
@@ -70,7 +70,7 @@ _CODE = re.compile(r"`[^`]*`")
 _CELL_END = re.compile(r"^\s*\||\|\s*$")
 _TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
 #: Fewest bars between the cells of a row.
-LEAST_BARS = 2
+MIN_BARS = 2
 #: Most words of a sentence that only says how checks ended.
 STATUS_WORDS = 12
 #: An assistant's inventory of its edits.
@@ -118,11 +118,11 @@ class Sentence:
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
     """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read
     once."""
-    return _parse_short(text, speaker) if len(text) <= MOST_READ else _parse(text, speaker)
+    return _parse_short(text, speaker) if len(text) <= MAX_READ else _parse(text, speaker)
 
 
 def _parse(text: str, speaker: Speaker) -> Sentence:
-    head = text[:MOST_READ]
+    head = text[:MAX_READ]
     language = language_of(head)
     tokens = tokenise(head)
     all_words = [word for word, _ in tokens]
@@ -211,12 +211,12 @@ def _content(text: str) -> int:
 
 
 #: Fewest tokens of a rule that follows an order.
-LEAST_CLAUSE = 4
+MIN_CLAUSE = 4
 
 
 def clauses(text: str) -> list[str]:
     """Splits a sentence where an aside or a rule follows an order, a question or another statement."""
-    tokens = tokenise(text[:MOST_READ])
+    tokens = tokenise(text[:MAX_READ])
     all_words = [word for word, _ in tokens]
     start = 0
     parts: list[str] = []
@@ -228,7 +228,7 @@ def clauses(text: str) -> list[str]:
         is_aside = mark in ",;:-–—" and phrase_size(WORDS["aside"], all_words[ahead : ahead + 3])
         lays_down = phrase_size(WORDS["lays_down"], all_words[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
-        if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
+        if not is_aside and not (lays_down and is_joined and len(tokens) - at >= MIN_CLAUSE):
             continue
         before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
         read = parse(before)
@@ -328,7 +328,7 @@ def _is_data(head: str) -> bool:
     if _DATA_MARK.search(head) and not any(map(str.isalpha, _VALUE.sub("", head))):
         return True
     bare = _CODE.sub("x", head) if "|" in head else ""
-    is_row = bool(bare) and (_CELL_END.search(bare) is not None or bare.count(" | ") >= LEAST_BARS)
+    is_row = bool(bare) and (_CELL_END.search(bare) is not None or bare.count(" | ") >= MIN_BARS)
     return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
 
 
@@ -643,9 +643,9 @@ def is_rule_of_kind(sentence: Sentence) -> bool:
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
 #: A sentence with a secret says something else with this many other words that have a meaning.
-LEAST_BESIDE_SECRET = 5
+MIN_BESIDE_SECRET = 5
 #: A rule with a secret needs only this many.
-LEAST_LAID_DOWN = 3
+MIN_LAID_DOWN = 3
 _COPULA = frozenset("is are was were".split())
 
 
@@ -663,14 +663,14 @@ def holds_only_redacted(text: str) -> bool:
         is_value = bool(behind) and (not words or words[-1] in _COPULA)
         tails = [word for part in behind for word, _ in tokenise(part) if word[0].isalnum()]
         count += sum(word not in ENGLISH for word in (tails if is_value else [*words, *tails]))
-    return count < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
+    return count < (MIN_LAID_DOWN if parse(text).lasting else MIN_BESIDE_SECRET)
 
 
 def request_in(text: str) -> str:
     """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
     if not openings(_ASKED_FOR) & set(words_in(text)):
         return ""
-    tokens = tokenise(text[:MOST_READ])
+    tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]
     return next(
         (text[start:] for at, (_, start) in enumerate(tokens) if phrase_size(_ASKED_FOR, words[at : at + 4])), ""
@@ -707,7 +707,7 @@ def _phrases(word_class: str, language: str) -> frozenset[str]:
 
 def _opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
     """(tokens of a text, the index after the longest of some phrases that it begins with, 0 for none)."""
-    tokens = tokenise(text[:MOST_READ])
+    tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]
     first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
     size = phrase_size(phrases, words[first : first + 4])
@@ -764,7 +764,7 @@ def bare_order(text: str, *, sets_out: bool = False) -> str:
     """
     courtesy = _COURTESY | WORDS["set_out.en"] if sets_out else _COURTESY
     head = parse(text).body or text
-    tokens = tokenise(head[:MOST_READ])
+    tokens = tokenise(head[:MAX_READ])
     words = [word for word, _ in tokens]
     at = end = 0
     while at < len(words):

@@ -13,7 +13,7 @@ from csmd.cache import cached
 
 WORDS = data.word_table("sentence_words.txt")
 #: Characters of a sentence that are read.
-MOST_READ = 600
+MAX_READ = 600
 #: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
 SPACED = ("de", "es", "fr", "pt", "ru")
 UNSPACED = ("zh", "ja", "ko")
@@ -22,7 +22,7 @@ _TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
 
 
 def tokenise(head: str) -> tuple[tuple[str, int], ...]:
-    return _tokens_of_short(head) if len(head) <= MOST_READ else _find_tokens(head)
+    return _tokens_of_short(head) if len(head) <= MAX_READ else _find_tokens(head)
 
 
 def _find_tokens(head: str) -> tuple[tuple[str, int], ...]:
@@ -34,7 +34,7 @@ _tokens_of_short = cached(1024)(_find_tokens)
 
 
 def words_in(text: str) -> tuple[str, ...]:
-    return _words_in_short(text) if len(text) <= MOST_READ else _split(text)
+    return _words_in_short(text) if len(text) <= MAX_READ else _split(text)
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ SAME_SHARE = 0.8
 #: Words that make word order matter, besides those that reverse a sentence.
 ORDERING = frozenset({"from", "to", "into", "rather", "but"})
 #: A text of fewer words may be contained in one that says something else.
-LEAST_WITHIN = 3
+MIN_WITHIN = 3
 #: Two texts that share so much of their words say the same to a reader.
 TWIN_OVERLAP = 0.6
 #: Texts up to this length are memories, sentences and messages, which are compared again and again.
@@ -118,7 +118,7 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
     left, right = gist(first), gist(other)
     is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
     is_same = (is_part or is_longer) and overlap(left, right) >= SAME_SHARE
-    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= LEAST_WITHIN
+    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_WITHIN
     if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
         return is_same or is_within
     both = left.stems & right.stems
@@ -366,11 +366,11 @@ _HOLDING = roots("holding") | {""}
 _ALWAYS = frozenset((clauses.root("always"), clauses.root("please")))
 
 #: A denial names so much of what it denies.
-MOST_OF_IT = 0.6
+MAX_OF_IT = 0.6
 #: Two statements are on one subject if they share this part of the shorter one's words.
 SAME_SUBJECT = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
-MOST_OF_SUBJECT = 0.6
+MAX_OF_SUBJECT = 0.6
 #: `X instead of Y`: the share of the words around a plain Y that the older statement has.
 BESIDE_PLAIN = 0.4
 #: The same for a Y of several words or a name.
@@ -464,7 +464,7 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
         return False
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
     subject = before.positive - (slot.value - change.thing) - {slot.verb} - _HERE
-    return bool(slot.value & change.unused) or len(change.thing) >= MOST_OF_SUBJECT * len(subject)
+    return bool(slot.value & change.unused) or len(change.thing) >= MAX_OF_SUBJECT * len(subject)
 
 
 def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) -> bool:
@@ -501,7 +501,7 @@ def _denies(claim: Against, before: Claims) -> bool:
     it."""
     if claim.is_qualified or not claim.what <= before.positive:
         return False
-    return claim.context <= before.stems and len(claim.what | claim.context) >= MOST_OF_IT * len(before.main)
+    return claim.context <= before.stems and len(claim.what | claim.context) >= MAX_OF_IT * len(before.main)
 
 
 def _opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:

@@ -43,9 +43,9 @@ _TRIGGERS = (
 )
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: Most words of the thing that is given up.
-MOST_NAMED = 3
+MAX_NAMED = 3
 #: Most words of a part without a known verb that names another thing.
-MOST_OF_PART = 5
+MAX_OF_PART = 5
 
 
 class Switch(NamedTuple):
@@ -98,7 +98,7 @@ def find_switch(text: str) -> Switch | None:
             entering = [*filter(None, [_entering(left)]), *filter(_may_take_place, others)]
             if left.is_past:
                 entering = [other for other in entering if _holds_instead(other)]
-            if entering and 0 < len(stems(left.old)) <= MOST_NAMED:
+            if entering and 0 < len(stems(left.old)) <= MAX_NAMED:
                 return _switch(left, others, entering)
     return None
 
@@ -119,7 +119,7 @@ def _switch(left: _Left, others: Sequence[Sequence[Word]], entering: Sequence[Se
     new = new.union(*(slot.value for slot in slots if slot.way in ("means", "is")))
     for part in entering:
         named = stems(takewhile(lambda word: word.plain not in WORDS["extent"], part))
-        new |= named if len(named) < MOST_NAMED else set()
+        new |= named if len(named) < MAX_NAMED else set()
     uses = [slot.value for slot in slots if slot.way == "extent"]
     places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(own) if slot.way == "place"))
     lead = left.before[-1].plain if left.before else ""
@@ -137,7 +137,7 @@ def is_left(older: str, switch: Switch) -> bool:
     """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and
     place."""
     words, claims = clauses.read(older).words, parse(older)
-    slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MOST_NAMED]
+    slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MAX_NAMED]
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
         return False
@@ -294,7 +294,7 @@ def _may_take_place(part: Sequence[Word]) -> bool:
     if first in _ORDERS - WORDS["enter"] and not has_copula:  # "show sums in euros" states it, "run the tests" does not
         return bool(slots) and part[1].plain not in _ARTICLES
     has_verb = has_copula or bool(slots) or any(word.root in _ENTER for word in part)
-    return 0 < count <= MOST_OF_PART or (count > 0 and has_verb)
+    return 0 < count <= MAX_OF_PART or (count > 0 and has_verb)
 
 
 def _holds_instead(part: Sequence[Word]) -> bool:

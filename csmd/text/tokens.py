@@ -13,7 +13,7 @@ from csmd.cache import cached
 _WORDS = data.word_table("stop_words.txt")
 
 
-#: Words that do not depend on a text's subject; dropped from queries and overlaps (facts: retrieval).
+#: Words that do not depend on a text's subject; dropped from queries and overlaps.
 STOP_WORDS = _WORDS["english"]
 
 WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
@@ -21,7 +21,7 @@ WORD = re.compile(r"[^\W_]+(?:[_'][^\W_]+)*", re.UNICODE)
 
 def normalise(text: str) -> str:
     """`text` for comparing: NFKC, case folded, white space squeezed, outer punctuation gone."""
-    # Of ASCII the form is the same, and small letters are what case folding makes.
+    # ASCII is already NFKC, and its lower case is its case fold.
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return " ".join(folded.split()).strip(" \t\n.,;:!?\"'`*_-")
 
@@ -33,7 +33,7 @@ def keyed_hash(text: str, key: bytes) -> str:
 
 def words_of(text: str) -> list[str]:
     """Every word of `text`, case folded, in order; identifiers stay whole."""
-    if text.isascii():  # its words are the same small, and most texts are
+    if text.isascii():  # the fast path: lower() equals casefold()
         return WORD.findall(text.lower())
     return [word.casefold() for word in WORD.findall(text)]
 

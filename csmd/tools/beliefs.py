@@ -183,7 +183,7 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
     }  # fmt: skip
 
 
-MOST_HABITS = 1_000
+MAX_HABITS = 1_000
 PROFILES = {"default": promotion.DEFAULT, "relaxed": promotion.RELAXED}
 #: The origin of memories that a person promoted by relaxed thresholds: csmd neither changes nor withdraws them.
 BY_PERSON = "promoted"
@@ -204,7 +204,7 @@ def _packets(
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
     ident = present.find_session(rows, session, asking).id if session else ""
     latest = packet_rows.latest_packets(
-        rows, projects=seen, limit=between(limit, MOST_HABITS), session=ident, kind=kind, since=within.since,
+        rows, projects=seen, limit=between(limit, MAX_HABITS), session=ident, kind=kind, since=within.since,
         until=within.until,
     )  # fmt: skip
     names = "at kind subject outcome session_id project uuid state"
@@ -219,7 +219,7 @@ def _candidate(candidate: Candidate, root_of: dict[int, str]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200) -> Json:
     """Show what waits to become a memory, and why it waits."""
     root_of = roots(rows)
-    waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
+    waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MAX_HABITS))
     plan = {
         action.candidate.id: action
         for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT)

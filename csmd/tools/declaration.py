@@ -71,8 +71,8 @@ class ToolContext:
     """What a tool may use of the running daemon.
 
     `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
-    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` have a
-    transcript read, the latter by an unverified path. `unwritten` returns the compositions and lookups that are not
+    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` ask for
+    a transcript to be read; the latter takes an unverified path. `unwritten` returns the compositions and lookups that are not
     stored yet. `forget_lines` removes forgotten text from the pages.
     """
 

@@ -10,7 +10,7 @@ from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools
 
 TOOLS = Tools()
-MOST_FILLED = 50
+MAX_FILLED = 50
 #: Seconds without a turn after which a session is not live.
 LIVE_S = 3600
 
@@ -35,7 +35,7 @@ def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     return {
         "sessions": [
             {**session, "recall_tokens": int(most * compose.POLICY[session["bracket"]].recall)}
-            for session in live_sessions(rows, since=ctx.before(LIVE_S), limit=MOST_FILLED, among=seen)
+            for session in live_sessions(rows, since=ctx.before(LIVE_S), limit=MAX_FILLED, among=seen)
         ],
         "brackets": [
             {

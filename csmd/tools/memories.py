@@ -57,7 +57,7 @@ RELATED = 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
 #: Most memories of one page of a list.
-MOST_LISTED = 200
+MAX_LISTED = 200
 #: Limit of a list without one.
 ALL = 2**31
 #: Filter of a list -> what it may be.
@@ -91,7 +91,7 @@ def _list(
     shown, total = memories.page(
         rows, projects=seen, gate=gate, category=category, type_=type_, state=state,
         session=find_session(rows, session, asking).id if session else "", since=within.since, until=within.until,
-        limit=between(limit, MOST_LISTED) if limit else ALL, offset=max(offset, 0),
+        limit=between(limit, MAX_LISTED) if limit else ALL, offset=max(offset, 0),
     )  # fmt: skip
     replaced = memories.replaced_by(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)

@@ -9,7 +9,7 @@ from typing import Any
 
 from csmd.briefs import Brief
 from csmd.errors import BadInput
-from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.extraction.chooser import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Memory
 from csmd.memory import confidence, review_answers
 from csmd.privacy.redaction import redact
@@ -94,9 +94,9 @@ def normalise_typed_text(typed: str) -> str:
     body = refuse_secrets(typed)
     if not content_words(body):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
-    if len(body) > MOST_CHARACTERS:
+    if len(body) > MAX_CHARACTERS:
         raise BadInput(
-            f"that has {len(body)} characters, and one memory has {MOST_CHARACTERS} at most",
+            f"that has {len(body)} characters, and one memory has {MAX_CHARACTERS} at most",
             hint="say it shorter, or as several memories",
         )
     return body

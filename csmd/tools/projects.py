@@ -154,7 +154,7 @@ def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) ->
 
 # --- lenses
 
-MOST_TOPICS = 20
+MAX_TOPICS = 20
 
 
 @TOOLS.add("csm_project_lens", mutates=True)
@@ -192,8 +192,8 @@ def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wal
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         workspaces.add_topic(rows, seq, topic)
     view = workspaces.lens(rows, seq)
-    if view is None or len(view.topics) > MOST_TOPICS:
-        raise BadInput(f"a lens has at most {MOST_TOPICS} topics", hint="name the few that tell it from others")
+    if view is None or len(view.topics) > MAX_TOPICS:
+        raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="name the few that tell it from others")
     return {**_lens_json(view), "moved": moved}
 
 

@@ -21,7 +21,7 @@ TOOLS = Tools()
 NAMES = ("assistant", "ollama", "openai")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
-MOST_DAYS = 3_650
+MAX_DAYS = 3_650
 
 
 @TOOLS.add("csm_provider_add", mutates=True, person="add a language model")
@@ -94,7 +94,7 @@ def _embed(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
 def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Json:
     """Show what calls of language models cost, by day, project and purpose."""
     settings, today = ctx.config.settings, ctx.now()[:10]
-    since = (date.fromisoformat(today) - timedelta(days=between(days, MOST_DAYS) - 1)).isoformat()
+    since = (date.fromisoformat(today) - timedelta(days=between(days, MAX_DAYS) - 1)).isoformat()
     seen = visibility.find_visible_places(rows, asking=asking)
     lines = [
         as_json(

@@ -42,7 +42,7 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
             for shown_view in views
         ],
         "limits": {
-            "rows": sql_views.MOST_ROWS,
+            "rows": sql_views.MAX_ROWS,
             "seconds": sql_views.SECONDS,
             "characters of a value": sql_views.VALUE_CHARACTERS,
             "functions": sorted(sql_views.FUNCTIONS),
@@ -53,7 +53,7 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
 @TOOLS.add("csm_store_query")
 def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
-    places, most = _visible_places(rows, asking), between(limit, sql_views.MOST_ROWS)
+    places, most = _visible_places(rows, asking), between(limit, sql_views.MAX_ROWS)
     answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 

@@ -29,7 +29,7 @@ QUOTED_CHARACTERS = 300
 #: Most receipts that one call shows in detail.
 RECEIPTS_AT_ONCE = 100
 #: Most receipts of one page of a list.
-MOST_RECEIPTS_LISTED = 1000
+MAX_RECEIPTS_LISTED = 1000
 WEEK_S = 7 * 86_400
 #: States of an item whose text is not shown.
 UNSEEN = ("gone", "hidden")
@@ -44,7 +44,7 @@ def _receipts(
 ) -> Json:  # fmt: skip
     """List injections: when, into which session, how much was used; with `details` each item and why."""
     ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
-    most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
+    most, root_of = between(limit, MAX_RECEIPTS_LISTED), roots(rows) if details else {}
     listed_receipts = (
         receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most, offset=max(offset, 0))
         if ident is not None

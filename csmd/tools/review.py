@@ -28,7 +28,7 @@ from csmd.tools.present import as_json, brief_memory, candidate_json, find_candi
 TOOLS = Tools()
 
 #: Most candidates and memories that are counted.
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 #: Most memories that are offered as a replacement.
 NEAR_IN_REVIEW = 3
 
@@ -39,14 +39,14 @@ def _review_list(
 ) -> Json:
     """List what waits for a person."""
     wanted, asking = places(rows, project, asking), asking or project
-    waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
+    waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.NEW_DAYS * 86_400)
-    unsure = upkeep_queries.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
+    unsure = upkeep_queries.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MAX_WAITING)
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
-    limit = between(limit, MOST_WAITING)
+    limit = between(limit, MAX_WAITING)
     items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
     imports = review_answers.read_imports(rows, wanted, since=since)

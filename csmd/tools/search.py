@@ -17,7 +17,7 @@ from csmd.vocabulary import Category, Gate, MemoryType
 
 TOOLS = Tools()
 KINDS = ("all", "memory", "turn", "session")
-MOST_HITS = 200
+MAX_HITS = 200
 #: Filter that applies to memories alone -> its words.
 MEMORY_FILTERS: dict[str, tuple[str, ...]] = {
     "gate": get_args(Gate),
@@ -42,7 +42,7 @@ def _search(
     ident = find_session(rows, session, asking).id if session else ""
     embed = ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True)
     hits, degraded = results.find(
-        rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
+        rows, query_, projects=seen, kind=kind, limit=between(limit, MAX_HITS), now=now,
         embed=embed,
         within=SearchFilter(since=within.since, until=within.until, session=ident, **memory_filters), asking=asking,
     )  # fmt: skip

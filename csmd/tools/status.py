@@ -53,7 +53,7 @@ def _alarms(ctx: ToolContext, rows: None) -> Json:
 
 
 #: Turns that one marker can have: one for each event that brings a turn.
-MOST_TURNS = 10
+MAX_TURNS = 10
 
 
 @TOOLS.add("csm_probe_take", mutates=True)
@@ -68,6 +68,6 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     if not probes.has_probe(rows, id_):
         ctx.poke()  # it may still be in the spool
         return {"found": [], "removed": 0}
-    hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
+    hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MAX_TURNS, embed=None)
     texts = [hit.text for hit in hits if hit.session_id == id_]
     return {"found": texts, "removed": ctx.store.write(lambda writing: probes.remove_probe(writing, session_id=id_))}

@@ -26,7 +26,7 @@ TOOLS = Tools()
 #: Most memories of a list by type.
 MOST = 200
 #: Most memories of a list by topic.
-MOST_OF_TOPIC = 5000
+MAX_OF_TOPIC = 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.
@@ -40,7 +40,7 @@ CSMD_DRAWS = {
     "goes_on_as": _KEEPS, "curated_as": _KEEPS,
 }  # fmt: skip
 #: Highest weight of an assistant's link.
-MOST_BY_ASSISTANT = 0.5
+MAX_BY_ASSISTANT = 0.5
 
 
 @TOOLS.add("csm_memory_tag", mutates=True)
@@ -94,7 +94,7 @@ def _link(
     if origin.id == target.id:
         raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
     _check_relationship(relationship)
-    weighs = _weight(weight) if by_person else min(_weight(weight), MOST_BY_ASSISTANT)
+    weighs = _weight(weight) if by_person else min(_weight(weight), MAX_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
         if tombstones.marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
@@ -167,7 +167,7 @@ def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, lim
     """List the memories that are about a topic, the surest first."""
     name = topic_tagging.normalise_name(topic)
     members = topics.members(rows, name, seen)
-    shown = _surest_first(members.values())[: between(limit, MOST_OF_TOPIC)]
+    shown = _surest_first(members.values())[: between(limit, MAX_OF_TOPIC)]
     whole = memories.by_seqs(rows, [member.seq for member in shown])
     listed = [
         {**row, "tagged_by": member.by_whom, "weight": member.weight}

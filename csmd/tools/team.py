@@ -11,7 +11,7 @@ from csmd.tools.declaration import Json, ToolContext, Tools, between
 from csmd.tools.projects import find_project
 
 TOOLS = Tools()
-MOST_HITS = 50
+MAX_HITS = 50
 
 
 @TOOLS.add("csm_team_join", mutates=True, person="join a team's server")
@@ -81,5 +81,5 @@ def _status(ctx: ToolContext, rows: Rows) -> Json:
 def _search(ctx: ToolContext, rows: Rows, query: str, limit: int = 10, asking: str = "") -> Json:
     """Search everything readable on the team's server, within the caller's wall; gives a job."""
     wall = projects.name_of(rows, project_identity.wall(rows, asking))
-    order = {"do": "search", "query": query, "wall": wall, "limit": between(limit, MOST_HITS)}
+    order = {"do": "search", "query": query, "wall": wall, "limit": between(limit, MAX_HITS)}
     return {"job": ctx.submit("team", order=order)}

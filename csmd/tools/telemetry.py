@@ -13,9 +13,9 @@ from csmd.tools.declaration import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
 #: Most days that a report covers.
-MOST_DAYS = 90
+MAX_DAYS = 90
 #: Most entries of the log in an answer.
-MOST_NOTED = 1000
+MAX_NOTED = 1000
 
 
 @TOOLS.add("csm_context_log")
@@ -30,7 +30,7 @@ def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     return {
         "since": since,
         "events": events,
-        "log": [composition._asdict() for composition in compositions[: between(limit, MOST_NOTED)]],
+        "log": [composition._asdict() for composition in compositions[: between(limit, MAX_NOTED)]],
     }
 
 
@@ -79,4 +79,4 @@ def _unwritten_since(waiting: Sequence[Any], since: str) -> list[Any]:
 
 
 def _since(ctx: ToolContext, days: int) -> str:
-    return ctx.before(between(days, MOST_DAYS) * 86_400)
+    return ctx.before(between(days, MAX_DAYS) * 86_400)

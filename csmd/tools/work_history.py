@@ -20,7 +20,7 @@ from csmd.tools.present import as_json, brief_json, find_session
 TOOLS = Tools()
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 #: Links of a session that are shown.
-MOST_LINKS = 20
+MAX_LINKS = 20
 DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
 MOST = 200
 
@@ -73,7 +73,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
             "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
-        for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
+        for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MAX_LINKS]
     ]  # fmt: skip
 
 

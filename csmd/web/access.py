@@ -18,7 +18,7 @@ COOKIE = "csmd"
 #: The path of the one-time link.
 ENTRY = "/open"
 #: Most bytes of a form: the wording of one memory, however it is encoded.
-MOST_FORM_BYTES = 64 * 1024
+MAX_FORM_BYTES = 64 * 1024
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
@@ -94,7 +94,7 @@ class Access:
         if is_foreign or not (origin == own or site == "same-origin"):
             return _refuse(403, "Another site sent this form.", "Nothing was changed.\n")
         length = request.headers.get("content-length", "")
-        if not length.isdecimal() or int(length) > MOST_FORM_BYTES:
+        if not length.isdecimal() or int(length) > MAX_FORM_BYTES:
             return _refuse(413, "This form is too long.", "Nothing was changed.\n")
         return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from csmd.errors import BadInput
-from csmd.web.pages import MOST_QUERY, Json, Page, Visit
+from csmd.web.pages import MAX_QUERY, Json, Page, Visit
 
 #: Change -> the sentence on the next page. The address carries the word, never a text.
 DONE: Mapping[str, str] = {
@@ -18,7 +18,7 @@ DONE: Mapping[str, str] = {
 #: Changes of a memory that have a page with a question.
 ASKED = ("forget", "pin", "unpin", "edit", "supersede", "restore")
 #: Memories offered as replacement.
-MOST_NEAR = 8
+MAX_NEAR = 8
 ANSWERS = ("keep", "edit", "drop", "supersede")
 
 
@@ -41,8 +41,8 @@ def ask_about_memory(visit: Visit) -> Page:
 def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
     """Memories that may replace one: found by the person's words, else by the memory's."""
     words = visit.query.get("q", "").strip() or memory["text"]
-    hits = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
-    return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
+    hits = visit.ask("csm_memory_search", query=words[:MAX_QUERY], kind="memory", limit=MAX_NEAR + 1)["hits"]
+    return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MAX_NEAR]
 
 
 def change_memory(visit: Visit) -> str:

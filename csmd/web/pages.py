@@ -27,7 +27,7 @@ TURNS = 60
 #: Hits that a search shows first.
 HITS = 20
 #: Hits that a search shows at most.
-MOST_HITS = 100
+MAX_HITS = 100
 #: Bytes that the rows of a page may take in HTML; with other markup it stays below 300 KB.
 ROOM = 170_000
 #: Bytes of markup that each row adds.
@@ -43,7 +43,7 @@ OUTPUT = 1_500
 #: Characters of a file's diff.
 DIFF = 8_000
 #: Characters of a search.
-MOST_QUERY = 300
+MAX_QUERY = 300
 #: Sources and links of a memory that are shown.
 SOURCES = 20
 #: Gate -> what a memory of it is, in a word or two.
@@ -216,14 +216,14 @@ def search_hits(visit: Visit) -> Page:
 
 
 def _hits(visit: Visit) -> Json:
-    query = visit.query.get("q", "").strip()[:MOST_QUERY]
-    most = min(max(visit.number("most"), HITS), MOST_HITS)
+    query = visit.query.get("q", "").strip()[:MAX_QUERY]
+    most = min(max(visit.number("most"), HITS), MAX_HITS)
     if not any(map(str.isalnum, query)):
         return {"q": query, "hits": [], "found": None, "most": most, "more": False, "projects": _projects(visit)}
     kind = visit.query.get("kind", "") or "all"
     answer = visit.ask("csm_memory_search", query=query, **_where(visit), kind=kind, limit=most)
     hits = fitting([{**hit, "text": cut(hit["text"], LINE)} for hit in answer["hits"]])
-    is_full = len(answer["hits"]) == most < MOST_HITS
+    is_full = len(answer["hits"]) == most < MAX_HITS
     return {"q": query, "hits": hits, "found": answer, "most": most, "more": is_full, "projects": _projects(visit)}
 
 

@@ -40,9 +40,9 @@ IDLE_S = 1800.0
 #: Seconds between two checks for that.
 LOOK_S = 1
 #: Requests that are answered at the same time.
-MOST_AT_ONCE = 32
+MAX_AT_ONCE = 32
 #: How many fields a form has at most.
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 Answer = Callable[[Visit], Page | str]
 
 
@@ -60,7 +60,7 @@ def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
             uvicorn.Config(
                 access.guard(application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None,
                 access_log=False,
-                server_header=False, proxy_headers=False, limit_concurrency=MOST_AT_ONCE, timeout_graceful_shutdown=1,
+                server_header=False, proxy_headers=False, limit_concurrency=MAX_AT_ONCE, timeout_graceful_shutdown=1,
                 callback_notify=end_when_idle, timeout_notify=LOOK_S,
             )
         )  # fmt: skip
@@ -73,7 +73,7 @@ def _listen(port: int) -> socket.socket:
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listening.bind(("127.0.0.1", port))
-        listening.listen(MOST_AT_ONCE)
+        listening.listen(MAX_AT_ONCE)
     except OSError as error:
         listening.close()
         raise CsmdError(f"port {port}: {os.strerror(error.errno or 0)}", hint="leave out --port") from None
@@ -115,7 +115,7 @@ def application(paths: Paths, access: Access) -> Starlette:
         if request.method == "POST":
             body = (await request.body()).decode("utf-8", "replace")
             try:
-                form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+                form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS))
             except ValueError:
                 form = {}
         return await run_in_threadpool(answer, make, request, form)

@@ -26,7 +26,7 @@ from machine import Machine, event_frames, own_machine, peer
 PEERS, EVERY_S = 4, 0.02
 #: A hook's patience for an event that injects nothing.
 PATIENCE_MS = 500
-AT_REST_S, LEAST_S, MOST_S = 4.0, 4.0, 120.0
+AT_REST_S, MIN_S, MAX_S = 4.0, 4.0, 120.0
 MB = 1 << 20
 
 
@@ -93,7 +93,7 @@ def _prompt(machine: Machine, size: int) -> Callable[[], bool]:
     def send() -> None:
         with peer(machine.socket) as dealer:
             dealer.send_multipart(event_frames("UserPromptSubmit", payload, ident=f"{time.time_ns():032x}"))
-            dealer.poll(int(MOST_S * 1000))
+            dealer.poll(int(MAX_S * 1000))
 
     sender = threading.Thread(target=send)
     sender.start()
@@ -159,7 +159,7 @@ def measure(case: str) -> dict[str, Any]:
         process = psutil.Process(daemon.pid)
         peers, began, most = Peers(machine), time.monotonic(), 0.0
         is_in = CASES[case](machine)
-        while time.monotonic() - began < MOST_S and (time.monotonic() - began < LEAST_S or not is_in()):
+        while time.monotonic() - began < MAX_S and (time.monotonic() - began < MIN_S or not is_in()):
             most = max(most, process.memory_info().rss / 1e6)
             time.sleep(0.05)
         took = time.monotonic() - began

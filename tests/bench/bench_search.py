@@ -110,7 +110,7 @@ def questions(rows: Rows, words: Words, count: int, *, mark: str) -> list[Questi
 
 def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) -> None:
     """The queries of the pool."""
-    terms, most = search_terms.question_terms(one.text)[: hybrid_search.MOST_TERMS], hybrid_search.POOL
+    terms, most = search_terms.question_terms(one.text)[: hybrid_search.MAX_TERMS], hybrid_search.POOL
     for kind in ("passage", "memory"):
         fulltext.text_hits(rows, kind, terms, projects=places, limit=most)
         vectors.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
@@ -118,7 +118,7 @@ def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) ->
 
 def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
     """The words of passages as FTS5 finds them by itself."""
-    terms = search_terms.question_terms(one.text)[: hybrid_search.MOST_TERMS]
+    terms = search_terms.question_terms(one.text)[: hybrid_search.MAX_TERMS]
     rows.all(
         "select p.seq, bm25(passages_fts) from passages_fts join passages p indexed by passages_of_projects "
         f"on p.seq = passages_fts.rowid and p.project_seq in ({', '.join(map(str, places))}) "

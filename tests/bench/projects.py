@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 from labelled import Session, folder_of, line_of, scorer_of, sessions_of, split
 
-MOST_WORDS, BY_LINE, BY_WORDS = 45, 0.3, 0.6
+MAX_WORDS, BY_LINE, BY_WORDS = 45, 0.3, 0.6
 
 
 class Figures(NamedTuple):
@@ -63,7 +63,7 @@ class Project:
     def states(self, session: str, lines: Iterable[str], text: str) -> frozenset[int]:
         """The numbers of the labels that a text of a session states, which cites some lines."""
         said = self.words(text)
-        if len(said) > MOST_WORDS:
+        if len(said) > MAX_WORDS:
             return frozenset()
         found = set()
         for number, label in enumerate(self.labels):

@@ -36,7 +36,7 @@ from csmd.store.sqlite import Rows
 CARRY_OVER = {"alone": 1, "ten": 10, "all": 1000}
 LABELLED = {"eval": ".", "projects": "projects"}
 #: Of an evidence turn a passage is right that covers so much of the quote; a quote of fewer words is always covered.
-COVERED, LEAST_WORDS = 0.3, 3
+COVERED, MIN_WORDS = 0.3, 3
 #: Seconds that a daemon is waited for.
 PATIENCE = 60.0
 #: Characters of a real prompt that are asked, as its scorer does.
@@ -441,4 +441,4 @@ def covers(one: ScoredStatement, quotes: dict[str, list[set[str]]], words: Calla
     """Whether a statement is of an evidence turn and shows enough of what is quoted from it."""
     said = words(one.text)
     turn = one.passage.uuid.split("/")[0] if one.passage else ""
-    return any(len(quote) < LEAST_WORDS or len(quote & said) >= COVERED * len(quote) for quote in quotes.get(turn, ()))
+    return any(len(quote) < MIN_WORDS or len(quote & said) >= COVERED * len(quote) for quote in quotes.get(turn, ()))

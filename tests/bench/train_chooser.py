@@ -187,7 +187,7 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         "no plans": (chooser, "SILENT", chooser.SILENT | {"plan"}),
         "replies may repeat their prompt": (chooser, "ASKED_ALREADY", 9.0),
         "what the session said is no bar": (chooser, "SAME", 9.0),
-        "passages of 30 words": (chooser, "MOST_WORDS", 30),
+        "passages of 30 words": (chooser, "MAX_WORDS", 30),
         "no title leads in": (chooser, "TITLE_WORDS", -1),
         "sections of steps and checks stay": (chooser, "POOR_TITLE", frozenset()),
         "nothing refused": (chooser, "REFUSED", dict.fromkeys(chooser.REFUSED, frozenset())),

@@ -36,7 +36,7 @@ from csmd.text import tokens  # noqa: E402
 
 WRITTEN = HERE.parent / "data" / "kinds.txt"
 TARGET = HERE.parent.parent / "csmd" / "data" / "classifier.json"
-BUCKETS, LEAST_SEEN = 8192, 2
+BUCKETS, MIN_SEEN = 8192, 2
 #: Pull to zero; steps and their size.
 L2, STEPS, RATE = 0.33, 400, 0.05
 #: What counts beside a labelled sentence (1): one written for training, a memory's label, and a head's default for one.
@@ -123,7 +123,7 @@ def fit(rows: Sequence[Row]) -> dict[str, Any]:
     """The weights, as they are written: every head by logistic regression with one matrix of hashed features."""
     found = [classifier.features(classifier.without_request(row.text), speaker=row.speaker) for row in rows]
     seen = Counter(name for names in found for name in names)
-    kept = [[classifier.bucket(name, BUCKETS) for name in names if seen[name] >= LEAST_SEEN] for names in found]
+    kept = [[classifier.bucket(name, BUCKETS) for name in names if seen[name] >= MIN_SEEN] for names in found]
     columns = np.array(sorted({at for places in kept for at in places}))
     place = {at: number for number, at in enumerate(columns.tolist())}
     inputs = np.zeros((len(rows), len(columns)), dtype=np.float32)

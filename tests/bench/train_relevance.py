@@ -160,8 +160,7 @@ def prompt_weights(cases: Iterable[Case], *, leave_out: str = "") -> Weights:
     of = [
         case
         for case in cases
-        if case.part not in ("check", leave_out)
-        and (case.kind != "n" or case.values["subject"] >= prompt.LEAST_SUBJECT)
+        if case.part not in ("check", leave_out) and (case.kind != "n" or case.values["subject"] >= prompt.MIN_SUBJECT)
     ]
     rows = [[case.values[name] for name in PROMPT] for case in of]
     right = [case.kind in ("task", "y") for case in of]

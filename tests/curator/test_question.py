@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from csmd.curator import question
-from csmd.curator.question import MOST_QUESTIONS, QUESTION_TOKENS, Candidate, Standing, ask_about
+from csmd.curator.question import MAX_QUESTIONS, QUESTION_TOKENS, Candidate, Standing, ask_about
 from csmd.text.token_weights import weigh_tokens
 
 
@@ -50,7 +50,7 @@ def test_a_question_stays_within_its_budget_and_a_session_within_a_few_of_them()
     ]
     standing = [Standing(memory_id=f"m{number}", text="stands " * 30, by="user") for number in range(50)]
     sheets = ask(*many, said("the user's own words", 300), standing=standing, digest="x " * 2000)
-    assert len(sheets) == MOST_QUESTIONS
+    assert len(sheets) == MAX_QUESTIONS
     for sheet in sheets:
         assert weigh_tokens(sheet.question.system + sheet.question.text) <= QUESTION_TOKENS + 1
     asked = [one.text for sheet in sheets for one in sheet.candidates.values()]

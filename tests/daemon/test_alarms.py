@@ -613,7 +613,7 @@ def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
 def test_what_hooks_name_between_two_looks_is_bounded(parts: Any) -> None:
     for number in range(1000):
         parts.background.context.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
-    assert len(parts.background.context.take_elsewhere()) == context.MOST_ELSEWHERE
+    assert len(parts.background.context.take_elsewhere()) == context.MAX_ELSEWHERE
 
 
 def today(machine: Machine, version: str, days_ago: float = 0.0) -> Path:

@@ -99,7 +99,7 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         instructed.visit(str(machine.root / name))
         instructed.step()
     most = len(instructed.folders()) // 2
-    monkeypatch.setattr("csmd.daemon.instruction_refresh.MOST_WATCHED", most)
+    monkeypatch.setattr("csmd.daemon.instruction_refresh.MAX_WATCHED", most)
     for name, other in (("one", "two"), ("two", "one")):
         instructed.visit(str(machine.root / name))
         instructed.step()

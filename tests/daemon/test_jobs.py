@@ -506,7 +506,7 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(
         recent = [{**line, "timestamp": ago(1)} for line in lines]
         machine.transcript(*recent, session=f"t{number}", folder=tree)
     job = parts.background.context.submit(Task(id="j", kind="import", path=str(tree)))
-    for module, limit in ((tasks, "SLICE_S"), (jobs, "MOST_TASK_S")):
+    for module, limit in ((tasks, "SLICE_S"), (jobs, "MAX_TASK_S")):
         monkeypatch.setattr(module, limit, 0.0)  # a batch at a time, however slow the machine
     for number, (part, word) in enumerate((("reading", "heron"), ("distilling", "bittern"), ("embedding", "egret"))):
         while job.progress.get("step") != part:
@@ -599,7 +599,7 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
-    monkeypatch.setattr(jobs, "MOST_TASK_S", 0.0)
+    monkeypatch.setattr(jobs, "MAX_TASK_S", 0.0)
     machine, background = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
     background.context.submit(Task(id="j", kind="import", path=str(huge)))

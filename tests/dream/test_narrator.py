@@ -75,7 +75,7 @@ class Case(NamedTuple):
     told: list[str]
 
 
-RENAMED = [f"m{number}" for number in range(narrator.MOST_CHANGED + 1)]
+RENAMED = [f"m{number}" for number in range(narrator.MAX_CHANGED + 1)]
 COMMITS = ("feat: a table", "fix(cli): a typo", "chore: bump", "docs: say how", "Merge branch 'x'")
 CASES = [
     Case(

@@ -150,11 +150,10 @@ def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said:
 
 
 def test_more_new_lines_than_anybody_types_are_a_problem() -> None:
-    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MOST_NEW + 1))
+    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MAX_NEW + 1))
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(5), line(5) + many)})
     assert (
-        found[PROJECT].problem
-        == f"{page_edits.MOST_NEW + 1} new lines at once: csmd takes at most {page_edits.MOST_NEW}"
+        found[PROJECT].problem == f"{page_edits.MAX_NEW + 1} new lines at once: csmd takes at most {page_edits.MAX_NEW}"
     )
 
 
@@ -167,7 +166,7 @@ def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there()
 
 READABLE = {
     b"a\r\nb": ("a\nb\n", ""), b"\xef\xbb\xbfa": ("a\n", ""), b"": ("", ""), b"\xff\xfe": ("", "it is not UTF-8"),
-    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_format.MOST_BYTES + 1): ("", "it is larger than 1 MB"),
+    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_format.MAX_BYTES + 1): ("", "it is larger than 1 MB"),
 }  # fmt: skip
 
 

@@ -384,7 +384,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a confidence above one": lambda data: data.replace(b'"confidence":0.8', b'"confidence":8').replace(b'"confidence": 0.8', b'"confidence": 8'),
     "an id that is none": lambda data: data.replace(b'"id":"m', b'"id":"../m', 1).replace(b'"id": "m', b'"id": "../m', 1),
     "binary": lambda data: data[:200] + bytes(range(256)) + data[200:],
-    "a line that has no end": lambda data: data + b" " * (transfer.MOST_LINE + 1),
+    "a line that has no end": lambda data: data + b" " * (transfer.MAX_LINE + 1),
 }  # fmt: skip
 
 
@@ -416,7 +416,7 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
     assert all_of(other) == []
     path = tmp_path / transfer.NAME
     with path.open("wb") as sparse:
-        sparse.truncate(transfer.MOST_BYTES + 1)
+        sparse.truncate(transfer.MAX_BYTES + 1)
     with pytest.raises(BadInput, match="larger than 400 MB"), transfer.open_file(path):
         pass
 

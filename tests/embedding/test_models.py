@@ -314,7 +314,7 @@ def test_a_request_is_worked_off_in_small_batches_of_similar_length() -> None:
 def test_two_passes_are_made_at_a_time_where_a_request_asks_for_it_and_each_text_gets_its_own_vector(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(worker, "MOST_PASSES", 2)  # also on a machine with one core
+    monkeypatch.setattr(worker, "MAX_PASSES", 2)  # also on a machine with one core
     met = threading.Barrier(2, timeout=20)
     sizes: list[int] = []
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
-from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped, sources_of
+from csmd.extraction.chooser import FEATURES, MAX_CHARACTERS, MAX_WORDS, Role, Source, shipped, sources_of
 from csmd.knowledge import Statement
 from csmd.text import prose, sentence
 from csmd.text.tokens import content_words
@@ -364,8 +364,8 @@ def check(text: str, found: list[Statement]) -> None:
     assert len(found) <= 3
     for statement in found:
         assert statement.text.strip() == statement.text and "\n" not in statement.text
-        assert len(statement.text) <= MOST_CHARACTERS + 80
-        assert len(set(content_words(statement.text))) <= MOST_WORDS
+        assert len(statement.text) <= MAX_CHARACTERS + 80
+        assert len(set(content_words(statement.text))) <= MAX_WORDS
         rule = CATEGORIES[statement.category]
         assert rule.low <= statement.confidence <= rule.high
 

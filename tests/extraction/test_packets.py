@@ -228,7 +228,7 @@ def test_a_reviewers_remark_is_known_by_its_length_its_names_and_that_nobody_spe
 @given(st.text(max_size=300))
 def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
     found = packets.orders(said)
-    assert len(set(found)) == len(found) <= packets.MOST_ORDERS
+    assert len(set(found)) == len(found) <= packets.MAX_ORDERS
     assert all(0 < len(one.words) <= packets.ORDER_CHARACTERS for one in found)
 
 

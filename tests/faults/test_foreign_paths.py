@@ -166,7 +166,7 @@ def test_a_projects_directory_that_is_a_link_is_read_by_sweep_sync_and_import(ma
 
 def test_threads_that_hang_are_bounded() -> None:
     end = threading.Event()
-    waits = [the_machine.start_in_thread(end.wait) for _ in range(the_machine.MOST_HANGING)]
+    waits = [the_machine.start_in_thread(end.wait) for _ in range(the_machine.MAX_HANGING)]
     before = threading.active_count()
     assert the_machine.run_bounded(lambda: "an answer", 60.0) is None
     assert threading.active_count() == before
@@ -182,7 +182,7 @@ def test_where_no_thread_can_be_started_work_is_refused_and_not_begun(monkeypatc
     try:
         with pytest.raises(NoThread):
             run_to_end(curating.in_thread(lambda: begun.append("asked")))
-        assert [the_machine.run_bounded(lambda: "x", 60.0) for _ in range(2 * the_machine.MOST_HANGING)].count(None)
+        assert [the_machine.run_bounded(lambda: "x", 60.0) for _ in range(2 * the_machine.MAX_HANGING)].count(None)
     finally:
         threading.stack_size(usual)
     assert not begun

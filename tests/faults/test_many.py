@@ -24,7 +24,7 @@ from csmd.store.sqlite import Rows
 SESSIONS = 50
 TURNS = 1
 #: What the daemon may take while fifty talk to it (it promises 80 MB when nothing happens).
-MOST_RSS_MB = 120
+MAX_RSS_MB = 120
 
 
 def script(world: World, session: str) -> str:
@@ -82,7 +82,7 @@ def test_fifty_sessions_at_once_are_stored_once_and_the_daemon_answers_meanwhile
     assert status["counts"]["events"] - before == events
     assert status["counts"]["provisional"] == status["counts"]["hook_only"] == 0
     print(f"{events} events of {SESSIONS} sessions; most resident memory {max(seen):.0f} MB in {len(seen)} looks")
-    assert len(seen) > 1 and max(seen) < MOST_RSS_MB
+    assert len(seen) > 1 and max(seen) < MAX_RSS_MB
 
 
 def steps_of_a_sweep(path: Path, turns: int) -> int:

@@ -301,11 +301,11 @@ def test_a_database_that_another_program_writes_is_refused(tmp_path: Path) -> No
 
 def test_a_huge_file_is_refused_unread(store: Store, tmp_path: Path) -> None:
     path = file_of("claude-mem", tmp_path)
-    os.truncate(path, import_files.MOST_BYTES + 1)
+    os.truncate(path, import_files.MAX_BYTES + 1)
     with pytest.raises(TooLarge, match="at most 200 MB"), import_files.open_import(path):
         pass
     graph = file_of("MCP memory server", tmp_path)
-    os.truncate(graph, import_files.MOST_BYTES + 1)
+    os.truncate(graph, import_files.MAX_BYTES + 1)
     with pytest.raises(TooLarge, match="at most 200 MB"):
         examined(store, graph, place(store))
 

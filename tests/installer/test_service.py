@@ -416,7 +416,7 @@ def test_a_home_on_a_drive_of_windows_is_refused_before_anything_is_made(
 ) -> None:
     linux(WSL2, f"C:\\134 {machine.root} 9p rw 0 0\n")
     for refused in (lambda: service.start(machine.paths), lambda: service.plan_unit(machine.paths)):
-        with pytest.raises(ConfigError, match="on a drive of Windows"):
+        with pytest.raises(ConfigError, match="on a Windows drive"):
             refused()
     assert not machine.home.exists()
 
@@ -570,7 +570,7 @@ def test_launchd_is_told_what_to_keep_and_to_forget_it(
     )
 
 
-# --- Windows' Linux: told from the kernel's words; a home on a drive of Windows is refused, with the reason.
+# --- Windows' Linux: told from the kernel's words; a home on a Windows drive is refused, with the reason.
 
 
 WSL1 = "Linux version 4.4.0-19041-Microsoft (Microsoft@Microsoft.com) (gcc version 5.4.0)"

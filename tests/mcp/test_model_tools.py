@@ -230,7 +230,7 @@ def test_an_answer_is_never_longer_than_its_cap(bodies: list[str]) -> None:
     found = FOUND | {"hits": [hit(body, number) for number, body in enumerate(bodies)]}
     fixed = Asker(paths=machine.paths, directory="/p", session="")
     said, failed = answer(fixed, lambda *_: found, "search", {"query": "x", "limit": 20})
-    assert not failed and len(said.encode()) <= model_tools.MOST_BYTES + 500
+    assert not failed and len(said.encode()) <= model_tools.MAX_BYTES + 500
 
 
 @settings(max_examples=100, deadline=None)
@@ -252,7 +252,7 @@ def test_arguments_are_taken_as_models_write_them(real: Machine) -> None:
     assert "needs the parameter 'query'" in refused(real, "search")
     for limit in (10_000, 100_000, 21, 0, -1):
         assert f"limit is {limit:,}. What helps: give 1 to 20" in refused(real, "search", query="the", limit=limit)
-    assert len(say(real, "search", query="the", limit=20).splitlines()) <= model_tools.MOST_HITS + 2
+    assert len(say(real, "search", query="the", limit=20).splitlines()) <= model_tools.MAX_HITS + 2
 
 
 def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:

@@ -93,7 +93,7 @@ def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(r
                 assert failed and f"limit is 100,000. What helps: give 1 to {most}" in text, (tool.name, text)
             text, failed = await said(session, tool.name, **{key: GIVEN[key] for key in schema["required"]})
             assert text.startswith("csmd: ") if failed else text, (tool.name, text)
-            assert len(text.encode()) <= model_tools.MOST_BYTES + 500
+            assert len(text.encode()) <= model_tools.MAX_BYTES + 500
             if failed:
                 assert "only a person" not in text and "`csmd " not in text.partition("ask the user")[0], (
                     tool.name,

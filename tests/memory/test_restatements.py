@@ -141,7 +141,7 @@ def test_of_a_flood_the_stage_compares_the_last_and_leaves_the_rest_to_the_dream
     for number, text in enumerate((LOGS, LOGGED, TRIES, TRIED)):
         say(store, text, f"u{number}")
     embed(store)
-    monkeypatch.setattr(restatements, "MOST_NEW", 2)
+    monkeypatch.setattr(restatements, "MAX_NEW", 2)
     assert compare(store) == 2
     assert alive(store) == sorted((LOGS, LOGGED, TRIED))
     assert dream_for_real(store, now=LAST) == 1

@@ -141,7 +141,7 @@ def test_in_a_project_of_many_sessions_a_word_is_a_topic_in_more_of_them_than_a_
 
 def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
-        assert len(names) <= topic_tagging.MOST_TAGS
+        assert len(names) <= topic_tagging.MAX_TAGS
         words = [set(name.split()) for name in names]
         assert not any(topic < other for topic in words for other in words)
 

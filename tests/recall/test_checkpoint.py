@@ -179,7 +179,7 @@ SAID = st.lists(
 
 
 @settings(max_examples=80, deadline=None)
-@given(SAID, st.lists(WORDS, max_size=8), st.integers(0, checkpoint.MOST_TOKENS))
+@given(SAID, st.lists(WORDS, max_size=8), st.integers(0, checkpoint.MAX_TOKENS))
 def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, stated: list[str], room: int) -> None:
     known = tuple(
         Stated(at, one, ("correction", "epistemic")[at % 2], "decision", "user", 0.8, f"s{at}")
@@ -204,7 +204,7 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
         st.builds(Piece, st.sampled_from(sorted(checkpoint.ESSENTIAL)), WORDS, st.just("u"), st.just("open")),
         max_size=40,
     ),
-    st.integers(0, checkpoint.MOST_TOKENS),
+    st.integers(0, checkpoint.MAX_TOKENS),
 )
 def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: list[Piece], room: int) -> None:
     made = checkpoint.essentials(RestoredCheckpoint("k1", "Where.", found, "n" * 400), max_tokens=room)
@@ -536,7 +536,7 @@ def test_where_the_store_lags_behind_the_session_is_read_while_the_hook_waits(st
 
 def test_a_long_session_is_not_read_while_a_hook_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(checkpoint, "MOST_BEHIND", 1)
+    monkeypatch.setattr(checkpoint, "MAX_BEHIND", 1)
     work(store)
     event = hear(store, 9, "session_start", source="compact")
     assert opening(store, event).text == ""

@@ -144,7 +144,7 @@ def test_what_the_user_says_fades_over_sessions_and_said_again_it_does_not() -> 
     for text in ("the archive bucket must be read-only", "we use bazel here, not make"):
         one = said_by_user(text)
         worths = [evidence.rate(one, sessions_since=passed).value for passed in range(120)]
-        assert worths == sorted(worths, reverse=True) and worths[0] > evidence.LEAST_WORTH and worths[-1] == 0.0
+        assert worths == sorted(worths, reverse=True) and worths[0] > evidence.MIN_WORTH and worths[-1] == 0.0
         left = evidence.rate(one, sessions_since=0).left
         assert worths[math.floor(left)] > 0.0 == worths[math.floor(left) + 1]
         again = replace(one, provenance=tuple(Provenance(uuid=f"u{n}", session_id=f"s{n}", at="") for n in (1, 2)))

@@ -69,7 +69,7 @@ def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solv
     solved(store)
     answer = told(store, FAILS.replace("42:24", "7:1").replace("till/tree.go", "/srv/till/tree.go"))
     assert answer.startswith(f"{OPEN}- this failure {SOLVED}x") and answer.endswith(")\n</csmd-failure>")
-    assert display.estimate_tokens(answer) <= work_notes.MOST_TOKENS
+    assert display.estimate_tokens(answer) <= work_notes.MAX_TOKENS
     unsolved(store, "s2", day=4)
     assert "was seen 2 times before in 2 earlier sessions, last on 2026-03-04; last fixed on 2026-03-01" in told(store)
 
@@ -220,9 +220,9 @@ def test_whatever_is_known_it_is_one_line_within_the_budget(
         work_notes.FAILURE_TAG,
         work_notes.FAILURE_ABOUT,
         [work_notes.failure_block(known)],
-        max_tokens=work_notes.MOST_TOKENS,
+        max_tokens=work_notes.MAX_TOKENS,
     )
-    assert made.tokens <= work_notes.MOST_TOKENS
+    assert made.tokens <= work_notes.MAX_TOKENS
     assert len(made.text.split("\n")) in (1, 3) and len(made.items) == bool(made.text)
     assert not made.text or work_notes.find_reason(known)
 
@@ -282,7 +282,7 @@ def test_the_paths_of_a_long_text_are_found_in_a_time_that_grows_with_it(piece: 
             took.append(time.perf_counter() - begun)
         return min(took)
 
-    assert best(work_notes.MOST_CHARACTERS) < 60 * best(work_notes.MOST_CHARACTERS // 10) + 0.01
+    assert best(work_notes.MAX_CHARACTERS) < 60 * best(work_notes.MAX_CHARACTERS // 10) + 0.01
 
 
 def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_first_and_each_once() -> None:

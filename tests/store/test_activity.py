@@ -103,7 +103,7 @@ def test_one_size_is_kept_for_a_day_and_the_latest_days_only(store: Store) -> No
         return activity.size_list(rows)
 
     found = store.write(story)
-    assert [day for day, _ in found] == days[-activity.MOST_DAYS :]
+    assert [day for day, _ in found] == days[-activity.MAX_DAYS :]
     assert all(size > 0 for _, size in found)
 
 
@@ -122,7 +122,7 @@ def recalled(at: str) -> Lookup:
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_log, "MOST_NOTED", 3)
+    monkeypatch.setattr(lookup_log, "MAX_NOTED", 3)
 
     def story(rows: Rows) -> None:
         for second in range(6):

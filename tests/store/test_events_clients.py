@@ -24,9 +24,9 @@ def test_however_many_are_named_the_tables_stay_small(store: Store) -> None:
     many = {f"9.9.{number}": f"2026-01-01T00:00:{number:03d}" for number in range(200)}
     store.write(lambda rows: client_versions.note_versions(rows, many))
     kept = store.read(lambda rows: client_versions.versions_since(rows, ""))
-    assert len(kept) == client_versions.MOST_VERSIONS and "9.9.199" in kept
+    assert len(kept) == client_versions.MAX_VERSIONS and "9.9.199" in kept
     for number in range(50):
         path, at = f"/h/{number}", f"2026-01-01T00:00:{number:03d}"
         store.write(lambda rows, path=path, at=at: client_versions.note_elsewhere(rows, path, at=at))  # type: ignore[misc]
     found = store.read(client_versions.elsewhere)
-    assert len(found) == client_versions.MOST_DIRECTORIES and "/h/49" in found and Path("/h/0") not in map(Path, found)
+    assert len(found) == client_versions.MAX_DIRECTORIES and "/h/49" in found and Path("/h/0") not in map(Path, found)

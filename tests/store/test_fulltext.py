@@ -157,7 +157,7 @@ def test_the_index_is_sound_whatever_is_said_and_searched_for(store: Store, give
 def test_a_large_store_is_searched_by_the_rare_words_and_where_none_is_rare_among_the_newest(
     store: Store, given: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fulltext, "MOST_ROWS", 10)
+    monkeypatch.setattr(fulltext, "MAX_ROWS", 10)
 
     def story(rows: Rows) -> None:
         seqs = [say(rows, given, f"u{n}", f"the build number{n} {'kangaroo' if n < 3 else 'x'}") for n in range(30)]
@@ -204,7 +204,7 @@ def test_questions_in_other_languages_are_answered_by_words_alone(
 def test_counting_rare_words_first_chooses_as_counting_them_all(
     store: Store, monkeypatch: pytest.MonkeyPatch, counts: list[int], room: int, few: int
 ) -> None:
-    monkeypatch.setattr(fulltext, "MOST_ROWS", room)
+    monkeypatch.setattr(fulltext, "MAX_ROWS", room)
     monkeypatch.setattr(fulltext, "FEW_ROWS", few)
     monkeypatch.setattr(fulltext, "rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
 

@@ -660,7 +660,7 @@ def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wa
 
 
 def test_secrets_that_are_known_already_take_no_room_of_new_ones(store: Store) -> None:
-    known = [f"aa-known-{number:04}-Secret" for number in range(tombstones.MOST_SECRETS - 1)]
+    known = [f"aa-known-{number:04}-Secret" for number in range(tombstones.MAX_SECRETS - 1)]
 
     def note(rows: Rows, secrets: list[str]) -> bool:
         return tombstones.note_secrets(rows, "s1", secrets, key=store.hash_key, now=LATER)

@@ -170,7 +170,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.confidence_lost(rows, 1)
     failures.refutations_of(rows, 1)
     failures.find_error(rows, "f", [1])
-    failures.find_error(rows, "f", [1], but_in=failures.PresentContext("s1", given.now))
+    failures.find_error(rows, "f", [1], already_in=failures.PresentContext("s1", given.now))
     failures.by_id(rows, failures.error_id("f"), None)
     failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)

@@ -237,7 +237,7 @@ def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: st
     found = similarity.compare(older, newer)
     assert not found.replaces or similarity.SURE <= found.confidence <= 1.0
     lowered = confidence.lowering(found.confidence)
-    assert confidence.LEAST_LOWERED <= lowered <= confidence.MOST_LOWERED
+    assert confidence.MIN_LOWERED <= lowered <= confidence.MAX_LOWERED
     assert not similarity.compare(older, older).contradicts
 
 

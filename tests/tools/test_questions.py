@@ -42,7 +42,7 @@ def test_a_model_reads_the_schema_and_puts_its_question(parts: Any, work: Path) 
 def test_the_tools_say_their_limits_and_a_model_is_given_them_as_a_group(parts: Any) -> None:
     summary = find_tool("csm_store_query").summary
     for limit in (
-        f"{sql_views.MOST_ROWS} rows",
+        f"{sql_views.MAX_ROWS} rows",
         f"{sql_views.SECONDS:g} seconds",
         f"{sql_views.VALUE_CHARACTERS:,} characters",
     ):

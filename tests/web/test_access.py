@@ -9,7 +9,7 @@ import pytest
 from machine import Machine
 from viewer_process import Opens, Viewer
 
-from csmd.web.access import HEADERS, MOST_FORM_BYTES, Access
+from csmd.web.access import HEADERS, MAX_FORM_BYTES, Access
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_a_form_is_taken_from_the_viewers_own_pages_only(viewer: Viewer) -> None
 def test_other_methods_and_long_forms_are_refused(viewer: Viewer) -> None:
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"):
         assert viewer.send(method, f"{viewer.base}/", cookie=viewer.cookie).status == 405, method
-    assert viewer.post("undo", {"text": "x" * MOST_FORM_BYTES}).status == 413
+    assert viewer.post("undo", {"text": "x" * MAX_FORM_BYTES}).status == 413
     assert viewer.post("undo", {}, content_length="many").status in (400, 413)
 
 

@@ -14,7 +14,7 @@ from csmd.web import pages
 
 SCRIPT = "<script>alert(1)</script>"
 QUOTED = "\"><img src=x onerror=alert(2)> {{ 7*7 }} ' onmouseover='alert(3)"
-MOST_BYTES = 300_000
+MAX_BYTES = 300_000
 LISTS = ("", "sessions", "memories", "search?q=database", "search/hits?q=database", "told", "dreams", "review")
 
 
@@ -203,7 +203,7 @@ def test_no_page_grows_with_what_is_in_it(opened: Opens, machine: Machine) -> No
     whole = links(viewer.get("session/s1?offset=88").text, "turn")[-1]
     pages_seen += [viewer.get(whole), viewer.get(f"{whole}?offset=30000")]
     for page in pages_seen:
-        assert page.status == 200 and len(page.data) < MOST_BYTES, page.words[:200]
+        assert page.status == 200 and len(page.data) < MAX_BYTES, page.words[:200]
     seen, page = set[str](), "memories"
     while page:
         text = viewer.get(page).text

@@ -113,7 +113,7 @@ def window(model: str, used: int) -> int:
 
 
 #: The largest number of memory files that is listed, newest first.
-MOST_FILES = 200
+MAX_FILES = 200
 #: How many bytes of each are read for the list.
 READ_BYTES = 1024 * 1024
 TYPES = ("user", "feedback", "project", "reference")

@@ -18,7 +18,7 @@ from csmd.privacy.redaction import redact
 from csmd.text import display
 
 #: How many bytes of a failure are read, from both ends: more than is stored of the same output by default.
-MOST_BYTES = 32_768
+MAX_BYTES = 32_768
 
 
 def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
@@ -26,8 +26,8 @@ def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | Non
     tool, arguments = label(value, "tool_name", 120), mapping(value, "tool_input")
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
         return None
-    command = string(arguments, "command")[:MOST_BYTES] if tool == SHELL else ""
-    error = display.cut_middle(string(value, "error"), limit=MOST_BYTES)
+    command = string(arguments, "command")[:MAX_BYTES] if tool == SHELL else ""
+    error = display.cut_middle(string(value, "error"), limit=MAX_BYTES)
     return Failure(
         tool=tool,
         command=redact(wire.clean(command), counts),

@@ -38,7 +38,7 @@ ASKING = "AskUserQuestion"
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
 #: Answers hold no more quotation marks; the time to match them grows with the square of their number.
-MOST_QUOTES = 400
+MAX_QUOTES = 400
 #: Its result when the user rejected the questions to clarify them, and one answer in it.
 _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
@@ -88,7 +88,7 @@ _TYPED = ("thinkingMetadata", "permissionMode")
 _EDITOR = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
 _AFTER_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
 #: More tags are not an editor's.
-MOST_TAGS = 100
+MAX_TAGS = 100
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
@@ -275,7 +275,7 @@ def without_editor(text: str) -> str:
     """A text without what an editor adds before or after it."""
     kept: list[str] = []
     at = 0
-    for opened in itertools.islice(_EDITOR.finditer(text), MOST_TAGS):
+    for opened in itertools.islice(_EDITOR.finditer(text), MAX_TAGS):
         closing = f"</{opened[1]}>"
         end = text.find(closing, opened.end())
         if opened.start() >= at and end >= 0:
@@ -365,7 +365,7 @@ def _picked(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[s
         return []
     if not result.get("is_error"):
         match = _ANSWERED.fullmatch(content) if outcome is None else None
-        return _ANSWER.findall(match[1]) if match and match[1].count('"') <= MOST_QUOTES else []
+        return _ANSWER.findall(match[1]) if match and match[1].count('"') <= MAX_QUOTES else []
     reason = _rejection_reason(value, content)
     return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
 

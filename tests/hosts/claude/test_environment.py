@@ -73,7 +73,7 @@ def test_whatever_a_file_holds_it_is_read(data: bytes) -> None:
 
 
 def test_the_newest_files_come_first_and_the_index_is_none_of_them(tmp_path: Path) -> None:
-    for number in range(environment.MOST_FILES + 5):
+    for number in range(environment.MAX_FILES + 5):
         path = tmp_path / f"m{number:03d}.md"
         path.write_text(f"---\nname: n{number}\ntype: user\n---\nfact {number}")
         os.utime(path, (1_000_000 + number, 1_000_000 + number))
@@ -82,7 +82,7 @@ def test_the_newest_files_come_first_and_the_index_is_none_of_them(tmp_path: Pat
     (tmp_path / "sub.md").mkdir()
     os.mkfifo(tmp_path / "pipe.md")
     found = claude_instructions.scan_notes(tmp_path)
-    assert len(found) == environment.MOST_FILES - 1, "the pipe counts, and is not waited for"
+    assert len(found) == environment.MAX_FILES - 1, "the pipe counts, and is not waited for"
     assert [one.name for one in found[:3]] == ["n204", "n203", "n202"]
     assert found[0].modified == "1970-01-12T13:50:04.000Z"
     assert claude_instructions.scan_notes(tmp_path / "missing") == []

@@ -741,7 +741,7 @@ def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() 
 
 
 def test_what_is_private_stays_out_where_the_half_of_it_with_its_beginning_is_cut_away() -> None:
-    most = stored_text.MOST_CHARACTERS
+    most = stored_text.MAX_CHARACTERS
     said = f"{'begin ' * (most // 8)}<private>{'hidden ' * (most // 10)}</private> and the end"
     counts: Counter[str] = Counter()
     kept = transcript.clean(said, counts)
