@@ -666,7 +666,7 @@ def test_a_tool_is_known_by_its_name_below_hosts_only() -> None:
 #: With what a hint begins, which is printed after `try:`: a verb, a command in backticks, or csmd.
 IMPERATIVES = frozenset(
     "add ask begin bring call cd check choose close correct export free give import install leave make merge move name "
-    "remove restore run say see set take try type upgrade use write".split()
+    "remove restore run say see set take try type unset upgrade use write".split()
 )
 
 

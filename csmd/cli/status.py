@@ -6,7 +6,6 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -35,7 +34,7 @@ MAX_PROJECTS = 5
 BAR = 10
 #: Fewest columns of a terminal that shows such bars.
 ROOM_FOR_BARS = 72
-OLD_DAYS = 2
+OLD_DAYS = 3
 #: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
     "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [],
@@ -308,8 +307,8 @@ def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:
 
 
 def _is_old(stamp: str, now: str) -> bool:
-    """Whether a stored time is more than OLD_DAYS before `now`; a daily backup is not worth showing."""
-    return date.fromisoformat(now[:10]) - date.fromisoformat(stamp[:10]) > timedelta(days=OLD_DAYS)
+    """Whether a stored time is OLD_DAYS or more before `now`; a daily backup is not worth showing."""
+    return ages.seconds_between(stamp, now) >= OLD_DAYS * ages.DAY_S
 
 
 def _retention(value: dict[str, Any], home: str) -> str:

@@ -207,7 +207,7 @@ def recall(
         lines = _without_repeated(rows, lines, prompt, places, session_id)
         lines = [line for line in lines if line.prompt_turn not in known_turns]
         if rate_conversation(hits, terms) < UNMISTAKABLE:
-            lines = [line for line in lines if line.values["near"] >= MIN_NEAR]
+            lines = [line for line in lines if line.values["near"] >= MIN_NEAR or _is_rule_for(line, terms)]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         sure = _as_late(rate_need(hits, lines, terms), _count_prompts(rows, session_id))
@@ -591,10 +591,8 @@ def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Sea
 
 def _find_rules(lines: Sequence[Line], terms: SearchTerms) -> list[Line]:
     """The user's rules that a short order needs, those that hold most of its words alike."""
-    rules = [line for line in lines if not line.is_cold and _applies(line, terms)]
-    if not rules or len(terms.rarity) > ORDER_WORDS:
-        return []
-    most = max(line.values["covers"] for line in rules)
+    rules = [line for line in lines if not line.is_cold and _is_rule_for(line, terms)]
+    most = max((line.values["covers"] for line in rules), default=0.0)
     return [line for line in rules if line.values["covers"] == most]
 
 
@@ -617,13 +615,18 @@ def _as_late(sure: float, prompts: int) -> float:
     return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
 
 
-def _applies(line: Line, terms: SearchTerms) -> bool:
-    """Whether a line is what the user laid down, as a start is told it, on what a short order names or, by its verb, is to do.
+def _is_rule_for(line: Line, terms: SearchTerms) -> bool:
+    """Whether a prompt is a short order, and a line the user's rule on what it names or, by its verb, wants done.
 
-    Of "run the linter" the linter counts; of "commit this" there is only the verb.
+    In "run the linter" the linter counts; "commit this" has only the verb.
     """
     memory = line.statement.memory
-    if memory is None or evidence.is_pick(memory) or not evidence.rate(memory, sessions_since=0).value:
+    if (
+        len(terms.rarity) > ORDER_WORDS
+        or memory is None
+        or evidence.is_pick(memory)
+        or not evidence.rate(memory, sessions_since=0).value
+    ):
         return False
     named = terms.subject.keys() or terms.rarity.keys()
     opening = ranking.stems(" ".join(line.text.split()[:1]))

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 #: From here on a date says more than an age.
 MAX_AGO_S = 60 * 86_400
+DAY_S = 86_400
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 #: Fewer days than this are shown in hours.
 MIN_DAYS = 3
@@ -25,14 +26,21 @@ def ago(stamp: str, now: str) -> str:
     """How long before `now` a stored time was, in its greatest unit; its date when that is long ago or unknown."""
     if not stamp or stamp.startswith("1970"):
         return "never"
-    try:
-        past = (datetime.fromisoformat(now) - datetime.fromisoformat(stamp)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
+    past = seconds_between(stamp, now)
+    if math.isinf(past):
         return when(stamp)
     if past < -60 or past > MAX_AGO_S:  # the clock of who wrote it was ahead, or it is long past
         return when(stamp)[:10]
     unit, length = next((row for row in _UNITS if past >= row[1]), ("s", 1))
     return f"{max(0, int(past / length))} {unit} ago"
+
+
+def seconds_between(stamp: str, now: str) -> float:
+    """The seconds from one stored time to another; infinity if either is not a time."""
+    try:
+        return (datetime.fromisoformat(now) - datetime.fromisoformat(stamp)).total_seconds()
+    except (ValueError, TypeError, OverflowError):
+        return math.inf
 
 
 def when(stamp: str) -> str:

@@ -120,7 +120,7 @@ def test_a_daemon_whose_database_stays_away_goes_on_with_its_copy_by_itself(talk
     done(talk, child)
 
 
-@pytest.mark.parametrize("moment", ["stopping", "stopped", "goes on with the copy"])
+@pytest.mark.parametrize("moment", ["stopping", "stopped", "csmd continues with the copy"])
 def test_a_daemon_that_is_ended_while_it_begins_anew_ends(talk: Talk, moment: str) -> None:
     machine = talk.machine
     child = machine.start(constants={"csmd.daemon.jobs.GONE_S": 0})

@@ -52,7 +52,7 @@ def codex_hook(machine: Machine, event: str, **more: Any) -> str:
     """What the registered line prints for an event of a Codex session."""
     payload = {"session_id": "019cb000-0000-7000-8000-0000000000bb", "cwd": str(machine.project),
                "hook_event_name": event, **more}  # fmt: skip
-    line = registration.hook_command(machine.home, event)
+    line = registration.HOOKS.command(machine.home, event)
     done = subprocess.run(
         ["sh", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=60, check=False,
         env={"PATH": os.environ["PATH"]},

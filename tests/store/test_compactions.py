@@ -115,7 +115,7 @@ def test_a_line_that_is_rewritten_is_accounted_for_as_it_is_now(store: Store, gi
 WRONG: dict[str, str] = {
     "are noted": "update compactions set bytes_after = bytes_after - 7",
     "noted as failed": "update compactions set outcome = 'failed'",
-    "said by its text": "update compactions set bytes_before = bytes_before + 9",
+    "bytes originally": "update compactions set bytes_before = bytes_before + 9",
     "noted as left out": "update turns set dropped = dropped - 1 where uuid = 'long'",
     "no compaction is noted": "delete from compactions",
     "noted as compressed": "update compactions set tokens_after = tokens_before + 1",
