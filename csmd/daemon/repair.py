@@ -27,7 +27,7 @@ from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.paths import file_of_transcript
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, migrate, recovery, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -84,7 +84,10 @@ def _rebuild(
         sound = backup.newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
-        copy = opened.enter_context(sqlite.open_rows(sound, readonly=True)) if sound else None
+        # What an earlier version stored in tables that are gone would be lost.
+        if damaged is not None:
+            migrate.bring_up_to_date(damaged, now=now_iso())
+        copy = opened.enter_context(_open_backup(sound, workshop)) if sound else None
         key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
         if key and key_of_copy and key != key_of_copy:
             copy = None  # a backup of another database
@@ -120,6 +123,18 @@ def _rebuild(
         report["counts"] = counts
         _finish(store)
     return new
+
+
+@contextlib.contextmanager
+def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
+    """Opens a backup, or an upgraded copy of one from an earlier version."""
+    with sqlite.open_rows(sound, readonly=True) as rows:
+        if migrate.applied(rows)[-1:] != [migrate.LAST_BEFORE_SCHEMA]:
+            yield rows
+            return
+    with sqlite.open_rows(_copy(sound, workshop / "backup"), readonly=False) as rows:
+        migrate.bring_up_to_date(rows, now=now_iso())
+        yield rows
 
 
 def _most_important(rows: dict[str, int]) -> dict[str, int]:

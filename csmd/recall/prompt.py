@@ -9,7 +9,7 @@ such words is pointed at, once in a session.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -198,14 +198,16 @@ def recall(
     search_query = as_query(rows, prompt, places, embed, degraded)
     terms = weigh_terms(rows, search_query, prompt, degraded)
     hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
-    hits, known_turns = _without_known(rows, hits, session_id)
+    context = receipts.turns_in_context(rows, session_id) if hits else {}
+    hits = _without_known(rows, hits, terms, session_id, context)
     if hits:
         filter_visible = statement_filter.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
         )
         lines = through_lens(rows, find_lines(rows, hits, search_query, terms, filter_visible), asking)
         lines = _without_repeated(rows, lines, prompt, places, session_id)
-        lines = [line for line in lines if line.prompt_turn not in known_turns]
+        answered = _find_known(rows, {line.prompt_turn for line in lines}, context, terms)
+        lines = [line for line in lines if line.prompt_turn not in answered]
         if rate_conversation(hits, terms) < UNMISTAKABLE:
             lines = [line for line in lines if line.values["near"] >= MIN_NEAR or _is_rule_for(line, terms)]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
@@ -231,25 +233,41 @@ def _find_hits(rows: Rows, search_query: Query, prompt: str, degraded: list[str]
 
 
 def _without_known(
-    rows: Rows, hits: Sequence[ScoredStatement], session_id: str
-) -> tuple[list[ScoredStatement], frozenset[int]]:
-    """The hits that are new to a session, and the turns (row keys) that say what it has in its context.
+    rows: Rows,
+    hits: Sequence[ScoredStatement],
+    terms: SearchTerms,
+    session_id: str,
+    context: Mapping[int, str | None],
+) -> list[ScoredStatement]:
+    """The hits that are new to a session with this context (`receipts.turns_in_context`).
 
     A hit in the context warms nothing: what was said after it would be shown in its place.
     """
-    known_turns = receipts.turns_in_context(rows, session_id)
-    ids = receipts.ids_in_context(rows, session_id) if known_turns else frozenset[str]()
-    answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage]) if known_turns else {}
+    if not context:
+        return list(hits)
+    ids = receipts.ids_in_context(rows, session_id)
+    answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage])
+    turns = {hit.passage.turn_seq for hit in hits if hit.passage}
+    known = _find_known(rows, turns | set(answers.values()), context, terms)
 
     def is_known(hit: ScoredStatement) -> bool:
         turn = hit.passage.turn_seq if hit.passage else 0
-        return (
-            (hit.memory is not None and hit.memory.id in ids)
-            or turn in known_turns
-            or answers.get(turn, 0) in known_turns
-        )
+        return (hit.memory is not None and hit.memory.id in ids) or turn in known or answers.get(turn, 0) in known
 
-    return [hit for hit in hits if not is_known(hit)], known_turns
+    return [hit for hit in hits if not is_known(hit)]
+
+
+def _find_known(
+    rows: Rows, turns: Collection[int], context: Mapping[int, str | None], terms: SearchTerms
+) -> frozenset[int]:
+    """Those of some turns that the context tells: injected themselves, or by memories with all that they share with a prompt."""
+    partly = search.turns_by_seq(rows, sorted(turn for turn in turns if context.get(turn)))
+    return frozenset(
+        turn
+        for turn in context.keys() & set(turns)
+        if turn not in partly
+        or terms.rarity.keys() & ranking.stems(partly[turn].text) <= ranking.stems(context[turn] or "")
+    )
 
 
 def find_bearing(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from csmd.errors import Damaged, SchemaTooNew, SchemaTooOld
+import apsw
+
+from csmd.errors import Damaged, SchemaTooNew, SchemaTooOld, StoreError
 from csmd.store import files
 from csmd.store.sqlite import REPAIR_HINT, Rows
 
@@ -85,3 +88,9 @@ def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
             rows.run(sql)
             rows.run("insert into migrations (name, applied_at) values (:name, :now)", name=name, now=now)
     return [name for name, _ in todo]
+
+
+def bring_up_to_date(rows: Rows, *, now: str) -> None:
+    """Applies the pending migrations to a scratch copy; leaves one as it is that is too damaged for them."""
+    with suppress(apsw.Error, StoreError):
+        migrate(rows, now=now)

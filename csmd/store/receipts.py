@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from csmd import wire
 from csmd.briefs import BriefItem
-from csmd.store.sqlite import Rows, as_value, columns, in_keys
+from csmd.store.sqlite import IS_LISTED, Rows, as_value, columns, in_keys
 
 #: Sources of a session's start after which the assistant no longer has earlier injections.
 _FRESH = "('startup', 'clear', 'compact')"
@@ -108,19 +109,22 @@ def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     )
 
 
-def turns_in_context(rows: Rows, session_id: str) -> frozenset[int]:
-    """The turns, by row key, that say what a session has in its context."""
+def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
+    """The turns (row keys) of what a session has in its context, each with the memories of it that are there.
+
+    The memories are joined by line breaks; None for a turn that was injected itself.
+    """
     ids = ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    if not ids:
-        return frozenset()
-    values = {f"id{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
-    names = ", ".join(f":{name}" for name in values)
-    return rows.distinct(
-        f"select seq from turns where uuid in ({names}) union "  # noqa: S608
-        "select t.seq from memories m join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid "
-        f"where m.id in ({names})",
-        **values,
+    listed_ids = wire.dumps(sorted({ident.partition("#")[0] for ident in ids}))
+    stated = rows.all(
+        "select t.seq, m.text from memories m join provenance p on p.memory_seq = m.seq "  # noqa: S608
+        f"join turns t on t.uuid = p.uuid where m.id {IS_LISTED}",
+        listed=listed_ids,
     )
+    texts: dict[int, str | None] = {}
+    for turn, text in stated:
+        texts[turn] = f"{texts.get(turn) or ''}{text}\n"
+    return texts | dict.fromkeys(rows.column(f"select seq from turns where uuid {IS_LISTED}", listed=listed_ids))  # noqa: S608
 
 
 def was_briefed(rows: Rows, session_id: str) -> bool:

@@ -18,6 +18,10 @@ _PERFECT = frozenset("have has had i've we've you've they've it's i'd we'd i we 
 _CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
 #: The things at hand that a ban of the moment is about.
 _HANDY = frozenset("it this that them these those".split())
+#: Words that limit what is forbidden, so that the ban goes on: "don't commit it without a test".
+_LIMITS = frozenset("in to with without by against than when before after unless until".split())
+#: Words in -ed that are no participles.
+_NO_PARTICIPLES = frozenset("need feed seed speed embed exceed proceed succeed".split())
 
 
 def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
@@ -37,7 +41,7 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
         elif word in _FORBIDDING or is_split:
             passes = before in _TELLING or (before == "you" and "can" in word)
             if not passes and before not in ("we", "you"):
-                passes = _is_at_hand(rest[is_split:])
+                passes = _is_at_hand(rest[is_split:]) and not _gives_habit(words)
                 is_of_moment = is_of_moment or passes
         elif (word, *rest[:1]) == ("no", "need"):
             passes = is_of_moment = True
@@ -49,18 +53,23 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
 
 def _is_experience(before: str, rest: Sequence[str]) -> bool:
     """Whether "never" between these words reports an experience and is not a rule: "never seen that"."""
-    is_told = not before or before in _PERFECT
-    return bool(rest) and (
-        rest[0] == "mind" or (is_told and (rest[0].endswith("ed") or rest[0] in WORDS["experienced.en"]))
+    if not rest or rest[0] == "mind":
+        return bool(rest)
+    is_participle = rest[0].endswith("ed") and rest[0] not in _NO_PARTICIPLES
+    return (before in _PERFECT and is_participle) or (
+        (not before or before in _PERFECT) and rest[0] in WORDS["experienced.en"]
     )
 
 
 def _is_at_hand(words: Sequence[str]) -> bool:
-    """Whether what is forbidden has no object, or one that is only pointed at: "don't push", "don't open it there"."""
+    """Whether what is forbidden is done once, or to what is only pointed at: "don't push", "don't open it there"."""
     verb, *rest = _clause(words) or [""]
     if not verb or verb in ("call", "name") or holds("as_elsewhere", "en", words, ""):
         return False
-    return verb in WORDS["needless.en"] or all(word in WORDS["pointing.en"] for word in rest) or rest[0] in _HANDY
+    if not rest or verb in WORDS["needless.en"]:
+        return verb in WORDS["needless.en"] or verb in WORDS["done_once.en"]
+    is_pointed_at = all(word in WORDS["pointing.en"] for word in rest)
+    return is_pointed_at or (rest[0] in _HANDY and _LIMITS.isdisjoint(rest))
 
 
 def _clause(words: Sequence[str]) -> Sequence[str]:
@@ -77,7 +86,7 @@ def picks_at_hand(words: Sequence[str]) -> bool:
 def _leads_to_errand(words: Sequence[str]) -> bool:
     """Whether the reason after a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
     for at, word in enumerate(words[:-2]):
-        if word == ",":
+        if word == "," and not WORDS["at_hand.en"].isdisjoint(words[:at]):
             verb = next((word for word in words[at + 2 :] if word not in ("still", "just", "also", "not", "am")), "")
             if words[at + 1] == "i'll" or (words[at + 1] in ("i'm", "i") and verb.endswith("ing")):
                 return True
@@ -86,11 +95,15 @@ def _leads_to_errand(words: Sequence[str]) -> bool:
 
 def is_standing_wish(words: Sequence[str]) -> bool:
     """Whether an order about things of a kind gives as its reason how the speaker always works or is: "..., I skim"."""
+    return (is_verb(words) or words[:1] == ("be",)) and _gives_habit(words)
+
+
+def _gives_habit(words: Sequence[str]) -> bool:
+    """Whether the reason after an order's comma is how the speaker always works or is: "..., I do that myself"."""
     order = _clause(words)
     reason = words[len(order) + 1 :]
     return (
-        (is_verb(words) or words[:1] == ("be",))
-        and words[len(order) : len(order) + 1] == (",",)
+        words[len(order) : len(order) + 1] == (",",)
         and len(reason) > 1
         and reason[0] in ("i", "i'm", "we", "we're")
         and WORDS["at_hand.en"].isdisjoint(word.partition("'")[0] for word in order)

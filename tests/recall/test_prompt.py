@@ -774,6 +774,17 @@ def test_what_follows_a_statement_in_the_context_is_not_told_in_its_place(busy: 
     assert not told(busy, asked).items
 
 
+def test_a_turn_of_which_the_context_has_another_matter_still_leads_to_its_answer(busy: Store) -> None:
+    ban = "never edit the generated client in api/gen"
+    ident = save_memory(busy, ban, say(busy, f"{ban}. And which timezone shall the harbour sensors report in?", 1))
+    answer = say(busy, "I decided on UTC for the harbour sensors, because the tide tables use UTC as well.", 2)
+    asked = "which timezone do the harbour sensors report in?"
+    assert f"{answer}#0" in ids(told(busy, asked))
+    brief = told(busy, "patch the timeout in the generated client in api/gen")
+    note(busy, replace(brief, items=tuple(replace(item, id=ident) for item in brief.items[:1])))
+    assert f"{answer}#0" in ids(told(busy, asked))
+
+
 def test_a_line_of_a_found_conversation_is_not_told_for_its_neighbour_alone(busy: Store) -> None:
     wanted = say(busy, "the harbour sensors report in UTC, never in local time", 1)
     say(busy, "Sensors converted.", 2)

@@ -17,6 +17,7 @@ from csmd.store import (
     journal,
     memories,
     migrate,
+    recovery,
     speaker_reviews,
     sqlite,
     tampered_transcripts,
@@ -301,9 +302,8 @@ def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
 
 
-def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(
-    path: Path, tmp_path: Path, given: Any
-) -> None:
+def take_back(path: Path, given: Any) -> set[tuple[str, ...]]:
+    """Makes a database of the last migration before the schema; returns the schema that it had."""
     with_a_memory(path, given)
     connection = sqlite.connect(path, readonly=False)
     rows = Rows(connection)
@@ -314,6 +314,13 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     connection.execute(BEFORE_SCHEMA)
     connection.close()
     renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
+    return new
+
+
+def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(
+    path: Path, tmp_path: Path, given: Any
+) -> None:
+    new = take_back(path, given)
     store = Store(path, now="2027")
     assert store.migrated == ["0023_schema"]
     assert store.read(activity.counts)["memories"] == 1
@@ -329,6 +336,21 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     again = Store(path, now="2027")
     assert again.migrated == []
     again.close()
+
+
+def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
+    path: Path, tmp_path: Path, given: Any
+) -> None:
+    take_back(path, given)
+    readable = recovery.open_damaged(path, sound=None)
+    assert readable is not None
+    damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
+    migrate.bring_up_to_date(damaged, now="2027")
+    key = recovery.key_of(damaged)
+    store.write(lambda rows: recovery.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=store.hash_key))
+    readable.close()
+    answers_and_dreams_are_in_the_journal(store)
+    store.close()
 
 
 @pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")

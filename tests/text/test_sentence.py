@@ -224,6 +224,10 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
     "is of the moment": [
         ("stop, close the ledger", True), ("stop at the ledger", False), ("wait, ledgers are always closed", False),
         ("leave the ledger open, I'll close it", True), ("leave ledgers open, I close them", False),
+        ("don't close it", True), ("don't close it without a count", False), ("don't release", True),
+        ("don't release, I do that myself", False), ("don't moralise", False), ("never met that", True),
+        ("never rounded by hand", False), ("never need a second ledger", False),
+        ("don't round pence, I'm reading them aloud", False),
         ("the ledger is open for now", True), ("the ledger is open", False), ("Das Buch ist vorerst offen", True),
         ("el libro está de momento en la tienda", True), ("le livre est pas encore dans la boutique", True), ("o livro por enquanto não está na loja", True),
         ("книга пока что открыта", True), ("账本暂时打开", True), ("帳簿はとりあえず開く", True), ("장부는 아직 열려", True),
