@@ -83,10 +83,12 @@ def _rebuild(
     with ExitStack() as opened:
         sound = backup.newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
+        if readable and migrate.is_before_schema(Rows(readable)):
+            # The answers and dreams of an earlier version are in tables that are gone since.
+            readable.close()
+            migrate.bring_up_to_date(scratch, now=now_iso())
+            readable = recovery.open_damaged(scratch, sound=None)
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
-        # What an earlier version stored in tables that are gone would be lost.
-        if damaged is not None:
-            migrate.bring_up_to_date(damaged, now=now_iso())
         copy = opened.enter_context(_open_backup(sound, workshop)) if sound else None
         key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
         if key and key_of_copy and key != key_of_copy:
@@ -129,11 +131,12 @@ def _rebuild(
 def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
     """Opens a backup, or an upgraded copy of one from an earlier version."""
     with sqlite.open_rows(sound, readonly=True) as rows:
-        if migrate.applied(rows)[-1:] != [migrate.LAST_BEFORE_SCHEMA]:
+        if not migrate.is_before_schema(rows):
             yield rows
             return
-    with sqlite.open_rows(_copy(sound, workshop / "backup"), readonly=False) as rows:
-        migrate.bring_up_to_date(rows, now=now_iso())
+    copy = _copy(sound, workshop / "backup")
+    migrate.bring_up_to_date(copy, now=now_iso())
+    with sqlite.open_rows(copy, readonly=True) as rows:
         yield rows
 
 

@@ -248,11 +248,15 @@ def _without_known(
     ids = receipts.ids_in_context(rows, session_id)
     answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage])
     turns = {hit.passage.turn_seq for hit in hits if hit.passage}
-    known = _find_known(rows, turns | set(answers.values()), context, terms)
+    in_context = _find_known(rows, turns | set(answers.values()), context, terms)
 
     def is_known(hit: ScoredStatement) -> bool:
         turn = hit.passage.turn_seq if hit.passage else 0
-        return (hit.memory is not None and hit.memory.id in ids) or turn in known or answers.get(turn, 0) in known
+        return (
+            (hit.memory is not None and hit.memory.id in ids)
+            or turn in in_context
+            or answers.get(turn, 0) in in_context
+        )
 
     return [hit for hit in hits if not is_known(hit)]
 

@@ -10,7 +10,7 @@ import apsw
 
 from csmd.errors import Damaged, SchemaTooNew, SchemaTooOld, StoreError
 from csmd.store import files
-from csmd.store.sqlite import REPAIR_HINT, Rows
+from csmd.store.sqlite import REPAIR_HINT, Rows, open_rows
 
 FOLDER = Path(__file__).parent / "migrations"
 #: Brings a database whose latest migration is LAST_BEFORE_SCHEMA to the state of the first file, which has all tables.
@@ -90,7 +90,15 @@ def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
     return [name for name, _ in todo]
 
 
-def bring_up_to_date(rows: Rows, *, now: str) -> None:
+def is_before_schema(rows: Rows) -> bool:
+    """Whether a database has the last migration before the schema; False if that cannot be read."""
+    try:
+        return applied(rows)[-1:] == [LAST_BEFORE_SCHEMA]
+    except StoreError:
+        return False
+
+
+def bring_up_to_date(copy: Path, *, now: str) -> None:
     """Applies the pending migrations to a scratch copy; leaves one as it is that is too damaged for them."""
-    with suppress(apsw.Error, StoreError):
+    with suppress(apsw.Error, StoreError), open_rows(copy, readonly=False) as rows:
         migrate(rows, now=now)

@@ -342,10 +342,10 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     path: Path, tmp_path: Path, given: Any
 ) -> None:
     take_back(path, given)
+    migrate.bring_up_to_date(path, now="2027")
     readable = recovery.open_damaged(path, sound=None)
     assert readable is not None
     damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
-    migrate.bring_up_to_date(damaged, now="2027")
     key = recovery.key_of(damaged)
     store.write(lambda rows: recovery.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=store.hash_key))
     readable.close()
