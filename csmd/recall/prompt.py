@@ -64,8 +64,6 @@ BEHIND_END = (0.8, 0.4)
 #: Least probability of a thread whose end is shown with the line that it follows, and instead of that line.
 LEADS = 0.2
 IN_PLACE = 0.3
-#: Least probability of a thread whose end counts as part of the exchange that leads to it.
-SURE_END = 0.5
 #: Most ends of a thread that are shown with one line.
 ENDS = 2
 #: Most warm turns whose threads are followed, and whose passages are read.
@@ -79,16 +77,11 @@ MAX_READ = 120
 MAX_PASSAGES = 30
 #: How many of the first hits show whether they are of one conversation.
 FIRST_HITS = 10
-#: From which share of the first hits on a conversation is unmistakable, and shown as a whole (see `rate_conversation`).
-UNMISTAKABLE = 0.3
+#: From which share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 WHOLE_FROM = 0.4
 #: Least share of the prompt's rare words in the best of the first hits, on average, and how many are averaged.
 MIN_SHARED = 0.3
 BEST_HITS = 3
-#: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
-MIN_NEAR = 0.3
-#: Words in common with the exchange before, from which on a user's words are about the same matter.
-SAME_MATTER = 2
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
 MIN_SUBJECT = 0.2
@@ -199,7 +192,8 @@ def recall(
     terms = weigh_terms(rows, search_query, prompt, degraded)
     hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
     context = receipts.turns_in_context(rows, session_id) if hits else {}
-    hits = _without_known(rows, hits, terms, session_id, context)
+    new_hits = _without_known(rows, hits, terms, session_id, context)
+    has_best, hits = new_hits[:BEST_HITS] != hits[:BEST_HITS], new_hits
     if hits:
         filter_visible = statement_filter.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -208,11 +202,9 @@ def recall(
         lines = _without_repeated(rows, lines, prompt, places, session_id)
         answered = _find_known(rows, {line.prompt_turn for line in lines}, context, terms)
         lines = [line for line in lines if line.prompt_turn not in answered]
-        if rate_conversation(hits, terms) < UNMISTAKABLE:
-            lines = [line for line in lines if line.values["near"] >= MIN_NEAR or _is_rule_for(line, terms)]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
-        sure = _as_late(rate_need(hits, lines, terms), _count_prompts(rows, session_id))
+        sure = _as_late(rate_need([] if has_best else hits, lines, terms), _count_prompts(rows, session_id))
         most, room = WHOLE if rate_conversation(hits, terms) >= WHOLE_FROM else SHORT
         if sure < floor and (rules := _find_rules(lines, terms)):
             lines, most, sure = rules, RULES, floor
@@ -382,18 +374,12 @@ def find_lines(
             replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
         ]
     shown = filter_visible(statements)
-    near = _rate_exchanges(rows, read, warmth.ends, terms)
     leading = {end for ends in warmth.ends.values() for end, _ in ends}
     lines = [
         Line(
             text=text,
             statement=statement,
-            values={
-                **ranking.line_features(text, terms, statement.features, by_user=by_user, replaced=statement.replaced),
-                "near": near[statement.passage.seq]
-                if statement.passage
-                else _share_rare_words(f"{statement.text}\n{statement.replaced}", terms),
-            },
+            values=ranking.line_features(text, terms, statement.features, by_user=by_user, replaced=statement.replaced),
             turn=statement.passage.turn_seq if statement.passage else 0,
             ends=warmth.ends.get(statement.passage.seq, ()) if statement.passage else (),
             prompt_turn=asked_by.get(statement.passage.turn_seq, 0) if statement.passage else 0,
@@ -511,53 +497,6 @@ def _prompts_of(rows: Rows, read: Iterable[Passage]) -> dict[int, int]:
     return {turn: where.before for turn, where in neighbours.items()}
 
 
-def _rate_exchanges(
-    rows: Rows, read: Mapping[int, Passage], ends: Mapping[int, Sequence[tuple[int, float]]], terms: SearchTerms
-) -> dict[int, float]:
-    """How much of the prompt's rare words the exchange of each passage has, by row keys; 0-1.
-
-    A user's words may settle what the exchange before them was about, and a thread leads to what changed it.
-    """
-    turns = {passage.turn_seq for passage in read.values()}
-    places = sorted({passage.project_seq for passage in read.values()})
-    before = {
-        turn: place.before for turn, place in search.turn_neighbours(rows, sorted(turns), projects=places).items()
-    }
-    earlier = sorted(set(before.values()) - before.keys())
-    before |= {turn: place.before for turn, place in search.turn_neighbours(rows, earlier, projects=places).items()}
-    texts = search.turns_by_seq(rows, sorted({*before, *before.values()}))
-
-    def text_of(turn: int) -> str:
-        return texts[turn].text[:BEGINNING] if turn in texts else ""
-
-    near: dict[int, float] = {}
-    for seq, passage in read.items():
-        previous = before.get(passage.turn_seq, 0)
-        if passage.kind == "assistant":
-            near[seq] = _share_rare_words(f"{passage.text}\n{text_of(previous)}", terms)
-        else:
-            near[seq] = _share_rare_words(passage.text, terms)
-            exchange = f"{text_of(before.get(previous, 0))}\n{text_of(previous)}"
-            if _follows(passage.text, exchange):
-                near[seq] = max(near[seq], _share_rare_words(exchange, terms))
-    for seq, led in ends.items():
-        for end, sure in led:
-            if sure >= SURE_END and seq in near and end in near:
-                near[end] = max(near[end], near[seq])
-    return near
-
-
-def _follows(text: str, exchange: str) -> bool:
-    """Whether a user's words go on about an exchange: they answer its question, share words with it or refer back to it."""
-    if sentence.ends_with_question(exchange) or sentence.refers_back(sentence.parse(text)):
-        return True
-    return len(ranking.stems(text) & ranking.stems(exchange)) >= SAME_MATTER
-
-
-def _share_rare_words(text: str, terms: SearchTerms) -> float:
-    return ranking.cap_shared(ranking.shared_rarity(text, terms))
-
-
 def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: bool) -> Iterator[str]:
     """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself.
 
@@ -603,7 +542,7 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """How likely a prompt needs any of the lines, 0-1."""
+    """How likely a prompt needs any of the lines, 0-1; without `hits`, those that answer it by themselves."""
     if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
     offered = [line for line in lines if not line.is_cold]
