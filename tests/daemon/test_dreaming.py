@@ -142,7 +142,8 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 
 
 @pytest.mark.invariant("Every other job and every hint comes before a dream")
-def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None:
+def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dreaming, "SHARE_S", 86_400.0)
     own = with_sessions(parts)
     ordered = own.order("asked for", awaited=True)
     sync = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
