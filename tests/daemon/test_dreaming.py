@@ -11,7 +11,7 @@ import pytest
 from in_process import settle
 from machine import call_frames, eventually, peer
 
-from csmd.daemon import dreaming
+from csmd.daemon import dreaming, jobs, tasks
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dreaming import LOOK_S
@@ -143,13 +143,17 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
 
 @pytest.mark.invariant("Every other job and every hint comes before a dream")
 def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dreaming, "SHARE_S", 86_400.0)
+    monkeypatch.setattr(tasks, "SLICE_S", 0.0)  # one batch in a pass, so that the sync takes several
+    monkeypatch.setattr(jobs, "MAX_TASK_S", 0.0)
     own = with_sessions(parts)
     ordered = own.order("asked for", awaited=True)
     sync = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
+    passes = 0
     while sync.state != "done":
-        parts.background.step(at(0))
         assert ordered.state == "waiting"
+        parts.background.step(at(0))  # the one that ends the sync may begin the dream
+        passes += 1
+    assert passes > 1
     while ordered.state == "waiting":
         parts.background.step(at(0))
     assert ordered.state == "running"
