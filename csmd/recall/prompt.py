@@ -192,8 +192,9 @@ def recall(
     terms = weigh_terms(rows, search_query, prompt, degraded)
     hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
     context = receipts.turns_in_context(rows, session_id) if hits else {}
-    new_hits = _without_known(rows, hits, terms, session_id, context)
-    has_best, hits = new_hits[:BEST_HITS] != hits[:BEST_HITS], new_hits
+    best = hits[:BEST_HITS]
+    hits = _without_known(rows, hits, terms, session_id, context)
+    is_best_known = hits[:BEST_HITS] != best
     if hits:
         filter_visible = statement_filter.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -204,7 +205,7 @@ def recall(
         lines = [line for line in lines if line.prompt_turn not in answered]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
-        sure = _as_late(rate_need([] if has_best else hits, lines, terms), _count_prompts(rows, session_id))
+        sure = _as_late(rate_need([] if is_best_known else hits, lines, terms), _count_prompts(rows, session_id))
         most, room = WHOLE if rate_conversation(hits, terms) >= WHOLE_FROM else SHORT
         if sure < floor and (rules := _find_rules(lines, terms)):
             lines, most, sure = rules, RULES, floor
