@@ -80,13 +80,15 @@ def _rebuild(
     files.make_private(workshop)
     new = workshop / "csmd.db"
     note("reading rows", 0, 0)
+    unread: list[str] = []
     with ExitStack() as opened:
         sound = backup.newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         if readable and migrate.is_before_schema(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that are gone since.
             readable.close()
-            migrate.bring_up_to_date(scratch, now=now_iso())
+            if not migrate.bring_up_to_date(scratch, now=now_iso()):
+                unread.append("answers and dreams of an earlier version could not be carried over")
             readable = recovery.open_damaged(scratch, sound=None)
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
         copy = opened.enter_context(_open_backup(sound, workshop)) if sound else None
@@ -104,8 +106,8 @@ def _rebuild(
             backup=str(sound) if copy else "", read=_most_important(made.rows),
             from_backup=_most_important(made.filled),
             stubs=made.stubs, without_transcript=store.read(recovery.without_turn),
-            lost=_lost(made,
-            key_lost=key is None and damaged is not None) + ([] if damaged or copy else [NOTHING_READ]),
+            lost=_lost(made, key_lost=key is None and damaged is not None)
+            + ([] if damaged or copy else [NOTHING_READ]) + unread,
         )  # fmt: skip
     if dry_run:
         report["transcripts"] = len(paths)
@@ -115,8 +117,8 @@ def _rebuild(
         for project, directory in store.read(recovery.nameless_projects):
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
-        if unread := _read_transcripts(config, store, paths, note):
-            report["lost"].append(f"{amount(unread, 'transcript')} could not be read")
+        if failed := _read_transcripts(config, store, paths, note):
+            report["lost"].append(f"{amount(failed, 'transcript')} could not be read")
         store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
         store.write(recovery.empty_stub_sessions)
         report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 import apsw
@@ -98,7 +97,16 @@ def is_before_schema(rows: Rows) -> bool:
         return False
 
 
-def bring_up_to_date(copy: Path, *, now: str) -> None:
-    """Applies the pending migrations to a scratch copy; leaves one as it is that is too damaged for them."""
-    with suppress(apsw.Error, StoreError), open_rows(copy, readonly=False) as rows:
-        migrate(rows, now=now)
+def bring_up_to_date(copy: Path, *, now: str) -> bool:
+    """Applies the pending migrations to a scratch copy; leaves one that is too damaged for them as it is: False.
+
+    Raises StoreError on a full disk, which is not damage.
+    """
+    try:
+        with open_rows(copy, readonly=False) as rows:
+            migrate(rows, now=now)
+    except (apsw.Error, StoreError) as error:
+        if isinstance(error.__cause__, apsw.FullError):
+            raise
+        return False
+    return True

@@ -342,7 +342,7 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     path: Path, tmp_path: Path, given: Any
 ) -> None:
     take_back(path, given)
-    migrate.bring_up_to_date(path, now="2027")
+    assert migrate.bring_up_to_date(path, now="2027")
     readable = recovery.open_damaged(path, sound=None)
     assert readable is not None
     damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
@@ -351,6 +351,16 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     readable.close()
     answers_and_dreams_are_in_the_journal(store)
     store.close()
+
+
+def test_a_copy_that_is_too_damaged_to_be_brought_up_to_date_is_left_as_it_is(path: Path, given: Any) -> None:
+    take_back(path, given)
+    with sqlite.open_rows(path, readonly=False) as rows:
+        rows.run("drop table answers")
+    assert not migrate.bring_up_to_date(path, now="2027")
+    with sqlite.open_rows(path, readonly=True) as rows:
+        assert migrate.is_before_schema(rows)
+        assert rows.number("select count(*) from dream_changes") > 0
 
 
 @pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
