@@ -68,7 +68,7 @@ def show_checkpoint(value: dict[str, Any]) -> Screen:
     yield bold(f"kept as {value['id']}" if value.get("made") else value["id"])
     yield from pairs([
         ("when", f"{when(value['at'])}, {'asked for' if value['why'] == 'asked' else why}{unfinished}"),
-        ("session", f"{value['session_id']} in {value['cwd'] or 'a directory that nobody named'}"),
+        ("session", f"{value['session_id']} in {value['cwd'] or 'an unknown directory'}"),
         ("note", value["note"]),
         ("holds", f"{captured} (--raw shows them)"),
     ])  # fmt: skip

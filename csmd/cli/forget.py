@@ -59,7 +59,7 @@ def show_planned(value: dict[str, Any]) -> Screen:
         yield "  csmd holds nothing of it"
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
     if value["places"]:
-        yield "wherever it stands, in every project:"
+        yield "in every project where it is stored:"
     yield from _first_rows(value["places"], _counts_in_place, "more projects")
     if value["backups"]:
         copies = f"{amount(value['backups'], 'copy')} of the database"
@@ -99,8 +99,8 @@ OFF_THE_SERVER = (
 def _consequences(value: dict[str, Any]) -> Screen:
     """What a purge means for later text, and the assistant's files that still hold it."""
     if value["what"] == "text":
-        yield "it is kept out from then on: what you say with these words later stands"
-        yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
+        yield "from now on these words are stored as [purged] and make no memory,"
+        yield "until you run `csmd forget --lift` with the same words"
     if value["hosts"]:
         yield "the assistant's own files hold it, too; csmd does not change them:"
     yield from _first_rows(value["hosts"], _line_numbers)

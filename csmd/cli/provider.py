@@ -122,7 +122,7 @@ PROVIDER.row(
 
 @VERBS.tool(
     "ledger", "csm_ledger",
-    verb.option("--days", default=7, show_default=True, type=click.IntRange(1, 3650), help="Of so many days."),
+    verb.option("--days", default=7, show_default=True, type=click.IntRange(1, 3650), help="Days to report."),
     scope="none",
 )  # fmt: skip
 def show_ledger(value: dict[str, Any]) -> Screen:

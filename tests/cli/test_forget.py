@@ -31,7 +31,7 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=130)
     assert "to be purged: this text wherever it occurs" in refused and "1  turns.text" in refused
     assert "the assistant's own files hold it, too" in refused and "s1.jsonl, line 1" in refused
-    assert "makes no memory, until `csmd forget --lift`" in refused
+    assert "until you run `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
     done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
     assert "nothing of it is left in csmd's files" in done and "kept out from then on" in done
@@ -53,7 +53,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
     )
     filled.work("csm_backup_make")
     asked = typed(filled, "forget", "--purge", here, answer="n\n", code=130)
-    assert "wherever it stands, in every project:" in asked
+    assert "in every project where it is stored:" in asked
     assert f"1 memory in {filled.project.name}" in asked and "1 memory in quay" in asked
     assert "backups go with it: 1 copy of the database" in asked
     assert f"Forget for good: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=130).split())
