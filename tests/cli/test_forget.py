@@ -34,7 +34,7 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     assert "until you run `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
     done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
-    assert "nothing of it is left in csmd's files" in done and "kept out from then on" in done
+    assert "nothing of it is left in csmd's files" in done and "these words are stored as [purged]" in done
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     for part in ("zanzibar", "quokk", "m0123456789"):
         nothing = typed(filled, "forget", "--yes", "--lift", part, code=1)
