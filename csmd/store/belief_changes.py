@@ -286,7 +286,7 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
     """Returns the memories that one represents: those that it superseded or that were merged into it, and its twins."""
     return rows.column(
-        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
-        "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
+        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union select t.id "
+        "from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
         id=memory_id,
     )

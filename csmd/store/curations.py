@@ -54,12 +54,11 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ende
     return rows.read(
         Ended,
         "select s.seq, s.id, s.project_seq, p.root, s.turns, s.last_at, coalesce(c.turns, 0) from sessions s "
-        "join projects p on p.seq = s.project_seq "
-        "join cursors d on d.stage = 'digest' and d.subject = cast(s.seq as text) "
-        "left join curations c on c.session_seq = s.seq "
+        "join projects p on p.seq = s.project_seq join cursors d on d.stage = 'digest' "
+        "and d.subject = cast(s.seq as text) left join curations c on c.session_seq = s.seq "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns "
-        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists (select 1 from events e "
-        "where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
+        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists "
+        "(select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
         "order by s.last_at desc, s.seq desc",
         since=since,
         quiet_before=quiet_before,

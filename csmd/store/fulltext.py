@@ -111,8 +111,8 @@ def text_hits(
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score "
-        f"desc, {key} limit :limit",
+        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} "
+        f"order by score desc, {key} limit :limit",
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
@@ -163,8 +163,8 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
     if left >= 0 or not chosen:
         return chosen, 0
     sql = (
-        f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset "  # noqa: S608
-        ":most"
+        f"select rowid from {index.table} where {index.table} match :expression "  # noqa: S608
+        "order by rowid desc limit 1 offset :most"
     )
     least = rows.value(sql, expression=match_expression(chosen), most=MAX_ROWS)
     return chosen, int(least or 0)

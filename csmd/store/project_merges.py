@@ -135,8 +135,8 @@ def lineage(rows: Rows, project: int) -> frozenset[int]:
     return projects.reached(
         rows,
         project,
-        "select seq from projects where merged_into = :seq union "
-        "select part_of from projects where seq = :seq and part_of > 0",
+        "select seq from projects where merged_into = :seq union select part_of from projects "
+        "where seq = :seq and part_of > 0",
     )
 
 

@@ -150,8 +150,8 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
         "update memories set hot_until = hot_until + :by, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
         "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
-        "where project_seq = :scope and hot_until < :never and "
-        "substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
+        "where project_seq = :scope and hot_until < :never "
+        "and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
     )
     rows.run(sql, never=NEVER, scope=scope, day=day, by=by)
 
@@ -236,8 +236,8 @@ def repository_of(rows: Rows, project: Project) -> int | None:
     if not project.gone:
         return None
     sql = (
-        "select project_seq from aliases where why = :why and (path = :root or "
-        "substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
+        "select project_seq from aliases where why = :why "
+        "and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
     )
     alias = rows.value(sql, why=WORKTREE, root=project.root)
     if alias is not None:
@@ -276,8 +276,7 @@ def everywhere(rows: Rows, project: int) -> int:
 def wall_around(rows: Rows, place: str) -> int:
     """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     return rows.number(
-        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
-        "order by length(root) desc limit 1",
+        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
         place=place,
     )
 

@@ -50,9 +50,8 @@ def add_provisional(
     sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
     sql = (
-        "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = "
-        "t.seq and st.session_seq = :session"
+        "select count(*) from turns t cross join session_turn st where t.text_hash = :hash and (t.kind = :kind "
+        "or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"
     )
     stored = rows.value(sql, session=session.seq, hash=text_hash, kind=turn.kind)
     if reported <= stored:

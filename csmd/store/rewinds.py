@@ -41,10 +41,9 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
     if begin is None:
         return
     left = rows.column(
-        "update session_turn set rewound = 1 where session_seq = :session and ordinal >= :begin and ordinal < :own "
-        "and rewound = 0 and exists (select 1 from turns t where t.seq = session_turn.turn_seq and t.source = "
-        "'transcript') "
-        "returning turn_seq",
+        "update session_turn set rewound = 1 "
+        "where session_seq = :session and ordinal >= :begin and ordinal < :own and rewound = 0 and exists "
+        "(select 1 from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') returning turn_seq",
         session=session_seq, begin=begin, own=own,
     )  # fmt: skip
     if left:
@@ -54,10 +53,9 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
 def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
     """Marks the turns that a session's host has left behind, by uuid, and removes what was made of them."""
     standing = rows.all(
-        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st join turns t on t.seq = "
-        "st.turn_seq "
-        "join sessions s on s.seq = st.session_seq where s.id = :stream and st.rewound = 0 and t.source = 'transcript' "
-        "order by st.ordinal",
+        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st "
+        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
+        "where s.id = :stream and st.rewound = 0 and t.source = 'transcript' order by st.ordinal",
         stream=stream,
     )
     left = [(seq, ordinal, session) for seq, ordinal, uuid, session in standing if is_left(uuid)]
@@ -131,8 +129,8 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         return None
     between = rows.all(
         "select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by "
-        "st.ordinal",
+        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} "
+        "order by st.ordinal",
         session=session_seq, after=after, own=own,
     )  # fmt: skip
     return next((place for place, line in between if _descends(rows, session_seq, place, line, parent, after)), None)

@@ -106,8 +106,8 @@ def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
 def note_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
     sql = (
-        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since "
-        "end"
+        "update team "
+        "set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end"
     )
     rows.run(sql, failure=failure, at=at)
 
@@ -153,8 +153,8 @@ def queue_project(rows: Rows, shared: Share) -> None:
         "and seq not in (select memory_seq from team_memories) order by seq"
     )
     sessions = (
-        "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where "
-        "d.session_seq = s.seq)"
+        "select s.id from sessions s where s.project_seq = :project and exists "
+        "(select 1 from digests d where d.session_seq = s.seq)"
     )
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=shared.project_seq):

@@ -219,12 +219,10 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 def _copy_place(rows: Rows, old: str, new: str) -> None:
     sql = (
         "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
-        "again_at) "
-        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, "
-        "authority, created_at, again_at "
-        "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
-        "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-        "created_at = excluded.created_at, again_at = excluded.again_at "
+        "again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, "
+        "anchor_at, authority, created_at, again_at from tombstones where place = :old "
+        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
+        "else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at "
         "where excluded.created_at >= tombstones.created_at"
     )
     rows.run(sql, old=old, new=new, rest=34 + len(old))
@@ -312,8 +310,8 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = (
-            "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = "
-            "'secret'"
+            "select hash, words, anchor, anchor_at from tombstones "
+            "where place = :place and place <> '' and kind = 'secret'"
         )
         stored |= set(rows.all(sql, place=place))
     return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
