@@ -29,10 +29,8 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 
     A waiting candidate keeps its id and its evidence.
     """
-    same = rows.all(
-        f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')",  # noqa: S608
-        **column_values(candidate, "evidence"),
-    )
+    sql = f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')"  # noqa: S608
+    same = rows.all(sql, **column_values(candidate, "evidence"))
     if any(status == "dropped" for status, _, _ in same):
         return ""
     if same:
@@ -150,10 +148,8 @@ def forget(rows: Rows, memory_id: str) -> None:
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     """Whether another candidate of the same kind, project and fingerprint waits."""
-    return rows.exists(
-        f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
-        **column_values(candidate, "evidence"),
-    )
+    sql = f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id"  # noqa: S608
+    return rows.exists(sql, **column_values(candidate, "evidence"))
 
 
 def by_id(rows: Rows, ident: str) -> Candidate | None:

@@ -147,9 +147,8 @@ def list_checkpoints(rows: Rows, *, projects: Sequence[int] | None, session_id: 
 
 def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(kind, text, uuid, state, amount) of a checkpoint's items, in order."""
-    return rows.all(
-        "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq", seq=seq
-    )
+    sql = "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq"
+    return rows.all(sql, seq=seq)
 
 
 def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
@@ -401,9 +400,8 @@ def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) ->
 
 def clear_goals(rows: Rows, *, project: int, until: str) -> int:
     """Deletes the goals of a project up to a time and returns how many."""
-    return rows.run(
-        "delete from goals where project_seq = :project and created_at <= :until", project=project, until=until
-    )
+    sql = "delete from goals where project_seq = :project and created_at <= :until"
+    return rows.run(sql, project=project, until=until)
 
 
 def clear_session_goals(rows: Rows, session_id: str) -> int:

@@ -232,14 +232,13 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
     """The compactions of the latest turns, the last first."""
-    return rows.read(
-        Compaction,
+    sql = (
         "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
         f"c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
         f"where {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session) "
-        "order by t.at desc, t.seq desc limit :limit",
-        session=session, limit=limit,
-    )  # fmt: skip
+        "order by t.at desc, t.seq desc limit :limit"
+    )
+    return rows.read(Compaction, sql, session=session, limit=limit)
 
 
 # --- the recount
@@ -271,13 +270,13 @@ AT_ONCE = 500
 
 def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
     """The next turns past a row key that were compacted, or look so, counted from their text."""
-    measured = rows.all(
+    sql = (
         "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
         "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
         f"where t.seq > :after and {in_keys('t.project_seq', projects)} "
-        "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit",
-        after=after, limit=AT_ONCE,
-    )  # fmt: skip
+        "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"
+    )
+    measured = rows.all(sql, after=after, limit=AT_ONCE)
     return [_recounted(*row) for row in measured]
 
 

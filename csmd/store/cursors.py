@@ -93,9 +93,8 @@ def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> d
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:
     """A stage's position in a subject; 0 at first."""
-    return rows.number(
-        "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
-    )
+    sql = "select position from cursors where stage = :stage and subject = :subject"
+    return rows.number(sql, stage=stage, subject=subject)
 
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:

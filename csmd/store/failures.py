@@ -329,9 +329,8 @@ def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
     """(uuid, time, reason) of what speaks against a memory."""
-    return rows.all(
-        "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid", memory=memory_seq
-    )
+    sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
+    return rows.all(sql, memory=memory_seq)
 
 
 def forget_errors(rows: Rows, seq: int, uuid: str) -> None:

@@ -129,16 +129,14 @@ def literal_hits(
         rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
         in_keys("b.project_seq", projects),
     )
-    seqs = rows.column(
+    sql = (
         f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
         f"join passages b on b.turn_seq = t.seq where {WORDS.replace('p.', 'b.')} like :text and {among} "
-        "order by b.seq desc limit :limit",
-        text=f"%{text}%", least=least, limit=limit,
-    )  # fmt: skip
-    stated = rows.column(
-        f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit",  # noqa: S608
-        text=f"%{text}%", limit=limit,
-    )  # fmt: skip
+        "order by b.seq desc limit :limit"
+    )
+    seqs = rows.column(sql, text=f"%{text}%", least=least, limit=limit)
+    sql = f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit"  # noqa: S608
+    stated = rows.column(sql, text=f"%{text}%", limit=limit)
     return seqs, stated, least <= 0
 
 

@@ -142,10 +142,8 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
         return {}
     values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
     uuid_names = ", ".join(f":{name}" for name in values)
-    sources = rows.all(
-        f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
-        **values,
-    )
+    sql = f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq"  # noqa: S608
+    sources = rows.all(sql, **values)
     memories = by_seqs(rows, sorted({seq for _, seq in sources}))
     by_uuid: dict[str, dict[int, Memory]] = defaultdict(dict)
     for uuid, seq in sources:

@@ -115,9 +115,8 @@ def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
     spans = prose.passages(text)
-    stored = rows.all(
-        "select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq
-    )
+    sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"
+    stored = rows.all(sql, turn=turn_seq)
     if [words for (words,) in stored] == [text[start:end] for start, end in spans]:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
@@ -171,9 +170,8 @@ def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
     """The passages to link again, because they got another vector of a model (vectors.add)."""
-    return rows.column(
-        "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
-    )
+    sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
+    return rows.column(sql, model=model)
 
 
 def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:

@@ -31,9 +31,8 @@ def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> Settled:
     own = _own(rows, project, now)
     seq = current_project(rows, own, place)
     raw = _identified(rows, own, seq)
-    directory = rows.value(
-        "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
-    )
+    sql = "select seq from directories where path = :path and project_seq = :project"
+    directory = rows.value(sql, path=place, project=raw)
     return Settled(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
 
 
@@ -275,10 +274,8 @@ def everywhere(rows: Rows, project: int) -> int:
 
 def wall_around(rows: Rows, place: str) -> int:
     """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
-    return rows.number(
-        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
-        place=place,
-    )
+    sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
+    return rows.number(sql, place=place)
 
 
 def lens_around(rows: Rows, place: str) -> int:
@@ -307,9 +304,8 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
     """The identities of a project's missing worktrees."""
-    return rows.column(
-        "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
-    )
+    sql = "select key from aliases where project_seq = :seq and why = :why order by key"
+    return rows.column(sql, seq=seq, why=WORKTREE)
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:

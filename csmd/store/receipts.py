@@ -38,9 +38,8 @@ def add_receipt(
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
     """Deletes the receipt of an injection that did not reach the session."""
-    rows.run(
-        "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
-    )
+    sql = "delete from injection_items where injection_seq in (select seq from injections where id = :id)"
+    rows.run(sql, id=receipt_id)
     rows.delete("injections", id=receipt_id)
 
 
@@ -134,16 +133,11 @@ def was_briefed(rows: Rows, session_id: str) -> bool:
 
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     """A session and the last one before it in each of these projects, whose injections are offered again."""
-    last = [
-        rows.value(
-            "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
-            "order by last_at desc limit 1",
-            place=place,
-            own=session_id,
-        )
-        for place in places
-        if place
-    ]
+    sql = (
+        "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
+        "order by last_at desc limit 1"
+    )
+    last = [rows.value(sql, place=place, own=session_id) for place in places if place]
     return frozenset(str(ident) for ident in (session_id, *last) if ident)
 
 

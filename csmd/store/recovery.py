@@ -472,14 +472,12 @@ def _list_all_turns(into: Rows) -> set[int]:
 
 def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
-    hurt = hurt | set(
-        rows.column(
-            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
-            "where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
-            "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
-            new=new_after,
-        )
+    sql = (
+        "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
+        "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)"
     )
+    hurt = hurt | set(rows.column(sql, new=new_after))
     for session in sorted(hurt):
         listed = rows.all(
             "select st.turn_seq, st.rewound from session_turn st join turns t on t.seq = st.turn_seq "

@@ -82,12 +82,8 @@ def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Replaces the links of a session to earlier ones; equal links keep their rows."""
-    stored = {
-        tuple(link): seq
-        for seq, *link in rows.all(
-            "select seq, from_seq, rule, about from session_links where to_seq = :session", session=to_seq
-        )
-    }
+    sql = "select seq, from_seq, rule, about from session_links where to_seq = :session"
+    stored = {tuple(link): seq for seq, *link in rows.all(sql, session=to_seq)}
     for link in made:
         same = {"from_seq": link.from_seq, "rule": link.rule, "about": link.about}
         seq = stored.pop(tuple(same.values()), 0) or rows.insert_keyed(

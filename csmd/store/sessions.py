@@ -167,10 +167,8 @@ FIRST_TURNS = 100
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
     """Returns (how many of people's latest sessions began with prompts, in how many a person typed one)."""
-    seqs = rows.column(
-        "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest",
-        latest=latest,
-    )
+    sql = "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest"
+    seqs = rows.column(sql, latest=latest)
     # A row for each session with prompts: 0 if only programs wrote them, else 1.
     sql = (
         "select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608

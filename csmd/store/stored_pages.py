@@ -154,9 +154,8 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
 def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over the recorded text of the pages."""
     del key
-    stored = rows.all(
-        "select seq, text, also from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
-    )
+    sql = "select seq, text, also from pages where seq > :after order by seq limit :limit"
+    stored = rows.all(sql, after=after, limit=LOOKED_AT)
     total = 0
     for seq, *texts in stored:
         (text, count), (also, also_count) = (

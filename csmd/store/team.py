@@ -176,9 +176,8 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
     """What waits to be sent, projects before their contents."""
-    return rows.read(
-        Waiting, "select kind, id, changes from team_outbox order by kind desc, id limit :limit", limit=limit
-    )
+    sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
+    return rows.read(Waiting, sql, limit=limit)
 
 
 def count_waiting(rows: Rows) -> int:
@@ -204,9 +203,8 @@ def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
     """Whether a memory is a colleague's."""
-    return rows.exists(
-        "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id", id=ident
-    )
+    sql = "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id"
+    return rows.exists(sql, id=ident)
 
 
 def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:

@@ -189,9 +189,8 @@ def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, 
     """Deletes the tombstones of a statement that the user states again on purpose in a project, to apply in `home`."""
     scopes = reopened_places(rows, project, home=home)
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
-        rows.run(
-            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=tombstone.part_of
-        )
+        sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
+        rows.run(sql, part_of=tombstone.part_of)
 
 
 def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
@@ -292,9 +291,8 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
     At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
     place, is_new = name_hash("session", session, key), False
-    room = MAX_SECRETS - rows.number(
-        "select count(*) from tombstones where place = :place and place <> ''", place=place
-    )
+    sql = "select count(*) from tombstones where place = :place and place <> ''"
+    room = MAX_SECRETS - rows.number(sql, place=place)
     for secret in sorted(secrets):
         mark = mark_of(secret, key)
         there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"

@@ -125,9 +125,8 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
 def ensure(rows: Rows, project: int, name: str) -> int:
     """The row key of a project's topic, created if it is new."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
-    return rows.number(
-        "select seq from topics where project_seq = :project and name = :name", project=project, name=name
-    )
+    sql = "select seq from topics where project_seq = :project and name = :name"
+    return rows.number(sql, project=project, name=name)
 
 
 def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> None:

@@ -119,40 +119,37 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
     stay in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
-    turn = rows.one(
+    sql = (
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.turn_seq = :turn",
-        session=session_seq, turn=turn_seq,
-    )  # fmt: skip
+        "where st.session_seq = :session and st.turn_seq = :turn"
+    )
+    turn = rows.one(sql, session=session_seq, turn=turn_seq)
     last, at, uuid = turn or (0, "", "")
-    stays = rows.value(
+    sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "and st.ordinal < :last "
-        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1",
-        at=at, uuid=uuid, session=session_seq, last=last,
-    )  # fmt: skip
+        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1"
+    )
+    stays = rows.value(sql, at=at, uuid=uuid, session=session_seq, last=last)
     first = rows.value("select min(ordinal) from session_turn where session_seq = :session", session=session_seq)
     place = stays + 1 if stays else first
     if place == last:
         return
     # Through unused ordinals, because an ordinal is unique at any time.
-    rows.run(
-        "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last",
-        session=session_seq, place=place, last=last,
-    )  # fmt: skip
-    rows.run(
+    sql = "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last"
+    rows.run(sql, session=session_seq, place=place, last=last)
+    sql = (
         "update session_turn set ordinal = -ordinal - 1 "
-        "where session_seq = :session and ordinal between :place and :last",
-        session=session_seq, place=place, last=last,
-    )  # fmt: skip
-    rows.run(
-        "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0", session=session_seq
+        "where session_seq = :session and ordinal between :place and :last"
     )
-    rows.run(
+    rows.run(sql, session=session_seq, place=place, last=last)
+    sql = "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0"
+    rows.run(sql, session=session_seq)
+    sql = (
         "update cursors set position = position + 1 where subject = :subject and position >= :place "
-        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')",
-        subject=str(session_seq), place=place,
-    )  # fmt: skip
+        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"
+    )
+    rows.run(sql, subject=str(session_seq), place=place)
 
 
 def add_turn(
@@ -515,9 +512,8 @@ def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     """The user's latest prompts, the newest first."""
-    return rows.column(
-        "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit", limit=limit
-    )
+    sql = "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit"
+    return rows.column(sql, limit=limit)
 
 
 class Prompted(NamedTuple):

@@ -111,10 +111,8 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
 
 
 def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
-    vector: bytes | None = rows.value(
-        f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq",  # noqa: S608
-        seq=seq,
-    )
+    sql = f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq"  # noqa: S608
+    vector: bytes | None = rows.value(sql, seq=seq)
     return vector
 
 
@@ -324,13 +322,11 @@ def problems(rows: Rows) -> list[str]:
 
 def _problems(rows: Rows, kind: str, model: int) -> list[str]:
     of = {"kind": kind, "model": model}
-    listed: dict[int, int | None] = dict(
-        rows.all(
-            f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608
-            "where v.kind = :kind and v.model_seq = :model",
-            **of,
-        )
+    sql = (
+        f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608
+        "where v.kind = :kind and v.model_seq = :model"
     )
+    listed: dict[int, int | None] = dict(rows.all(sql, **of))
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
     sql = (
