@@ -189,9 +189,8 @@ def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, 
     """Deletes the tombstones of a statement that the user states again on purpose in a project, to apply in `home`."""
     scopes = reopened_places(rows, project, home=home)
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
-        rows.run(
-            "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of", part_of=tombstone.part_of
-        )
+        sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
+        rows.run(sql, part_of=tombstone.part_of)
 
 
 def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
@@ -219,12 +218,10 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 def _copy_place(rows: Rows, old: str, new: str) -> None:
     sql = (
         "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
-        "again_at) "
-        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, "
-        "authority, created_at, again_at "
-        "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
-        "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-        "created_at = excluded.created_at, again_at = excluded.again_at "
+        "again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, "
+        "anchor_at, authority, created_at, again_at from tombstones where place = :old "
+        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
+        "else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at "
         "where excluded.created_at >= tombstones.created_at"
     )
     rows.run(sql, old=old, new=new, rest=34 + len(old))
@@ -294,9 +291,8 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
     At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
     place, is_new = name_hash("session", session, key), False
-    room = MAX_SECRETS - rows.number(
-        "select count(*) from tombstones where place = :place and place <> ''", place=place
-    )
+    sql = "select count(*) from tombstones where place = :place and place <> ''"
+    room = MAX_SECRETS - rows.number(sql, place=place)
     for secret in sorted(secrets):
         mark = mark_of(secret, key)
         there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
@@ -312,8 +308,8 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = (
-            "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = "
-            "'secret'"
+            "select hash, words, anchor, anchor_at from tombstones "
+            "where place = :place and place <> '' and kind = 'secret'"
         )
         stored |= set(rows.all(sql, place=place))
     return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
