@@ -271,7 +271,7 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
     if action.made is None or action.memory is None:
         return True
     stated = dream_scopes.filter_stated_habits(rows, action.project_seq, action.evidence)
-    is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
+    is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.MIN_PROJECTS
     return is_enough and memories.by_id(rows, action.made.id) is None
 
 

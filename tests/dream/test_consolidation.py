@@ -256,7 +256,7 @@ def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_l
     for action in found.actions:
         if action.kind == "lift" and action.made is not None:
             told = [snapshot.abroad[ident] for ident in action.evidence]
-            assert len({one.project_seq for one in told}) >= consolidation.PROJECTS
+            assert len({one.project_seq for one in told}) >= consolidation.MIN_PROJECTS
             assert all(similarity.compare(one.text, action.made.text).says_all for one in told)
             assert action.made.authority == "user"
 

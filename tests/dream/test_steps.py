@@ -404,13 +404,13 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
 def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
 
-    gather = consolidation.gather
+    find_related = consolidation.find_related
 
     def spy(snapshot: Snapshot) -> Any:
         compared.extend({snapshot.project_seq} & {alpha, beta})
-        return (yield from gather(snapshot))
+        return (yield from find_related(snapshot))
 
-    monkeypatch.setattr(consolidation, "gather", spy)
+    monkeypatch.setattr(consolidation, "find_related", spy)
     old, elsewhere = say(store, SAID[13], day=1), say(store, SAID[9], day=3, project="beta")
     alpha, beta = memory_of(store, old).project_seq, memory_of(store, elsewhere).project_seq
     assert dream(store, now=NOW) == 0
