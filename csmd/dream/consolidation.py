@@ -35,7 +35,7 @@ def plan_project(
     """
     related = NO_RELATED if is_unchanged else (yield from find_related(snapshot))
     counts = tally(snapshot, related)
-    result = snapshot.copied()
+    result = snapshot.copy()
     planned = yield from _run_phase(_lift(result), result)
     if planned:  # a new memory may belong together with others
         related = yield from find_related(result)
@@ -53,7 +53,7 @@ def _run_phase(steps: PhaseSteps, result: Snapshot) -> Generator[None, None, lis
     planned: list[Action] = []
     for action in steps:
         if action is not None:
-            result.follow(action)
+            result.apply(action)
             planned.append(action)
         yield
     return planned
@@ -278,8 +278,8 @@ def _promote(snapshot: Snapshot, _: RelatedMemories) -> PhaseSteps:
 
 def _raise(snapshot: Snapshot, _: RelatedMemories) -> PhaseSteps:
     """Makes candidates of facts that recur and no habit covers; those that pass the thresholds become memories."""
-    for fact in filter(actions.recurs, snapshot.facts):
-        candidate, queued = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
+    for fact in filter(actions.is_recurring, snapshot.facts):
+        candidate, queued = actions.build_candidate(fact), snapshot.raised_facts.get(fact.fingerprint)
         is_known = queued is not None and (queued.status == "dropped" or actions.strip_history(queued) == candidate)
         if is_known or ("raise", fact.fingerprint) in snapshot.undone:
             yield None
@@ -311,7 +311,7 @@ def _lift(snapshot: Snapshot) -> PhaseSteps:
 
     Each statement is compared with all those that cover it.
     """
-    abroad = snapshot.abroad
+    abroad = snapshot.stated_elsewhere
     ranked = sorted(abroad.values(), key=lambda memory: (duplicates.rank_evidence(memory)[:5], sort_key(memory)))
     groups: dict[str, list[Memory]] = {memory.id: [memory] for memory in ranked}
     for part, full in chain.from_iterable(find_restatements(ranked)):
@@ -334,7 +334,7 @@ def _plan_lift(snapshot: Snapshot, group: list[Memory]) -> Action | None:
         return None
     asking = [member for member in group if not _is_covered(member, general)]
     projects = _projects_of(asking)
-    opposed = _projects_of(memory for memory in snapshot.abroad.values() if _are_opposed(memory, best))
+    opposed = _projects_of(memory for memory in snapshot.stated_elsewhere.values() if _are_opposed(memory, best))
     ident = scope.identity(snapshot.project_seq, best.text)
     is_known = ident in snapshot.memories or ("lift", ident) in snapshot.undone
     if len(projects) < MIN_PROJECTS or len(projects) <= len(opposed) or is_known:
