@@ -12,7 +12,7 @@ from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sor
 from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
-from csmd.text.renames import find_renames, rename_table
+from csmd.text.renames import find_renames, follow_renames
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
 #: Memories of a topic that each of them is compared with: those that share most words.
@@ -163,7 +163,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         close[ident] += (other,)
         close[other] += (ident,)
     doubles = frozenset(other for _, other in ordered(same))
-    renames = rename_table(renaming)
+    renames = follow_renames(renaming)
     return Gathered(
         restated=tuple(ordered(restated)), reworded=frozenset(reworded), close=dict(close), doubles=doubles,
         renames=renames,
@@ -201,7 +201,7 @@ def _pair_contradictions(memories: list[Memory]) -> Iterator[Pairs]:
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
         pairs: list[tuple[str, str]] = []
-        for what in claims.ended_by(memory.text):
+        for what in claims.find_ended(memory.text):
             stem = max(what, key=lambda word: (len(word), word))
             naming = (other for other, text in folded if stem in text and other.id != memory.id)
             certain = (other for other in naming if stem in claims.parse(other.text).stems)
@@ -400,7 +400,7 @@ def _plan_question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: 
             why = confidence.DOUBTFUL_REPLACEMENT if may else confidence.explain_refusal(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
-                ask_confidence=similarity.DOUBTFUL if may else how.confidence,
+                ask_confidence=similarity.DOUBTFUL_CONFIDENCE if may else how.confidence,
                 reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip
