@@ -249,7 +249,7 @@ def _plan_question(snapshot: Snapshot, related: RelatedMemories, old: Memory, ot
         if comparison.is_doubtful if may_replace else comparison.replaces:
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
-                ask_confidence=similarity.DOUBTFUL if may_replace else comparison.confidence,
+                ask_confidence=similarity.DOUBTFUL_CONFIDENCE if may_replace else comparison.confidence,
                 reason=confidence.DOUBTFUL_REPLACEMENT if may_replace else confidence.explain_refusal(pinned=old.pinned),
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip

@@ -203,7 +203,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
 
     def is_symptom(text: str) -> bool:
         """Whether a person's words describe a failure: every sentence states something."""
-        return all(map(states_something, prose.sentences(display.squeeze(text))))
+        return all(map(states_something, prose.split_sentences(display.squeeze(text))))
 
     symptoms = filter(is_symptom, annotations.shows.get(memory.id, ()))
     shows = [display.cut(display.squeeze(symptom), SHOWN_CHARACTERS) for symptom in symptoms]

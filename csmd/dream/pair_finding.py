@@ -11,7 +11,7 @@ from csmd.dream.actions import Snapshot, sort_key
 from csmd.knowledge import Memory
 from csmd.memory import duplicates
 from csmd.text import claims, restatement, similarity
-from csmd.text.renames import find_renames, rename_table
+from csmd.text.renames import find_renames, follow_renames
 
 #: Most memories that a memory is compared with because of a topic or a contradicted word.
 MAX_SIMILAR = 12
@@ -114,7 +114,7 @@ def _find_renames(snapshot: Snapshot) -> Generator[None, None, Mapping[str, str]
         if find_renames(memory.text):
             texts.append(memory.text)
         yield
-    return rename_table(texts)
+    return follow_renames(texts)
 
 
 def _pair_by_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[list[IdPair]]:
@@ -148,7 +148,7 @@ def _pair_contradictions(memories: list[Memory]) -> Iterator[list[IdPair]]:
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
         pairs: list[IdPair] = []
-        for words in claims.ended_by(memory.text):
+        for words in claims.find_ended(memory.text):
             stem = max(words, key=lambda word: (len(word), word))
             candidates = (other for other, text in folded if stem in text and other.id != memory.id)
             naming = (other for other in candidates if stem in claims.parse(other.text).stems)

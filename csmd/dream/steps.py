@@ -38,7 +38,7 @@ from csmd.store.dream_scopes import Place
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.text.similarity import SURE
+from csmd.text.similarity import MIN_SURE
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
@@ -290,7 +290,9 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
         lowers = memory.confidence - action.after[0].confidence
-        supersession.mark_superseded(rows, memory, other, lowers=lowers, sure=SURE, reason=action.reason, by=by, at=at)
+        supersession.mark_superseded(
+            rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=action.reason, by=by, at=at
+        )
     else:
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
