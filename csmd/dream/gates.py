@@ -86,7 +86,9 @@ class Verdict:
             return f"due now: {', '.join(dict.fromkeys(reasons))}"
         if self.overdue:
             advice = next(ADVICE[answer.gate] for answer in self.answers if not answer.is_open)
-            return f"overdue, new memories have waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {advice}"
+            return (
+                f"overdue, new memories have waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {advice}"
+            )
         parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
         awaited = display.join_names([part.removeprefix(WAIT_PREFIX) for part in parts if part.startswith(WAIT_PREFIX)])
         others = [part for part in parts if not part.startswith(WAIT_PREFIX)]
