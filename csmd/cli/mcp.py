@@ -26,7 +26,9 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 
 
 @VERBS.command("mcp")
-@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {served_tools.WORDS}.")
+@click.option(
+    "--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {served_tools.CHOICES}."
+)
 @click.option(
     "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
 )
@@ -34,7 +36,7 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 @click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
 def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
     """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
-    chosen = served_tools.choose(tools)
+    chosen = served_tools.choose_tools(tools)
     if host := shown or installed or removed:
         _set_up_server(
             host, ["--tools", tools] if tools else [], "show" if shown else "install" if installed else "remove"
@@ -49,7 +51,8 @@ def mcp_server(tools: str, shown: str | None, installed: str | None, removed: st
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     named, started, session = assistant_session()
     stdio_server.serve(
-        Asker(paths=default_paths(), directory=named or started, session=session, named=bool(named)), chosen
+        Asker(paths=default_paths(), directory=named or started, session=session, is_directory_named=bool(named)),
+        chosen,
     )
     os._exit(0)  # the client has gone, and a thread that waits for the daemon must not outlive it
 

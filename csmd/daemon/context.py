@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from csmd.briefs import Brief
-from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcript_listing import ListedTranscript
 from csmd.config import Config
 from csmd.conversation import Event
 from csmd.daemon import logs
@@ -39,28 +39,28 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def iso(moment: datetime) -> str:
+def to_iso(moment: datetime) -> str:
     """A moment as csmd writes times."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now_iso() -> str:
     """The time now as csmd writes it."""
-    return iso(datetime.now(UTC))
+    return to_iso(datetime.now(UTC))
 
 
 def iso_before(seconds: float) -> str:
     """The time this many seconds ago, as csmd writes it."""
-    return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+    return to_iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-def local_time(at: str) -> datetime:
+def to_local_time(at: str) -> datetime:
     """A time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()
 
 
 #: What a task's line in the log tells of its result.
-RESULTS = (
+RESULT_NOUNS = (
     ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
     ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
 )  # fmt: skip
@@ -112,7 +112,7 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     task.state = "running"
     try:
         with closing(work):
-            task.result.update((yield from _batches(context, task, work)))
+            task.result.update((yield from _step_through(context, task, work)))
         task.state = "done"
     except CsmdError as error:
         task.error, task.hint, task.state = error.what, error.hint, "failed"
@@ -124,7 +124,7 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     log_outcome(task)
 
 
-def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
+def _step_through(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
     """Steps through the work and records its progress; raises StoreError if the daemon is stopping."""
     while True:
         try:
@@ -133,7 +133,7 @@ def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, 
             result: Mapping[str, Any] = end.value
             return result
         task.progress.update(news or {})
-        if context.stopping:
+        if context.is_stopping:
             raise StoreError("the daemon is stopping", hint="`csmd start`: it goes on with this then")
         yield
 
@@ -147,7 +147,7 @@ def log_outcome(task: Task) -> None:
     if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
         return
     counts = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
-    parts = [amount(count, word) for name, word in RESULTS if isinstance(count := counts.get(name), int) and count]
+    parts = [amount(count, word) for name, word in RESULT_NOUNS if isinstance(count := counts.get(name), int) and count]
     took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
     log.info("%s: %s%s", task.kind, ", ".join(parts) or "done", took)
 
@@ -179,7 +179,7 @@ class PendingStarts:
             if len(self._starts) > MAX_STARTS:
                 del self._starts[next(iter(self._starts))]
 
-    def mark_told(self, session_id: str, *, by: str) -> None:
+    def mark_answered(self, session_id: str, *, by: str) -> None:
         """Records that the answer to the event `by` contained the brief of a session's start."""
         with self._lock:
             if session_id in self._starts:
@@ -199,7 +199,7 @@ class PendingStarts:
 
 
 #: How long lookups are kept, in seconds.
-KEPT_S = 90 * 86_400
+KEEP_LOOKUPS_S = 90 * 86_400
 #: Most lookups that wait to be written, of which the oldest is dropped: a disk may be full for days.
 MAX_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
@@ -231,12 +231,12 @@ class LookupLog:
 
     def log_brief(self, event: Event, brief: Brief, took_s: float) -> None:
         """Records what was composed for an event and, for a prompt, what was recalled."""
-        composed = Composition(
+        composition = Composition(
             at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
             tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._composed.append(composed)
+            self._composed.append(composition)
         if event.name == "prompt":
             self._log_lookup("prompt", event.text, [item.score for item in brief.items], took_s)
 
@@ -246,15 +246,15 @@ class LookupLog:
             kind, words, hits = LOOKUP_TOOLS[tool]
             self._log_lookup(kind, str(params[words]), [float(hit["score"]) for hit in result[hits]], took_s)
 
-    def _log_lookup(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
-        recalled = Lookup(
-            at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(words, self._store.hash_key), results=len(scores),
+    def _log_lookup(self, kind: str, text: str, scores: Sequence[float], took_s: float) -> None:
+        lookup = Lookup(
+            at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(text, self._store.hash_key), results=len(scores),
             top=max(scores, default=0.0), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._recalled.append(recalled)
+            self._recalled.append(lookup)
 
-    def unwritten(self) -> tuple[list[Composition], list[Lookup]]:
+    def list_unwritten(self) -> tuple[list[Composition], list[Lookup]]:
         """Returns what is not in the store yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
@@ -265,7 +265,7 @@ class LookupLog:
             composed, recalled = list(self._composed), list(self._recalled)
         if not composed and not recalled:
             return False
-        before, key = iso_before(KEPT_S), self._store.hash_key
+        before, key = iso_before(KEEP_LOOKUPS_S), self._store.hash_key
         self._store.write(lambda rows: lookup_log.add_lookups(rows, composed, recalled, before=before, key=key))
         written = {id(note) for note in (*composed, *recalled)}
         with self._lock:
@@ -275,7 +275,7 @@ class LookupLog:
 
 
 #: Fewest sessions of a backlog that `csmd status` shows: fewer are read before anybody has looked.
-WORTH_TELLING = 5
+MIN_SHOWN_SESSIONS = 5
 
 
 class Backlog:
@@ -287,32 +287,32 @@ class Backlog:
     def __init__(self) -> None:
         #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
         #: An OrderedDict finds its first key in constant time; a plain dict walks over every key deleted before it.
-        self._left: OrderedDict[str, tuple[str, OnDisk]] = OrderedDict()
+        self._transcripts: OrderedDict[str, tuple[str, ListedTranscript]] = OrderedDict()
         #: Session -> how many of its transcripts are left; and the size of all that are left.
-        self._left_of: Counter[str] = Counter()
+        self._count_of: Counter[str] = Counter()
         self._bytes_left = 0
         #: The sessions that were left at any time since nothing was.
         self._sessions: set[str] = set()
         self._bytes_read, self._took_s = 0, 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._left)
+        return bool(self._transcripts)
 
     def __contains__(self, path: str) -> bool:
-        return path in self._left
+        return path in self._transcripts
 
-    def fill(self, transcripts: Iterable[tuple[str, OnDisk]]) -> None:
+    def fill(self, transcripts: Iterable[tuple[str, ListedTranscript]]) -> None:
         """Replaces the backlog by these (session, transcript) pairs."""
-        if not self._left:
+        if not self._transcripts:
             self._sessions, self._bytes_read, self._took_s = set(), 0, 0.0
-        self._left = OrderedDict((file.path, (session, file)) for session, file in transcripts)
-        self._left_of = Counter(session for session, _ in self._left.values())
-        self._bytes_left = sum(file.size for _, file in self._left.values())
-        self._sessions.update(self._left_of)
+        self._transcripts = OrderedDict((file.path, (session, file)) for session, file in transcripts)
+        self._count_of = Counter(session for session, _ in self._transcripts.values())
+        self._bytes_left = sum(file.size for _, file in self._transcripts.values())
+        self._sessions.update(self._count_of)
 
-    def first(self) -> OnDisk | None:
+    def next_transcript(self) -> ListedTranscript | None:
         """What is to be read next."""
-        return next((file for _, file in self._left.values()), None)
+        return next((file for _, file in self._transcripts.values()), None)
 
     def record_reading(self, *, read: int, took_s: float) -> None:
         """Records how many bytes were read in how long; the estimate for the rest follows from it."""
@@ -321,46 +321,51 @@ class Backlog:
 
     def drop(self, path: str) -> None:
         """Takes a transcript off the list: it is read."""
-        session, file = self._left.pop(path, ("", None))
+        session, file = self._transcripts.pop(path, ("", None))
         if file is None:
             return
         self._bytes_left -= file.size
-        self._left_of[session] -= 1
-        if not self._left_of[session]:
-            del self._left_of[session]
+        self._count_of[session] -= 1
+        if not self._count_of[session]:
+            del self._count_of[session]
 
     def describe(self) -> dict[str, Any] | None:
         """Returns what `csmd status` shows, None if little is left; `eta_s` is None until a transcript was read."""
-        left, size = len(self._left_of), self._bytes_left
-        if not left or len(self._sessions) < WORTH_TELLING:
+        sessions_left, size = len(self._count_of), self._bytes_left
+        if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
-        return {"sessions_left": left, "bytes_left": size, "sessions_done": len(self._sessions) - left, "eta_s": eta}
+        return {
+            "sessions_left": sessions_left,
+            "bytes_left": size,
+            "sessions_done": len(self._sessions) - sessions_left,
+            "eta_s": eta,
+        }
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
-_READING_PAUSES = threading.Lock()
+_PAUSES_LOCK = threading.Lock()
 #: Transcripts outside of every known directory that hooks may name before somebody looks.
-MAX_ELSEWHERE = 32
+MAX_UNKNOWN_TRANSCRIPTS = 32
 
 
-def transcript_roots(config: Config) -> list[Path]:
+def list_transcript_roots(config: Config) -> list[Path]:
     """The directories and databases with transcripts, those that exist."""
     return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path) or is_file(path)]
 
 
-def excludes(config: Config, pauses: PauseFile) -> Excludes:
+def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
     """What the user wants left out."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
     return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
 
 
-def read_pauses(pauses: PauseFile) -> bool:
+def reload_pauses(pauses: PauseFile) -> bool:
     """Reads the pauses again and logs a change; whether there was one."""
-    with _READING_PAUSES:
+    with _PAUSES_LOCK:
         changed = pauses.reload()
     if changed and (pause := pauses().current(now_iso())):
-        end = f"until {local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
+        end = f"until {to_local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
         log.info("paused %s: nothing is captured", end)
     elif changed:
         log.info("not paused")
@@ -377,35 +382,35 @@ class Context:
         self.tasks: dict[str, Task] = {}
         self.trouble: dict[str, str] = {}
         self.pauses = PauseFile(config.paths.pauses)
-        self.excludes = excludes(config, self.pauses)
-        self.excluded: set[Path] = set()
+        self.excludes = build_excludes(config, self.pauses)
+        self.excluded_paths: set[Path] = set()
         """Transcripts that were found to belong to a project that the user leaves out."""
         self.rules = read_rule_state()
         """What a later daemon knows the rules by that this one redacts with."""
         self.withholds = True
         """Whether the store may hold secrets that older rules let through: whatever is shown is redacted first."""
-        self.left_alone: set[Path] = set()
+        self.unremovable: set[Path] = set()
         """Files in the spool that are no events and cannot be removed."""
-        self.half_read: set[str] = set()
+        self.partly_read: set[str] = set()
         """Transcripts of which a piece was read and the next is still to be."""
         self.backlog = Backlog()
         self.lookups = LookupLog(store)
         self.starts = PendingStarts()
-        self.reads: Task | None = None
+        self.reading_task: Task | None = None
         """The task that reads transcripts: what their words are worth is known when all are read."""
-        self.live: set[str] = set()
+        self.live_paths: set[str] = set()
         """Transcripts that were hinted at meanwhile: they do not wait for that task."""
         self.heard_at = time.monotonic()
         """When a hook or a file last told of a session; monotonic."""
-        self.read_until = 0.0
+        self.backlog_read_until = 0.0
         self.wake = threading.Event()
-        self.asked = threading.Event()
+        self.client_waits = threading.Event()
         """Set with `wake` for work that a client waits for."""
-        self.noticed: dict[str, str] = {}
+        self.notice_days: dict[str, str] = {}
         """Directory of the assistant's that is not read -> the day on which a session's start last said so."""
         self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
-        self._elsewhere: dict[str, None] = {}
+        self._unknown_transcripts: dict[str, None] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
@@ -422,19 +427,19 @@ class Context:
             self._hints[path] = None
         self.wake.set()
 
-    def hint_of_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
+    def hint_from_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
         """Hints at the transcript that a host's hook named, which anybody can call: only below the assistants' directories.
 
         Of Claude Code, which may have several, another directory is noted.
         """
         self.heard_at = time.monotonic()
-        place = os.path.normpath(path)
-        if any(Path(place).is_relative_to(root) for root in adapters.roots(self.config)):
-            self.hint(place)
+        normal_path = os.path.normpath(path)
+        if any(Path(normal_path).is_relative_to(root) for root in adapters.roots(self.config)):
+            self.hint(normal_path)
         elif path and host == adapters.CLAUDE.host:
             with self._lock:
-                if len(self._elsewhere) < MAX_ELSEWHERE:
-                    self._elsewhere[path] = None
+                if len(self._unknown_transcripts) < MAX_UNKNOWN_TRANSCRIPTS:
+                    self._unknown_transcripts[path] = None
 
     def poke(self) -> None:
         """Asks for a step now."""
@@ -442,14 +447,14 @@ class Context:
 
     def submit(self, task: Task) -> Task:
         """Queues a task; its state is looked up by its id."""
-        self.list_task(task)
+        self.register_task(task)
         with self._lock:
             self._queue.append(task)
-        self.asked.set()
+        self.client_waits.set()
         self.wake.set()
         return task
 
-    def list_task(self, task: Task) -> None:
+    def register_task(self, task: Task) -> None:
         """Has a task's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
             for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
@@ -459,18 +464,18 @@ class Context:
     def stop(self) -> None:
         """Ends after the batch at hand."""
         self._stopping.set()
-        self.asked.set()
+        self.client_waits.set()
         self.wake.set()
 
     # --- what waits
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether the batch at hand is the last."""
         return self._stopping.is_set()
 
     @property
-    def hinted(self) -> bool:
+    def has_hints(self) -> bool:
         """Whether a transcript was hinted at and has not been read since."""
         return bool(self._hints)
 
@@ -481,8 +486,8 @@ class Context:
             if not waiting or (only_ordered and waiting[0].is_own):
                 return None
             self._queue.remove(waiting[0])
-            self.reads = waiting[0]
-        return self.reads
+            self.reading_task = waiting[0]
+        return self.reading_task
 
     def take_hints(self) -> list[Path]:
         """Takes the transcripts that were hinted at since the last call."""
@@ -490,33 +495,33 @@ class Context:
             hints, self._hints = list(self._hints), {}
         return [Path(path) for path in hints]
 
-    def take_elsewhere(self) -> list[str]:
+    def take_unknown_transcripts(self) -> list[str]:
         """Takes the transcripts outside of every known directory that hooks named since the last call."""
         with self._lock:
-            named, self._elsewhere = list(self._elsewhere), {}
-        return named
+            paths, self._unknown_transcripts = list(self._unknown_transcripts), {}
+        return paths
 
     def client_is_waiting(self) -> bool:
         """Whether hinted transcripts or queued tasks wait, so that background work should pause."""
-        return self.hinted or (self.reads is None and bool(self._queue))
+        return self.has_hints or (self.reading_task is None and bool(self._queue))
 
     @property
     def has_reading_task(self) -> bool:
         """Whether a job is still at reading transcripts."""
-        return self.reads is not None and self.reads.progress.get("step") == "reading"
+        return self.reading_task is not None and self.reading_task.progress.get("step") == "reading"
 
     def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
         if not self.has_reading_task:
-            self.live.clear()
+            self.live_paths.clear()
             return False
-        return session.path not in self.live
+        return session.path not in self.live_paths
 
     # --- where and with what
 
-    def roots(self) -> list[Path]:
+    def list_roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
-        return transcript_roots(self.config)
+        return list_transcript_roots(self.config)
 
     def model_name(self) -> str | None:
         """The identity of the embedding model in use, or None."""
@@ -537,19 +542,19 @@ class Context:
         `about`, the file or session, is shown in status only. With `strict`, StoreError is raised all the same: a client
         waits, and the next part would fail too.
         """
-        place = f"{what} {about}" if about else what
+        key = f"{what} {about}" if about else what
         try:
             result = work()
         except Exception as error:
             if strict and isinstance(error, StoreError):
                 raise
             is_known = isinstance(error, CsmdError | OSError)
-            what_failed = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
-            if self.trouble.get(place) != what_failed:  # the same trouble at every tick is one line in the log
-                kind = logs.kind_of(error)
+            problem = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
+            if self.trouble.get(key) != problem:  # the same trouble at every tick is one line in the log
+                kind = logs.describe_kind(error)
                 log.warning("%s: %s; `csmd status` says where", what, kind, exc_info=None if is_known else error)
-            self.trouble[place] = what_failed
+            self.trouble[key] = problem
             return None
-        if self.trouble.pop(place, None):
+        if self.trouble.pop(key, None):
             log.info("%s: well again", what)
         return result

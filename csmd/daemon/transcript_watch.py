@@ -48,7 +48,7 @@ class Watch:
         """
         self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
         wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
-        present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
+        present = {key: identity for key in wanted if (identity := _read_identity(key[0])) is not None}
         for key, (identity, watch) in list(self._watched.items()):
             if present.get(key) != identity and self._observer is not None:
                 del self._watched[key]
@@ -101,7 +101,7 @@ class Watch:
             self._watched.clear()
 
 
-def _identity(root: Path) -> tuple[int, int] | None:
+def _read_identity(root: Path) -> tuple[int, int] | None:
     """Device and inode, which distinguish a directory from a later one with the same name; None if it is missing."""
     try:
         info = root.stat()

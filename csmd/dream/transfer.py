@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
 from csmd import vocabulary, wire
-from csmd.capture.project_identity import normal_remote
+from csmd.capture.project_identity import normalise_remote
 from csmd.conversation import Project
 from csmd.errors import BadInput
 from csmd.foreign_memories.claude_notes import EXPORTED
@@ -445,7 +445,7 @@ class _Import:
     def _project_of(self, rows: Rows, origin: Mapping[str, str]) -> int:
         """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
-            origin = {**origin, "remote": normal_remote(origin["remote"])}
+            origin = {**origin, "remote": normalise_remote(origin["remote"])}
         here, project = self.here, exports.place(rows, origin, now=self.now, here=self.here)
         if origin and origin["kind"] != workspaces.KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])

@@ -14,21 +14,21 @@ from csmd.recall import visibility
 from csmd.store import ledger, projects
 from csmd.store.ledger import ProviderRow
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import Json, ToolContext, Tools, between
+from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit
 from csmd.tools.present import as_json
 
 TOOLS = Tools()
-NAMES = ("assistant", "ollama", "openai")
+PROVIDER_NAMES = ("assistant", "ollama", "openai")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
-MAX_DAYS = 3_650
+MAX_LEDGER_DAYS = 3_650
 
 
 @TOOLS.add("csm_provider_add", mutates=True, person="add a language model")
-def _add(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", key_from: str = "") -> Json:
+def _add_provider(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", key_from: str = "") -> Json:
     """Add a language model that may be asked: the user's assistant, Ollama, or an OpenAI-compatible endpoint."""
-    if name not in NAMES:
-        raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(NAMES)}")
+    if name not in PROVIDER_NAMES:
+        raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(PROVIDER_NAMES)}")
     if key_from and not _VARIABLE.fullmatch(key_from):
         raise BadInput(
             "a key is named by the variable that holds it, not typed", hint="use --key-env NAME, or --keyring"
@@ -52,7 +52,7 @@ def _check_place(place: str, *, has_key: bool) -> str:
 
 
 @TOOLS.add("csm_provider_list")
-def _list(ctx: ToolContext, rows: Rows) -> Json:
+def _list_providers(ctx: ToolContext, rows: Rows) -> Json:
     """List the language models that were added, and how each fared last."""
     names = "name place model key_from added_at answered_at failing_since failure"
     providers = ledger.providers(rows)
@@ -70,13 +70,13 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
 
 
 @TOOLS.add("csm_provider_test", mutates=True)
-def _test(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
+def _test_provider(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
     """Ask a language model for one word; gives a job."""
     return {"job": ctx.submit("provider", order={"name": name})}
 
 
 @TOOLS.add("csm_provider_remove", mutates=True)
-def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
+def _remove_provider(ctx: ToolContext, rows: Rows, name: str) -> Json:
     """Remove a language model; it is no longer asked, not even for vectors."""
     if not ctx.store.write(lambda writing: ledger.remove_provider(writing, name)):
         raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
@@ -85,21 +85,21 @@ def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
 
 
 @TOOLS.add("csm_provider_embed", mutates=True, person="have texts sent for vectors")
-def _embed(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
+def _use_for_vectors(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
     """Try a provider's embedding model and record it; gives a job."""
     return {"job": ctx.submit("endpoint", order={"name": name, "model": model})}
 
 
 @TOOLS.add("csm_ledger")
-def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Json:
+def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Json:
     """Show what calls of language models cost, by day, project and purpose."""
     settings, today = ctx.config.settings, ctx.now()[:10]
-    since = (date.fromisoformat(today) - timedelta(days=between(days, MAX_DAYS) - 1)).isoformat()
+    since = (date.fromisoformat(today) - timedelta(days=clamp_limit(days, MAX_LEDGER_DAYS) - 1)).isoformat()
     seen = visibility.find_visible_places(rows, asking=asking)
     lines = [
         as_json(
             spent, "day purpose provider model calls failed estimated tokens_in tokens_out",
-            project=_project(rows, spent.project_seq, seen),
+            project=_project_name(rows, spent.project_seq, seen),
             price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
         )
         for spent in ledger.sums(rows, since=since)
@@ -111,6 +111,6 @@ def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Js
     }  # fmt: skip
 
 
-def _project(rows: Rows, project: int, seen: Collection[int] | None) -> str:
+def _project_name(rows: Rows, project: int, seen: Collection[int] | None) -> str:
     """The name of a project; "" if it is behind a wall."""
     return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"

@@ -7,7 +7,7 @@ from csmd.errors import BadInput
 from csmd.store import projects, team, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.team import EVERYBODY
-from csmd.tools.declaration import Json, ToolContext, Tools, between
+from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit
 from csmd.tools.projects import find_project
 
 TOOLS = Tools()
@@ -72,7 +72,7 @@ def _unshare(ctx: ToolContext, rows: Rows, project: str) -> Json:
 
 
 @TOOLS.add("csm_team_status")
-def _status(ctx: ToolContext, rows: Rows) -> Json:
+def _show_status(ctx: ToolContext, rows: Rows) -> Json:
     """Show the team's server: what is shared, what waits to be sent, what colleagues have shared."""
     return {"team": ctx.status(rows)["team"]}
 
@@ -80,6 +80,6 @@ def _status(ctx: ToolContext, rows: Rows) -> Json:
 @TOOLS.add("csm_team_search", mutates=True)
 def _search(ctx: ToolContext, rows: Rows, query: str, limit: int = 10, asking: str = "") -> Json:
     """Search everything readable on the team's server, within the caller's wall; gives a job."""
-    wall = projects.name_of(rows, project_identity.wall(rows, asking))
-    order = {"do": "search", "query": query, "wall": wall, "limit": between(limit, MAX_HITS)}
+    wall = projects.name_of(rows, project_identity.find_wall(rows, asking))
+    order = {"do": "search", "query": query, "wall": wall, "limit": clamp_limit(limit, MAX_HITS)}
     return {"job": ctx.submit("team", order=order)}
