@@ -164,9 +164,7 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
     assert hooks.HOOKS.make_turn(event(prompt="/hello x")).kind == "command"
     assert hooks.HOOKS.make_turn(event(prompt="<task-notification>x")).kind == "notification"
     assert hooks.HOOKS.make_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
-    assert (
-        hooks.HOOKS.make_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
-    )
+    assert hooks.HOOKS.make_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
     for silent in (
         event(prompt=""),
         event(prompt=FENCED),
