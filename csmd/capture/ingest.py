@@ -118,13 +118,13 @@ def read_start_directory(path: str) -> str:
         return ""
     try:
         with files.open_regular(Path(path)) as file:
-            return adapters.started_in(file.read(BEGINNING_BYTES))
+            return adapters.find_start_directory(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
 
 
 def _build_turn(event: Event) -> Turn | None:
-    return adapters.ADAPTERS[event.host].hooks.turn_of_event(event)
+    return adapters.ADAPTERS[event.host].hooks.make_turn(event)
 
 
 def find_event_project(rows: Rows, event: Event) -> Project | None:

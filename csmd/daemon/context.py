@@ -351,7 +351,9 @@ MAX_UNKNOWN_TRANSCRIPTS = 32
 
 def list_transcript_roots(config: Config) -> list[Path]:
     """The directories and databases with transcripts, those that exist."""
-    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path) or is_file(path)]
+    return [
+        path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
+    ]
 
 
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
@@ -434,7 +436,7 @@ class Context:
         """
         self.heard_at = time.monotonic()
         normal_path = os.path.normpath(path)
-        if any(Path(normal_path).is_relative_to(root) for root in adapters.roots(self.config)):
+        if any(Path(normal_path).is_relative_to(root) for root in adapters.list_roots(self.config)):
             self.hint(normal_path)
         elif path and host == adapters.CLAUDE.host:
             with self._lock:

@@ -19,7 +19,7 @@ def list_live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] |
     """Live sessions, latest first: tokens in the context, its size, and the bracket."""
     live = []
     for session, project, model, last, tokens in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
-        window = adapters.of_session(session).window(model, tokens)
+        window = adapters.adapter_of_session(session).window(model, tokens)
         live.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
             "bracket": compose.bracket_of(tokens, window),
@@ -52,7 +52,7 @@ def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """One line on what a session was shown, for the assistant's status line."""
     memories, tokens = receipts.injection_totals(rows, id_)
     model, context_tokens = receipts.context_size(rows, id_)
-    window = adapters.of_session(id_).window(model, context_tokens)
+    window = adapters.adapter_of_session(id_).window(model, context_tokens)
     bracket = compose.bracket_of(context_tokens, window)
     status_line = format_status_line(
         memories, tokens, is_recording=ctx.store.takes_writes and not ctx.store.last_write_error,
