@@ -90,16 +90,14 @@ def _merge_memories(
     ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None,
     asking: str = "", dry_run: bool = True, by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Merge a memory into another one, or all duplicates; or take a merge back."""
+    """Merge a memory into another one, or all duplicates; or undo a merge."""
     if undo:
         return _unmerge(ctx, rows, undo, asking, dry_run=dry_run, by_person=by_person)
     if bool(id_) != bool(into):
-        raise BadInput(
-            "which memory is to be merged into which other?", hint="name both, or neither for all duplicates"
-        )
+        raise BadInput("one of the two memories is missing", hint="give both, or neither for all duplicates")
     if near and not by_person and not dry_run:
         raise BadInput(
-            "that memories nearly the same are one, a person says", hint="`csmd pipeline merge --near` in a terminal"
+            "only a person at a terminal can merge near duplicates", hint="`csmd pipeline merge --near` in a terminal"
         )
     if not id_:
         plan = upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS if near else DUPLICATE_KINDS)
@@ -157,7 +155,7 @@ def _backfill_embeddings(ctx: ToolContext, rows: Rows, seen: Places = None, dry_
 
 @UPKEEP_TOOLS.add("csm_belief_knowledge")
 def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
-    """Show what is believed about a project or a user, by subject."""
+    """Show the beliefs about a project or a user, by subject."""
     root_of, limit = read_roots(rows), max(limit, 1)
     beliefs = belief_subjects.group_beliefs(memories.list_memories(rows, projects=seen))
     by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in belief_subjects.BELIEF_KINDS}
@@ -224,7 +222,7 @@ def _candidate_json(candidate: Candidate, root_of: dict[int, str]) -> Json:
 
 @HABIT_TOOLS.add("csm_memory_candidate_report")
 def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200) -> Json:
-    """Show what waits to become a memory, and why it waits."""
+    """List the candidates for memories, and why each waits."""
     root_of = read_roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED))
     plan = {
@@ -271,10 +269,10 @@ def _promote_candidates(
     """Plan which candidates become memories, and do it with apply."""
     thresholds = PROFILES.get(profile)
     if thresholds is None:
-        raise BadInput(f"a profile is default or relaxed, not {profile!r}")
+        raise BadInput(f"the profile must be default or relaxed, not {profile!r}")
     if profile == "relaxed" and apply and not by_person:
         raise CsmdError(
-            "the relaxed thresholds are for a person to choose",
+            "only a person at a terminal can choose the relaxed thresholds",
             hint="type `csmd pipeline promote --relaxed` in a terminal",
         )
     if apply and not by_person and not ctx.config.settings.stages_promote:

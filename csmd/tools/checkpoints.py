@@ -29,7 +29,7 @@ CHECKPOINT_FIELDS = (
 def _create_checkpoint(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
 ) -> Json:
-    """Keep a session's state as it is now."""
+    """Save a session's present state."""
     target, key = _find_session_or_latest(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), MAX_NOTE_CHARACTERS)
     note = remove_purged(note, tombstones.marks(rows, key))[0]
@@ -42,7 +42,7 @@ def _create_checkpoint(
     def read_stored(fresh: Rows) -> Json:
         row = checkpoints.by_id(fresh, ident)
         if row is None:
-            raise CsmdError("what was to be kept was purged meanwhile")
+            raise CsmdError("the session was purged meanwhile")
         return _checkpoint_json(fresh, row, key)
 
     return {**ctx.store.write(read_stored), "made": True}
@@ -54,7 +54,7 @@ def _find_session_or_latest(rows: Rows, named: str, seen: Places, asking: str) -
         return find_session(rows, named, asking)
     latest = sessions.list_sessions(rows, projects=seen, limit=1)
     if not latest:
-        raise CsmdError("no session is known here", hint="name one with --session ID; `csmd session list` shows them")
+        raise CsmdError("there is no session yet", hint="name one with --session ID; `csmd session list` shows them")
     return latest[0]
 
 
@@ -81,12 +81,12 @@ def _show_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
 
 @TOOLS.add("csm_checkpoint_restore", mutates=True)
 def _restore_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
-    """Show the next session what a checkpoint holds."""
+    """Restore a checkpoint into the next session."""
     row, now = _find_checkpoint(rows, id_, asking), ctx.now()
     named = find_session(rows, session, asking) if session else None
     if named is not None and named.project_seq != row.project_seq:  # a wall may lie between the two
         raise BadInput(
-            f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
+            f"{row.id} and the session {named.id} are of different projects", hint="restore it without --session"
         )
     ident = named.id if named else ""
     ctx.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=ident))

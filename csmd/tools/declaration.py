@@ -54,13 +54,13 @@ class Task(Protocol):
 
 
 class Dreams(Protocol):
-    """What tools may ask of the daemon's dreaming."""
+    """The daemon's dreaming as tools use it."""
 
     def state(self, rows: Rows) -> Json:
-        """The gates, the dream under way and the last ones."""
+        """Describes the gates, the running dream and the last ones."""
 
     def verdict(self, rows: Rows) -> Verdict:
-        """What the gates say now."""
+        """Returns the present verdict of the gates."""
 
     def order(self, why: str, *, awaited: bool) -> Task:
         """Starts a dream as soon as possible."""
@@ -68,7 +68,7 @@ class Dreams(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a tool may use of the running daemon.
+    """The parts of the running daemon that tools use.
 
     `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
     kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` ask for
@@ -108,11 +108,11 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing the daemon does when asked.
+    """A request that the daemon answers.
 
     `run` takes the context, a reader and the tool's parameters by name. It returns the answer, or a generator of steps
-    between which other calls are answered. `person` says what only a person at a terminal can do with it, "" if anyone
-    may. `lane` is the reader it runs on; None for a tool that does not read the store.
+    between which other calls are answered. `person` is an action ("undo an answer") that needs a person at a terminal,
+    "" for a tool that anyone may call. `lane` is the reader it runs on; None for a tool that does not read the store.
     """
 
     name: str
@@ -182,7 +182,7 @@ class Tools(list[Tool]):
     """Tools declared by a decorator on their functions."""
 
     def add(self, name: str, **options: Any) -> Callable[[F], F]:
-        """Makes a function a tool; the docstring's first line is its summary, `options` are further fields of Tool."""
+        """Makes a function a tool; the docstring's first line is its summary, `options` are other fields of Tool."""
 
         def declare(run: F) -> F:
             summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
@@ -193,7 +193,7 @@ class Tools(list[Tool]):
 
 
 def require_person(by_person: bool, what: str) -> None:
-    """CsmdError unless a person asks."""
+    """Raises CsmdError unless a person asks; `what` is the action."""
     if not by_person:
         raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
 
@@ -201,7 +201,7 @@ def require_person(by_person: bool, what: str) -> None:
 def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
     """Raises CsmdError if a question about the memory waits for a person and no person asks."""
     if not by_person and memory.id in candidates.asked_about(rows):
-        raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
+        raise CsmdError(f"{memory.id} is waiting for a person's review", hint="answer it with `csmd review`")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:
@@ -209,7 +209,7 @@ def resolve_id(typed: str, ids: Sequence[str]) -> str:
     if typed in ids or not typed:
         return typed
     if len(ids) > 1:
-        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type some more of it")
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type more of the id")
     return ids[0] if ids else ""
 
 

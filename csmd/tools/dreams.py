@@ -50,7 +50,7 @@ def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
 
 @TOOLS.add("csm_dream_status")
 def _show_status(ctx: ToolContext, rows: Rows) -> Json:
-    """Show whether a dream is due, what each gate says, and how the last one ended."""
+    """Show whether a dream is due, the state of each gate, and how the last dream ended."""
     return ctx.dreams.state(rows)
 
 
@@ -58,7 +58,7 @@ def _show_status(ctx: ToolContext, rows: Rows) -> Json:
 def _plan_dream(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
     """Show what a dream would do now, and why; changes nothing.
 
-    The plan is over all projects; the caller gets what they may see of it.
+    The plan covers all projects; the answer is limited to projects the caller may see.
     """
     seen, root_of, now = find_places(rows, project, asking), read_roots(rows), ctx.now()
 

@@ -1,4 +1,4 @@
-"""The tool that lists what has happened since a cursor."""
+"""The tool that lists events since a cursor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _list_feed(
     ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "",
     session: str = "", kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
-    """List what has happened since a cursor; of one session, of some kinds (comma-separated), since a time."""
+    """List events since a cursor; of one session, of some kinds (comma-separated), since a time."""
     ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
@@ -65,7 +65,7 @@ def _read_cursor(cursor: str) -> dict[str, int]:
     if len(numbers) != len(activity_feed.KINDS) or not all(
         number.isdecimal() and len(number) < 19 for number in numbers
     ):
-        raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
+        raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="pass the last answer's cursor, or none")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 
 

@@ -22,6 +22,8 @@ from csmd.tools.present import (
     find_session,
     normalise_typed_text,
     read_roots,
+    refuse_ambiguous,
+    refuse_purged,
 )
 
 TOOLS = Tools()
@@ -36,12 +38,11 @@ def _set_goal(
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_if_excluded(ctx, project, asking)
-    if tombstones.marks(rows, key).spans(body):
-        raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+    refuse_purged(tombstones.marks(rows, key), body, "text")
     find_places(rows, project, asking)  # a wall also keeps out new goals from outside
     of_session = find_session(rows, session, asking) if session else None
     if of_session is None and not project:
-        raise BadInput("a goal is a project's or a session's", hint="give project or session")
+        raise BadInput("no project or session was given for the goal", hint="give project or session")
     place = None
     if of_session is None:
         place = project_identity.add_marks_if_new(rows, project_identity.identify_directory(redact(project, Counter())))
@@ -79,7 +80,7 @@ MATTER_FIELDS = "id kind text at session_id authority"
 
 
 def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
-    """Everything open in some projects (None: all): goals, promises, unfinished work, questions; each latest first."""
+    """Reads the open matters of projects (None: all): goals, promises, unfinished work, questions; each latest first."""
     project_seqs = projects.all_seqs(rows) if seen is None else seen
     summaries = last_sessions.read_session_summaries(rows, places=project_seqs, session_id="", key=key)
     project_of = sessions.projects_of(rows, [session.session_id for session in summaries])
@@ -113,11 +114,11 @@ def _close_matters(
     everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else here
     chosen = list(dict.fromkeys(_find_matter(here, everywhere, typed) for typed in id_.replace(",", " ").split()))
     if not chosen:
-        raise BadInput("nothing was named that could be closed", hint="`csmd done` lists what is open")
+        raise BadInput("no open matter was given", hint="`csmd done` lists them")
     of_user = [matter for matter in chosen if matter.authority == "user"]
     if of_user and not by_person:
         raise CsmdError(
-            f"{of_user[0].id} was said by the user, and only a person at a terminal can call it done",
+            f"{of_user[0].id} was said by the user: only a person at a terminal can close it",
             hint=f"type `csmd done {of_user[0].id}` in a terminal",
         )
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
@@ -140,12 +141,9 @@ def _find_matter(listed: Sequence[OpenMatter], everywhere: Sequence[OpenMatter],
     if typed.isdigit() and 0 < int(typed) <= len(listed):
         return listed[int(typed) - 1]
     matches = [matter for matter in everywhere if matter.id.startswith(typed)]
-    if len(matches) > 1:
-        raise BadInput(
-            f"{typed!r} begins several: {', '.join(matter.id for matter in matches)}", hint="type some more of it"
-        )
+    refuse_ambiguous(typed, [matter.id for matter in matches])
     if not matches:
-        raise BadInput(f"nothing open is {typed!r} here", hint="`csmd done` lists what is open, with numbers and ids")
+        raise BadInput(f"there is no open matter {typed!r}", hint="`csmd done` lists them with numbers and ids")
     return matches[0]
 
 

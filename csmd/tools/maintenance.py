@@ -23,7 +23,7 @@ def _import_path(
     ctx: ToolContext, rows: Rows, path: str, vectors: bool = True, project: str = "", asking: str = "",
     by_person: bool = False, dry_run: bool = False, confirmed: bool = False,
 ) -> Json:  # fmt: skip
-    """Import transcripts, exported memories, or another program's, these only if `confirmed`; gives a job."""
+    """Import transcripts, exported memories, or another program's (only if `confirmed`); returns a job."""
     if not path or not is_there(path):
         raise BadInput(f"{Path(path)}: no such file or directory")
     order = {"project": project, "by_person": by_person, "asking": asking, "dry_run": dry_run, "confirmed": confirmed}
@@ -34,22 +34,22 @@ def _import_path(
 def _export_memories(
     ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "", markdown: bool = False
 ) -> Json:
-    """Write the memories of a project, or all, into a directory, with `markdown` to be read; gives a job."""
+    """Write the memories of a project, or all, into a directory, with `markdown` as readable text; returns a job."""
     if not path:
-        raise BadInput(f"{Path(path)}: a directory is named by its whole path")
+        raise BadInput("no directory was given", hint="give its absolute path")
     order = {"places": find_places(rows, project, asking), "project": project, "markdown": markdown}
     return {"job": ctx.submit("export", path=str(Path(path)), order=order)}
 
 
 @TOOLS.add("csm_sync", mutates=True)
 def _sync(ctx: ToolContext, rows: Rows, vectors: bool = True, recent: int = 0) -> Json:
-    """Take in everything on disk; with `recent` only that many sessions of each project at once; gives a job."""
+    """Read every transcript on disk, with `recent` only that many sessions of each project now; returns a job."""
     return {"job": ctx.submit("sync", with_vectors=vectors, recent=max(0, recent))}
 
 
 @TOOLS.add("csm_job", lane=None)
 def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
-    """Show how far a job is."""
+    """Show the progress of a job."""
     job = ctx.job(id_)
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
@@ -61,7 +61,7 @@ def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
 
 @TOOLS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
-    """Install an embedding model from a folder; `name` if it is not the configured one; gives a job."""
+    """Install an embedding model from a folder; `name` if it is not the configured one; returns a job."""
     models.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
 
@@ -83,17 +83,17 @@ def _purge(
     ctx: ToolContext, rows: Rows, what: str, kind: str = "", dry_run: bool = False, asking: str = "",
     by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Remove something from everything csmd holds; gives a job."""
+    """Remove something from all of csmd's data; returns a job."""
     if not dry_run:
-        require_person(by_person, "have csmd purge something")
+        require_person(by_person, "purge")
     seen = None if by_person else visibility.find_visible_places(rows, asking=asking)  # a wall also hides project names
     order = {"plan": _resolve_plan(ctx, rows, what, kind), "dry_run": dry_run, "seen": seen}
     return {"job": ctx.submit("purge", order=order)}
 
 
-@TOOLS.add("csm_privacy_lift", mutates=True, person="let in again what was purged")
+@TOOLS.add("csm_privacy_lift", mutates=True, person="lift a purge")
 def _lift_purge(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
-    """Let in again what was purged."""
+    """Lift a purge, so that its text is stored again."""
     plan = _resolve_plan(ctx, rows, what, kind)
     lifted = ctx.store.write(lambda writing: purge_plans.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": lifted}
@@ -103,15 +103,15 @@ def _lift_purge(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json
 def _scan_for_secrets(
     ctx: ToolContext, rows: Rows, fix: bool = False, transcripts: bool = False, by_person: bool = False
 ) -> Json:
-    """Look for secrets in what csmd holds; gives a job."""
+    """Search csmd's data for secrets; returns a job."""
     if fix:
-        require_person(by_person, "have csmd change what it holds")  # backups are removed, which cannot be undone
+        require_person(by_person, "remove secrets")  # backups are removed, which cannot be undone
     return {"job": ctx.submit("scan", order={"fix": fix, "transcripts": transcripts})}
 
 
 @TOOLS.add("csm_backup_make", mutates=True, lane=None)
 def _make_backup(ctx: ToolContext, rows: None, path: str = "") -> Json:
-    """Copy the database to a file; gives a job."""
+    """Copy the database to a file; returns a job."""
     return {"job": ctx.submit("backup", path=path)}
 
 

@@ -122,10 +122,10 @@ def _find_to_forget(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
 def refuse_if_excluded(ctx: ToolContext, *directories: str) -> None:
     """Raises CsmdError if csmd is paused or a directory is left out: a model must not save anything then."""
     if ctx.paused():
-        raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
+        raise CsmdError("csmd is paused: an assistant cannot save anything", hint="`csmd resume` in a terminal")
     paths = [place for place in directories if place]
     if ctx.excludes.place(*paths) or ctx.excludes.off(*paths):
-        raise CsmdError("the user has left this directory out: nothing is kept that no person states")
+        raise CsmdError("the user excluded this directory: an assistant cannot save anything")
 
 
 @TOOLS.add("csm_memory_save", mutates=True)
@@ -166,7 +166,7 @@ def _save_memory(
                 pinned=pin and by_person, type_=of_type,
             )  # fmt: skip
             if not ident and by_person:
-                raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+                raise CsmdError("a part of that text was purged", hint="`csmd forget --lift` lets purged text in again")
             return ident
 
         if by_person:
@@ -181,7 +181,7 @@ def _save_memory(
     memory, is_new, related, project_seq = ctx.store.write(write)
     ctx.poke()
     if memory is None:
-        raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
+        raise CsmdError("the user forgot this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": is_new, "text": statement.text, "authority": statement.authority,
         "type": memory.type, "host_type": remember.choose_host_type(memory), "confidence": memory.confidence,
@@ -213,10 +213,10 @@ def _make_statement(
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     if not 0 <= confidence <= 1:
         raise BadInput(
-            f"confidence is above 0 and at most 1, not {confidence:g}", hint="leave it out for what the words tell"
+            f"confidence must be above 0 and at most 1, not {confidence:g}", hint="omit it to derive it from the words"
         )
     if type_ == "reference" and not remember.names_address(body):
-        raise BadInput("a reference says where something is found", hint="name its address, as https://...")
+        raise BadInput("a reference needs an address", hint="include one, such as https://...")
     kind = classify(body, speaker="user")
     category, of_type = kind.category, None
     if type_ in HOST_TYPES and CATEGORIES[category].memdir != _memdir_type(type_):
@@ -273,7 +273,7 @@ def _forget_memory(
         memory = find_memory(writing, target.id, asking)  # read again: the user may have stated it meanwhile
         if memory.authority == "user" and not by_person:
             raise CsmdError(
-                f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
+                f"{memory.id} was said by the user: only a person at a terminal can forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         refuse_in_review(writing, memory, by_person=by_person)
@@ -303,7 +303,7 @@ def _supersede_memory(
 ) -> Json:
     """Replace one memory with another, or undo that."""
     if not new and not undo:
-        raise BadInput("csm_memory_supersede needs the memory that holds", hint="give new=ID, or undo=true")
+        raise BadInput("csm_memory_supersede: the new memory is missing", hint="give new=ID, or undo=true")
     old_id = find_memory(rows, old, asking).id
     new_id = find_memory(rows, new, asking).id if new else ""
     by = supersession.PERSON if by_person else supersession.ASSISTANT
@@ -312,7 +312,7 @@ def _supersede_memory(
         memory = find_memory(writing, old_id, asking)  # read again inside the write
         if memory.authority == "user" and not by_person:
             raise CsmdError(
-                f"{memory.id} was said by the user, and only a person at a terminal can settle whether it holds",
+                f"{memory.id} was said by the user: only a person at a terminal can replace it",
                 hint=f"type `csmd supersede {memory.id} {'--undo' if undo else new}` in a terminal",
             )
         refuse_in_review(writing, memory, by_person=by_person)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from csmd.briefs import Brief
-from csmd.errors import BadInput
+from csmd.errors import BadInput, CsmdError
 from csmd.extraction.chooser import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Memory
 from csmd.memory import confidence, review_answers
+from csmd.privacy.fingerprints import Marks
 from csmd.privacy.redaction import redact
 from csmd.recall.visibility import is_visible
 from csmd.store import activity, candidates, memories, projects, search, sessions
@@ -74,6 +75,18 @@ def line_uuids(uuids: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
+def refuse_purged(marks: Marks, text: str, what: str) -> None:
+    """Raises CsmdError if a part of a text was purged."""
+    if marks.spans(text):
+        raise CsmdError(f"a part of that {what} was purged", hint="`csmd forget --lift` lets purged text in again")
+
+
+def refuse_ambiguous(typed: str, ids: Collection[str]) -> None:
+    """Raises BadInput if a typed text begins several ids."""
+    if len(ids) > 1:
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type more of the id")
+
+
 def refuse_secrets(typed: str) -> str:
     """Puts typed text on one line; BadInput if it holds a secret.
 
@@ -83,7 +96,7 @@ def refuse_secrets(typed: str) -> str:
     redact(typed, counts)
     if counts:
         raise BadInput(
-            f"that text holds what csmd never keeps ({', '.join(sorted(counts))}): nothing of it was kept",
+            f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored",
             hint="say where the secret is, not what it is",
         )
     return display.squeeze(typed)
@@ -93,11 +106,11 @@ def normalise_typed_text(typed: str) -> str:
     """Puts text to be remembered on one line; BadInput if it is empty, too long, or holds a secret."""
     text = refuse_secrets(typed)
     if not content_words(text):
-        raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
+        raise BadInput("the text has no words to remember", hint="write a sentence")
     if len(text) > MAX_CHARACTERS:
         raise BadInput(
             f"that has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most",
-            hint="say it shorter, or as several memories",
+            hint="shorten it, or split it into several memories",
         )
     return text
 

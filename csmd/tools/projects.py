@@ -20,7 +20,7 @@ from csmd.store.project_merges import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
 from csmd.tools.declaration import Json, ToolContext, Tools
-from csmd.tools.present import refuse_secrets
+from csmd.tools.present import refuse_purged, refuse_secrets
 
 TOOLS = Tools()
 MAX_NAME_CHARACTERS = 60
@@ -190,8 +190,7 @@ def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, 
             workspaces.rank_first(rows, project, lens=seq)
     marks = tombstones.marks(rows, ctx.store.hash_key)
     for topic in topics:
-        if marks.spans(topic):
-            raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
+        refuse_purged(marks, topic, "topic")
         workspaces.add_topic(rows, seq, topic)
     view = workspaces.lens(rows, seq)
     if view is None or len(view.topics) > MAX_TOPICS:

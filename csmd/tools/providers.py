@@ -30,9 +30,7 @@ def _add_provider(ctx: ToolContext, rows: Rows, name: str, place: str, model: st
     if name not in PROVIDER_NAMES:
         raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(PROVIDER_NAMES)}")
     if key_from and not _VARIABLE.fullmatch(key_from):
-        raise BadInput(
-            "a key is named by the variable that holds it, not typed", hint="use --key-env NAME, or --keyring"
-        )
+        raise BadInput("a key is given by the name of its variable, not typed", hint="use --key-env NAME, or --keyring")
     if name != "assistant":
         place = _check_place(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
@@ -45,15 +43,15 @@ def _check_place(place: str, *, has_key: bool) -> str:
     """A base URL without its last slash; ConfigError if it is not a URL, or would take a key unencrypted."""
     parts = urlsplit(place)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
-        raise ConfigError(f"{place!r} is no base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
+        raise ConfigError(f"{place!r} is not a base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
     if has_key and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
-        raise ConfigError(f"a key would go to {parts.hostname} in the clear", hint="name an https:// URL")
+        raise ConfigError(f"the key would be sent to {parts.hostname} unencrypted", hint="use an https:// URL")
     return place.rstrip("/")
 
 
 @TOOLS.add("csm_provider_list")
 def _list_providers(ctx: ToolContext, rows: Rows) -> Json:
-    """List the language models that were added, and how each fared last."""
+    """List the language models that were added, with the last answer or failure of each."""
     names = "name place model key_from added_at answered_at failing_since failure"
     providers = ledger.providers(rows)
     active = next((provider.name for provider in providers if provider.model), "")
@@ -71,7 +69,7 @@ def _list_providers(ctx: ToolContext, rows: Rows) -> Json:
 
 @TOOLS.add("csm_provider_test", mutates=True)
 def _test_provider(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
-    """Ask a language model for one word; gives a job."""
+    """Ask a language model for one word; returns a job."""
     return {"job": ctx.submit("provider", order={"name": name})}
 
 
@@ -84,9 +82,9 @@ def _remove_provider(ctx: ToolContext, rows: Rows, name: str) -> Json:
     return {"removed": name}
 
 
-@TOOLS.add("csm_provider_embed", mutates=True, person="have texts sent for vectors")
+@TOOLS.add("csm_provider_embed", mutates=True, person="send texts for vectors")
 def _use_for_vectors(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
-    """Try a provider's embedding model and record it; gives a job."""
+    """Try a provider's embedding model and record it; returns a job."""
     return {"job": ctx.submit("endpoint", order={"name": name, "model": model})}
 
 
@@ -112,5 +110,5 @@ def _show_ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") 
 
 
 def _project_name(rows: Rows, project: int, seen: Collection[int] | None) -> str:
-    """The name of a project; "" if it is behind a wall."""
+    """The name of a project; "(walled)" if it is behind a wall."""
     return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"

@@ -16,7 +16,7 @@ from csmd.store.sqlite import Rows, ids_like
 from csmd.store.turns import LeftOut
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
-from csmd.tools.present import as_json, find_memory, find_session, read_roots
+from csmd.tools.present import as_json, find_memory, find_session, read_roots, refuse_ambiguous
 
 TOOLS = Tools()
 T = TypeVar("T")
@@ -122,8 +122,8 @@ def _whole_turn_json(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[N
 
 def _prefer_exact(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
     exact = [row for row in rows if ident(row) == typed]
-    if len(rows) > 1 and not exact:
-        raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, rows))}", hint="type some more of it")
+    if not exact:
+        refuse_ambiguous(typed, [ident(row) for row in rows])
     return exact or rows
 
 

@@ -1,7 +1,7 @@
-"""The table of all tools: what the daemon can be asked, by name.
+"""The table of all tools that the daemon serves, by name.
 
 A new tool is a function declared with `@TOOLS.add(name)` in the module of its subject; a new module gets a row here.
-A model is served it once a group in `csmd.mcp.served_tools` names it.
+Models see a tool only if a group in `csmd.mcp.served_tools` lists it.
 """
 
 from __future__ import annotations
@@ -88,6 +88,6 @@ TOOLS: dict[str, Tool] = {
         *status.TOOLS,
         *feed.TOOLS,
         *questions.TOOLS,
-        Tool("csm_tools", "List what can be asked", _list_tools),
+        Tool("csm_tools", "List all tools", _list_tools),
     )
 }

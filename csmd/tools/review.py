@@ -37,7 +37,7 @@ MAX_SIMILAR = 3
 def _list_review(
     ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 50
 ) -> Json:
-    """List what waits for a person."""
+    """List the questions that wait for a person."""
     seen, asking = find_places(rows, project, asking), asking or project
     waiting = candidates.waiting(rows, projects=seen, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
@@ -72,11 +72,11 @@ def _list_review(
     }
 
 
-@TOOLS.add("csm_review_import", mutates=True, person="answer what waits for one")
+@TOOLS.add("csm_review_import", mutates=True, person="answer a review")
 def _answer_import(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, project: str = "", asking: str = ""
 ) -> Generator[None, None, Json]:
-    """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
+    """Keep or drop all waiting memories of an import, given by its id, its program or its path."""
     if verb not in review_answers.IMPORT_VERBS:
         raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
     since, at = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400), ctx.now()
@@ -160,11 +160,11 @@ def _answer_review(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, text: str = "", other: str = "", version: int = 0, asking: str = "",
     by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Answer one thing that waits for a person, or about any memory."""
+    """Answer a question that waits for a person, or change any memory."""
     review_verb = next((answer for answer in review_answers.EFFECTS["memory"] if answer == verb), None)
     if review_verb is None:
         raise BadInput(f"an answer is {', '.join(review_answers.EFFECTS['memory'])}, not {verb!r}")
-    require_person(by_person, "answer what waits for one")
+    require_person(by_person, "answer a review")
     return _carry_out_answer(
         ctx,
         id_,
@@ -176,15 +176,15 @@ def _answer_review(
     )
 
 
-@TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
+@TOOLS.add("csm_review_undo", mutates=True, person="undo an answer")
 def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Take back the last answer, edit, replacement or closed matter, or one by its id or that of its memory."""
+    """Undo the last answer, edit, replacement or closed matter, or the one with an id or of a memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
     chosen = journal.last_answer(rows, projects=seen, ident=id_)
     if chosen is None:
-        raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
+        raise CsmdError("there is nothing to undo", hint="`csmd show ID` lists the changes of a memory")
 
     def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
         answer = journal.last_answer(writing, projects=None, ident=ident)
@@ -254,7 +254,7 @@ def _carry_out_answer(
 
 @TOOLS.add("csm_memory_edit", mutates=True, person="change the wording of a memory")
 def _edit_memory(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
-    """Put a person's wording in a memory's place."""
+    """Replace a memory by a person's wording."""
     memory = find_memory(rows, id_, asking)
     if not text.strip() or display.squeeze(text) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}

@@ -15,6 +15,7 @@ from csmd.paths import folder_name, is_file
 from csmd.store import files, projects, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools
+from csmd.tools.present import refuse_purged
 
 TOOLS = Tools()
 
@@ -50,7 +51,7 @@ def _write_summary(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: 
     loaded = _load_session(ctx, rows, id_, asking)
     names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
     if not names:
-        raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
+        raise BadInput("the session has no messages to summarise", hint="write messages first")
     _check_messages(loaded, names, id_)
     return _append_message(ctx, rows, id_, asking, "summary", text, names=names)
 
@@ -69,14 +70,13 @@ def _append_message(
     files.check_session_id(ident)
     marks = tombstones.marks(rows, ctx.store.hash_key)
     for what, text in (("text", body), ("path", project), ("session's name", ident)):
-        if marks.spans(text):
-            raise CsmdError(f"a part of this {what} was purged", hint="`csmd forget --lift` lets purged text in again")
+        refuse_purged(marks, text, what)
     path = _choose_path(ctx, rows, ident, project, asking)
     session = sessions.by_id(rows, ident)
     if session is not None and session.path != str(path):
-        raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
+        raise CsmdError(f"{ident} is the assistant's session, which only it writes", hint="choose another name")
     if kind != "tombstone" and not body.strip():
-        raise BadInput("there is nothing in that text to write")
+        raise BadInput("the text is empty")
     loaded = _load_session(ctx, rows, ident, asking)
     if parent:
         _check_messages(loaded, [parent], ident)

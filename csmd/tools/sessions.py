@@ -23,6 +23,7 @@ from csmd.tools.present import (
     as_json,
     check_words,
     find_session,
+    refuse_ambiguous,
     surrounding_turns_json,
 )
 from csmd.vocabulary import TurnKind
@@ -201,8 +202,8 @@ def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json
     lines = {
         uuid.partition("/")[0] for _, uuid in matches
     }  # turns of one transcript line share the beginning of their id
-    if len(lines) > 1 and id_ not in lines:
-        raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
+    if id_ not in lines:
+        refuse_ambiguous(id_, sorted(lines))
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
@@ -225,7 +226,7 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
     session = find_session(rows, id_, asking)
     if session.parent:
         raise CsmdError(
-            f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
+            f"{session.id} is a sub-agent's session, which the assistant cannot resume",
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
     cwd = session.cwd or session.project
@@ -234,7 +235,7 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
         model=session.model, title=session.title,
     )  # fmt: skip
     if not any('"message"' in line for line in transcript.lines):
-        raise CsmdError(f"nothing of {session.id} is stored that could be resumed")
+        raise CsmdError(f"{session.id} has no stored message to resume from")
     return {
         "id": session.id,
         "session_id": transcript.session_id,

@@ -64,7 +64,7 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
-        raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
+        raise BadInput(f"{id_!r} is not a marker of `csmd doctor`")
     if not probes.has_probe(rows, id_):
         ctx.poke()  # it may still be in the spool
         return {"found": [], "removed": 0}

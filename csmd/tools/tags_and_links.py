@@ -20,7 +20,15 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 from csmd.tools.memories import ALL_TYPES, refuse_if_excluded
-from csmd.tools.present import as_json, brief_memory_json, find_memory, memories_json, read_roots, refuse_secrets
+from csmd.tools.present import (
+    as_json,
+    brief_memory_json,
+    find_memory,
+    memories_json,
+    read_roots,
+    refuse_purged,
+    refuse_secrets,
+)
 
 TOOLS = Tools()
 #: Most memories of a list by type.
@@ -53,7 +61,7 @@ def _tag_memory(ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str 
 def _untag_memory(
     ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str = "", by_person: bool = False
 ) -> Json:
-    """Take a topic off a memory, for good."""
+    """Remove a topic from a memory for good."""
     return _weigh_tag(ctx, rows, id_, topic, asking, by_person=by_person, weight=0.0)
 
 
@@ -69,13 +77,13 @@ def _weigh_tag(
 
     def write(writing: Rows) -> Json:
         memory = find_memory(writing, target.id, asking)  # read again inside the write
-        if weight and tombstones.marks(writing, ctx.store.hash_key).spans(name):
-            raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
+        if weight:
+            refuse_purged(tombstones.marks(writing, ctx.store.hash_key), name, "topic")
         by = topics.PERSON if by_person else topics.ASSISTANT
         if not topics.tag(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
-                f"a person has said otherwise of {memory.id} and {name!r}",
-                hint="ask a person to change that, in a terminal",
+                f"a person decided about {memory.id} and {name!r}",
+                hint="a person can change it in a terminal",
             )
         tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
@@ -94,19 +102,18 @@ def _link_memories(
     relationship = relationship.strip().casefold().replace(" ", "_").replace("-", "_")
     origin, target = find_memory(rows, from_, asking), find_memory(rows, to, asking)
     if origin.id == target.id:
-        raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
+        raise BadInput(f"{origin.id} cannot be linked to itself", hint="give two memories")
     _check_relationship(relationship)
     link_weight = _parse_weight(weight) if by_person else min(_parse_weight(weight), MAX_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
-        if tombstones.marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
-            raise CsmdError("a part of that name was purged", hint="`csmd forget --lift` lets purged text in again")
+        refuse_purged(tombstones.marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
         ends = (origin.id, target.id, relationship)
         is_linked = any(
             (link.from_id, link.to_id, link.relationship) == ends for link in memory_links.links_of(writing, origin.id)
         )
         if (is_linked or undo) and not by_person:
-            raise CsmdError("only a person at a terminal can change a link that is there", hint="leave it as it is")
+            raise CsmdError("only a person at a terminal can change an existing link", hint="leave it as it is")
         if not undo:
             link = Link(from_id=origin.id, to_id=target.id, relationship=relationship, weight=link_weight)
             memory_links.add_link(writing, link, now=ctx.now())
@@ -128,10 +135,10 @@ def _check_relationship(name: str) -> None:
     """Raises BadInput for a malformed name of a relationship, or one that only csmd creates."""
     refuse_secrets(name)
     if name in RESERVED_RELATIONSHIPS:
-        raise BadInput(f"{name!r} is no relationship that can be drawn by hand", hint=RESERVED_RELATIONSHIPS[name])
+        raise BadInput(f"only csmd creates the relationship {name!r}", hint=RESERVED_RELATIONSHIPS[name])
     if not _RELATIONSHIP.fullmatch(name):
         hint = f"name it in one to three words: extends, is part of, or one of {', '.join(results.DRAWN_BY_HAND)}"
-        raise BadInput(f"{display.cut(name, 60)!r} is no name of a relationship", hint=hint)
+        raise BadInput(f"{display.cut(name, 60)!r} is not a relationship", hint=hint)
 
 
 def _parse_weight(typed: str) -> float:
@@ -140,7 +147,7 @@ def _parse_weight(typed: str) -> float:
     except ValueError:
         weight = -1.0
     if not 0 < weight <= 1:
-        raise BadInput(f"the weight is above 0 and at most 1, not {typed!r}", hint="leave it out for 1")
+        raise BadInput(f"the weight must be above 0 and at most 1, not {typed!r}", hint="omit it for 1")
     return round(weight, 3)
 
 

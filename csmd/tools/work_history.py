@@ -18,7 +18,7 @@ from csmd.tools.injections import find_session_places
 from csmd.tools.present import as_json, brief_json, find_session
 
 TOOLS = Tools()
-PREVIEW_NOTE = "counted from how sessions ended; a preview, not durable truth"
+PREVIEW_NOTE = "counted from how sessions ended; a preview, counts may change"
 #: Links of a session that are shown.
 MAX_LINKS = 20
 DIGEST_FIELDS = "version why at outcome prompts tool_calls=calls tokens text"
@@ -35,9 +35,9 @@ def _report_day(
     ids: bool = False,
     by_person: bool = False,
 ) -> Json:
-    """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
+    """Report changes, decisions and open work of a day (YYYY-MM-DD, yesterday; default: today)."""
     if walls:
-        require_person(by_person, "look behind the walls of workspaces")
+        require_person(by_person, "see other workspaces")
     today = ctx.here(ctx.now()).date()
     day = _parse_day(date_, today=today)
     projects = day_sessions.read_day(
@@ -57,16 +57,18 @@ def _report_day(
 
 
 def _parse_day(typed: str, *, today: date) -> date:
-    if typed in ("", "today", "yesterday"):
-        return today - timedelta(days=typed == "yesterday")
+    if typed in ("", "today"):
+        return today
+    if typed == "yesterday":
+        return today - timedelta(days=1)
     try:
         return date.fromisoformat(typed)
     except ValueError:
-        raise BadInput(f"{typed[:40]!r} is no day", hint="give YYYY-MM-DD, today or yesterday") from None
+        raise BadInput(f"{typed[:40]!r} is not a date", hint="give YYYY-MM-DD, today or yesterday") from None
 
 
 def _links_json(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """The sessions that a session builds on, and those that build on it, as far as the caller may see them."""
+    """The sessions that a session builds on, and those that build on it, limited to projects the caller may see."""
     return [
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
@@ -154,7 +156,7 @@ def _explain_living_state(ctx: ToolContext, rows: Rows, project: str, asking: st
 
 @TOOLS.add("csm_error_list")
 def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
-    """List what failed, how often, and what mended it."""
+    """List errors, how often each occurred, and what fixed it."""
     if not id_:
         return {
             "errors": [

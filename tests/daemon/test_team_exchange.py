@@ -206,7 +206,7 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
         "share on" not in ann.csmd("team", "status")
         and "csmd team leave" in ann.run("team", "join", ann.url.replace("ann@", "bob@"), "--yes").stderr
     )
-    assert "no remote" in ann.run("team", "share", str(ann.project), "--yes").stderr
+    assert "no git remote" in ann.run("team", "share", str(ann.project), "--yes").stderr
     shared = ann.csmd("team", "share", str(ann.project), "--as", "the shop", "--private", "--yes", "--json")
     assert (shared["name"], shared["readers"]) == ("the shop", "")
     eventually(lambda: team.rows("ann", "select text from memories") == [(RULE,)])

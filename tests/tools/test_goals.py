@@ -100,5 +100,5 @@ def test_a_goal_of_the_users_is_not_an_assistants_to_close_and_nothing_is_closed
     goal = parts.call("csm_goal_set", text="Ship the invitations", project=str(parts.machine.project), by_person=True)
     with pytest.raises(CsmdError, match="only a person"):
         parts.call("csm_open_done", id=goal["id"])
-    with pytest.raises(BadInput, match="nothing was named"):
+    with pytest.raises(BadInput, match="no open matter was given"):
         parts.call("csm_open_done", id=" ")

@@ -106,7 +106,7 @@ def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: st
         with pytest.raises(BadInput, match="there is no memory"):
             parts.call(tool, id=saved, by_person=True, **more)
     parts.call("csm_review_answer", id=saved, verb="keep", asking=place, by_person=True)
-    with pytest.raises(CsmdError, match="nothing to take back"):
+    with pytest.raises(CsmdError, match="nothing to undo"):
         parts.call("csm_review_undo", by_person=True)
     assert parts.call("csm_review_undo", asking=place, by_person=True)["undone"]
 

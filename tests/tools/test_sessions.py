@@ -218,7 +218,7 @@ def test_a_summary_stands_for_all_before_it_when_nothing_is_named(parts: Parts) 
 def test_what_cannot_be_written_is_told_and_nothing_is(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     parts.machine.transcript(parts.machine.line("user", "Hello."))
     take_in(parts)
-    with pytest.raises(CsmdError, match="session of the assistant"):
+    with pytest.raises(CsmdError, match="the assistant's session"):
         write(parts, "Hello.", ident="s1")
     for text, more, why in (
         ("  ", {}, "nothing"),
