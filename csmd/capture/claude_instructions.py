@@ -1,5 +1,4 @@
-"""The instruction files that Claude Code loads for a directory (CLAUDE.md files, rules, imports), and its own memory's
-notes."""
+"""The instruction files that Claude Code loads for a directory (CLAUDE.md, rules, imports), and its memory's notes."""
 
 from __future__ import annotations
 
@@ -165,7 +164,7 @@ def render_instructions(instructions: list[Instruction]) -> str:
 
 #: A project's own files.
 MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
-#: The files that the host loads if a project has none of those.
+#: The files that the host loads if a project has no main file.
 AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
 
 
@@ -297,7 +296,7 @@ MAX_STATE_BYTES = 16 * 1024 * 1024
 MAX_NAMES = 5000
 #: Platform -> the directory of an organisation's files.
 MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
-#: That directory on every other platform.
+#: The directory of an organisation's files on other platforms.
 DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
 
 

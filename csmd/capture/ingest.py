@@ -1,4 +1,4 @@
-"""Stores a hook's event and its provisional turn, without what was purged.
+"""Stores a hook's event and its provisional turn, without purged text.
 
 `csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and
 searched like any other, but never distilled or counted, and then deleted. Because name and word must be equal, this
@@ -31,7 +31,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The event of a payload, and how much was redacted in it by kind.
+#: (event of a payload, redactions in it by kind).
 Decoded = tuple[Event | None, Counter[str]]
 
 #: The counter of events from hosts that this version does not know.
@@ -59,7 +59,7 @@ def is_probe(event: Event) -> bool:
 
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
-    """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
+    """The event in a hook's payload and the redactions in it; BadInput if it is malformed."""
     counts = RedactionCounts()
     event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
@@ -198,7 +198,7 @@ def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
     return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
 
 
-# --- what was purged
+# --- purged text
 
 
 def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:

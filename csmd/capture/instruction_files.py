@@ -1,4 +1,4 @@
-"""Reads the instruction files that assistants load for a project, and stores those that changed."""
+"""Reads the instruction files that assistants load for a project, and stores the changed ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from csmd.text.markdown import JS_SPACES
 def load_host_instructions(
     names: InstructionNames, folder: str, root: str, disk: Disk = REAL_DISK
 ) -> list[Instruction]:
-    """The files that another assistant loads when a session starts in a project's root, in its order."""
+    """Loads another assistant's instruction files for a session in `root`, in that assistant's order."""
     kinds: tuple[tuple[Kind, str, tuple[tuple[str, ...], ...]], ...] = (
         ("User", folder, names.user),
         ("Project", root, names.project),
@@ -80,7 +80,7 @@ def make_stamp(paths: Iterable[str]) -> Stamp:
 
 
 def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
-    """Reads a project's instructions and stores what changed.
+    """Reads a project's instructions and stores the changed ones.
 
     Returns how many files changed, the directories to watch, and every path whose stamp shows a change.
     """
@@ -123,7 +123,7 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
 def find_project(store: Store, directory: str) -> tuple[int, str] | None:
     """(row key, root) of the project of a directory; None if it has no turn yet.
 
-    Not of the project that it was merged into: each of two merged directories has instruction files of its own.
+    Ignores merges: each merged directory keeps its own instruction files.
     """
     place = project_identity.identify_directory(directory)
     seq = store.read(lambda rows: projects.identified(rows, place))

@@ -162,9 +162,10 @@ def is_home(root: str) -> bool:
 
 
 def _find_neighbour_repository(gone: str, disk: Disk) -> Project | None:
-    """The repository next to the folder of worktrees that a directory was in, by their names.
+    """The repository next to the folder of worktrees that contained a deleted directory, by their names.
 
-    If it does not exist either, a worktree counts only if it is named after it: a folder may hold those of several.
+    If the repository does not exist either, the worktree must be named after it, because the folder may hold worktrees
+    of several repositories.
     """
     match = _NEIGHBOUR.match(gone)
     if match is None or is_home(match[1]):

@@ -71,8 +71,11 @@ class ReadReport:
 
 
 class Sink:
-    """Stores what is read from one transcript: `path` is its name in the store, `room` the bytes that a session may
-    take, and `is_hosts_own` says that the assistant wrote it, not csmd."""
+    """Stores the turns of one transcript.
+
+    `path` is its name in the store, `room` the bytes that a session may take; `is_hosts_own` says that the assistant
+    wrote it, not csmd.
+    """
 
     def __init__(
         self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
@@ -298,7 +301,7 @@ class _PieceReader:
         reading.turns = [_with_unique_uuid(turn, store.hash_key) for turn in reading.turns]
         reading, titles = filter_purged(store, self.places, reading, early)
         reading = remove_known_secrets(store, reading, options.now())
-        # The bad lines before the start, and those after it that an earlier reading of the file has counted.
+        # Bad lines before the start, and bad lines after it that an earlier reading has counted.
         known_bad = start.cursor.bad_lines if start.cursor else 0
         bad_before, counted_bad = (known_bad, 0) if start.position else (0, known_bad)
         state = self.transcript.state(start.name, position, bad_before + report.bad_lines + bad)

@@ -1,5 +1,4 @@
-"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a
-secret."""
+"""Removes excluded, paused and purged turns and known secrets from the turns of a transcript."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
 
 
 def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
-    """The turns; those without a readable time have the time of the turn before, or else of the next one."""
+    """The turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
     if all(turn.at != EPOCH for turn in turns):
         return turns
     before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
@@ -130,9 +129,9 @@ def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
 def filter_purged(
     store: Store, places: Places, reading: Reading, early: dict[str, str]
 ) -> tuple[Reading, dict[str, str]]:
-    """The reading, and the titles of the file's beginning, without what was purged.
+    """The reading, and the titles of the file's beginning, without purged text.
 
-    Call it on the thread that also purges, so that no tombstone is written between this and the write of its result.
+    Call it on the thread that also purges, so that no tombstone is written before its result is stored.
     """
     if not store.read(tombstones.has_purged):
         return reading, early

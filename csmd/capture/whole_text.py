@@ -28,8 +28,7 @@ FAR_FUTURE = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
-    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's
-    secrets."""
+    """The transcripts that may hold the whole text of a turn, and the purged text and secrets to be removed."""
 
     paths: list[str]
     purged: Marks
@@ -49,8 +48,8 @@ def read_whole(
 ) -> Generator[None, None, str | None]:
     """Reads the whole text of a turn in steps, from the first transcript that still has it; None if none has.
 
-    What has been excluded or purged since is left out. Lines that name neither the turn nor its call are read only if
-    `is_thorough`: the uuid of a line of Codex may depend on the lines before it.
+    Text that was excluded or purged since is left out. Lines that name neither the turn nor its call are read only if
+    `is_thorough`: the uuid of a line of Codex may depend on earlier lines.
     """
     for path in sources.paths:
         with contextlib.suppress(OSError):

@@ -82,26 +82,26 @@ ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
     "gone file": (
         "nothing is recorded: the database's file is gone, only the daemon still has it open",
-        "put it back; else csmd goes on in a minute with its copy in the backups",
+        "put it back; otherwise csmd continues in a minute with its copy in the backups",
     ),
     "replaced": (
         "nothing is recorded: another file is in the database's place",
-        "csmd restore latest brings back the one of before, csmd restart goes on with the other",
+        "csmd restore latest restores the earlier one, csmd restart continues with the other",
     ),
     "disk": (
-        "nothing is recorded: the disk takes no writes",
-        "make room, or make the home writable; the rest comes by itself",
+        "nothing is recorded: the disk accepts no writes",
+        "free some space, or make the home writable; recording then resumes by itself",
     ),
     "spool": (
         "nothing is recorded: events have waited in the spool for an hour",
-        "csmd restart; csmd status says what is amiss",
+        "csmd restart; csmd status shows the problem",
     ),
-    "gone": ("sessions are told nothing: csmd's hooks are not in the assistant's settings", "csmd install"),
+    "gone": ("nothing is injected: csmd's hooks are not in the assistant's settings", "csmd install"),
     "off": (
-        "sessions are told nothing: the assistant's settings switch hooks off",
-        "take disableAllHooks or allowManagedHooksOnly out of them",
+        "nothing is injected: the assistant's settings disable hooks",
+        "remove disableAllHooks or allowManagedHooksOnly from them",
     ),
-    "silent": ("sessions are told nothing: they run, and no hook reports them", "csmd doctor says why"),
+    "silent": ("nothing is injected: sessions are running that no hook reports", "csmd doctor shows why"),
 }
 #: An event that waits longer will not be stored by itself.
 SPOOL_STUCK_S = 3600.0
@@ -150,8 +150,7 @@ def find_cleared_sessions(
 ) -> list[str]:
     """The recorded sessions that no longer count: a hook has reported later, or hooks were installed at `since`.
 
-    `reported` are (row key, directory or "" if it is unknown) of events; those in one directory prove nothing about
-    others.
+    `reported` are (row key, directory or "" if it is unknown) of events; an event counts for its own directory only.
     """
     reports = list(reported)
     cleared = []
@@ -182,7 +181,7 @@ def describe_alarms(raised: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def find_folder(path: str, folders: Iterable[str]) -> str:
-    """The assistant's directory that contains a transcript; "" if none of these does."""
+    """The assistant's directory that contains a transcript; "" if no directory does."""
     if not path:
         return ""
     return next((folder for folder in folders if Path(path).is_relative_to(Path(folder) / "projects")), "")
@@ -214,8 +213,7 @@ class Alarms:
             return describe_alarms({**self._hook_alarms, **self._since})
 
     def step(self, now: float) -> bool:
-        """Checks for alarms at the monotonic time `now` and shows a notice; always returns False, nothing remains to be
-        done."""
+        """Checks for alarms at the monotonic time `now` and shows a notice; always returns False."""
         context, store = self._context, self._context.store
         self._started_at = now if self._started_at is None else self._started_at
         waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.unremovable]

@@ -1,4 +1,4 @@
-"""The assistants' versions, directories and hooks that are in use: what of them csmd reads, and what needs a change."""
+"""The assistants' versions, directories and hooks that are in use, and warnings about unread or outdated ones."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class Clients:
 
 
 def find_config_dir(transcript: str) -> tuple[Path | None, str]:
-    """The configuration directory of a transcript and its path in `projects`; None for the path of no transcript."""
+    """(configuration directory of a transcript, its path in `projects`); (None, "") if it is not a transcript."""
     path = Path(os.path.normpath(transcript))
     if not path.is_absolute() or path.suffix != ".jsonl":
         return None, ""
@@ -171,7 +171,7 @@ def warn_of_unread(folder: str) -> str:
 
 
 def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
-    """The versions of the assistant in use, the newer events, the directories that are read and those that are not."""
+    """The versions of the assistant in use, the newer events, and the read and unread directories."""
     record = read_install_record(config)
     return {
         "versions": [{"version": version, "last_at": at} for version, at in list_versions_in_use(rows).items()],

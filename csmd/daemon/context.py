@@ -1,4 +1,4 @@
-"""What the daemon's parts share: store, settings, clock, who waits, trouble."""
+"""The state that the daemon's parts share: store, settings, tasks, hints, backlog, trouble."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def to_local_time(at: str) -> datetime:
     return datetime.fromisoformat(at).astimezone()
 
 
-#: What a task's line in the log tells of its result.
+#: Key of a task's result -> its noun in the log.
 RESULT_NOUNS = (
     ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
     ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
@@ -90,7 +90,7 @@ class Task:
     recent: int = 0
     """How many sessions of each project are read at once, the newest; the rest in the background. 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
-    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
+    """The parameters of the task; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -101,14 +101,14 @@ class Task:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-#: What is new of a task's progress after a batch; None for nothing.
+#: The changed fields of a task's progress after a batch; None if there are none.
 Progress = Mapping[str, Any] | None
-#: What a task does, in batches, and its result.
+#: A task's batches, which end in its result.
 Work = Generator[Progress, None, Mapping[str, Any]]
 
 
 def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
-    """Does a task, a batch of its work for each step; its state says how it ended."""
+    """Carries out a task, one batch for each step; its state says how it ended."""
     task.state = "running"
     try:
         with closing(work):
@@ -117,7 +117,7 @@ def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
     except CsmdError as error:
         task.error, task.hint, task.state = error.what, error.hint, "failed"
     except Exception as error:
-        # A catch-all: a task that fails by a bug is reported to whoever waits for it.
+        # A catch-all: a bug is reported to the client that waits for the task.
         log.exception("job %s failed", task.kind)
         place = context.config.paths.log_file
         task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
@@ -139,9 +139,9 @@ def _step_through(context: Context, task: Task, work: Work) -> Generator[None, N
 
 
 def log_outcome(task: Task) -> None:
-    """Writes how a task ended; nothing for a sync that found nothing new."""
+    """Logs how a task ended, except a sync without new turns."""
     if task.state == "failed":
-        log.warning("%s failed; whoever asked was told why", task.kind)
+        log.warning("%s failed; the reason is in its result", task.kind)
         return
     result = task.result
     if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
@@ -157,16 +157,16 @@ MAX_STARTS = 200
 
 
 class PendingStarts:
-    """Owns the session starts that got no brief yet: the session's next prompt gets it, once. Safe from any thread.
+    """Owns the session starts without a brief, which is sent with the session's next prompt. Safe from any thread.
 
-    On a busy machine, or if a hook left too early, a session only gets its brief at a later place.
-    Kept in memory: after a restart the spool holds the starts that were not answered.
+    A start has no brief if the machine was busy or its hook left early. Kept in memory: after a restart the spool holds
+    the starts that were not answered.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._starts: dict[str, tuple[Event, str]] = {}
-        """Session -> its last start, and the id of the event whose answer settled it, "" while none did."""
+        """Session -> its last start, and the id of the event that was answered with its brief, "" if none was."""
 
     def add(self, start: Event) -> None:
         """Adds a start that got no brief, unless a later start of its session, or the same one, is known."""
@@ -193,7 +193,7 @@ class PendingStarts:
                 self._starts[event.session_id] = start, ""
 
     def find(self, session_id: str) -> Event | None:
-        """Returns the start whose brief goes with a session's next prompt; None for none."""
+        """Returns the start whose brief goes with a session's next prompt; None if there is none."""
         start, settled_by = self._starts.get(session_id, (None, ""))
         return None if settled_by else start
 
@@ -222,7 +222,7 @@ class LookupLog:
 
     def log_late(self, event: Event) -> None:
         """Records that an event's hook left before an answer."""
-        log.warning("%s: its hook left before it could be told anything", event.name)
+        log.warning("%s: its hook left before an answer", event.name)
         self._late.append(event.at)
 
     def count_late(self, since: str) -> int:
@@ -255,7 +255,7 @@ class LookupLog:
             self._recalled.append(lookup)
 
     def list_unwritten(self) -> tuple[list[Composition], list[Lookup]]:
-        """Returns what is not in the store yet, the latest first."""
+        """Returns the records that are not in the store yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
 
@@ -274,24 +274,25 @@ class LookupLog:
         return True
 
 
-#: Fewest sessions of a backlog that `csmd status` shows: fewer are read before anybody has looked.
+#: Fewest sessions of a backlog that `csmd status` shows: a shorter one is read within seconds.
 MIN_SHOWN_SESSIONS = 5
 
 
 class Backlog:
-    """Owns the transcripts of the past that are still to be read; only the background thread changes it.
+    """Owns the unread transcripts of past sessions; only the background thread changes it.
 
-    Any thread may call `describe`: it reads counts, because iterating over the transcripts would fail while one is dropped.
+    Any thread may call `describe`: it reads counts, because iterating over the transcripts would fail while one is
+    dropped.
     """
 
     def __init__(self) -> None:
-        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
-        #: An OrderedDict finds its first key in constant time; a plain dict walks over every key deleted before it.
+        #: Path -> (session, transcript), in the order of reading. An OrderedDict finds its first key in constant time;
+        #: a plain dict walks over every key deleted before it.
         self._transcripts: OrderedDict[str, tuple[str, ListedTranscript]] = OrderedDict()
-        #: Session -> how many of its transcripts are left; and the size of all that are left.
+        #: Session -> the number of its transcripts that are left.
         self._count_of: Counter[str] = Counter()
         self._bytes_left = 0
-        #: The sessions that were left at any time since nothing was.
+        #: The sessions of this backlog, also those that were read.
         self._sessions: set[str] = set()
         self._bytes_read, self._took_s = 0, 0.0
 
@@ -311,7 +312,7 @@ class Backlog:
         self._sessions.update(self._count_of)
 
     def next_transcript(self) -> ListedTranscript | None:
-        """What is to be read next."""
+        """The transcript to be read next; None if there is none."""
         return next((file for _, file in self._transcripts.values()), None)
 
     def record_reading(self, *, read: int, took_s: float) -> None:
@@ -320,7 +321,7 @@ class Backlog:
         self._took_s += took_s
 
     def drop(self, path: str) -> None:
-        """Takes a transcript off the list: it is read."""
+        """Removes a transcript, because it was read."""
         session, file = self._transcripts.pop(path, ("", None))
         if file is None:
             return
@@ -330,7 +331,7 @@ class Backlog:
             del self._count_of[session]
 
     def describe(self) -> dict[str, Any] | None:
-        """Returns what `csmd status` shows, None if little is left; `eta_s` is None until a transcript was read."""
+        """Returns the backlog for `csmd status`, None if it is short; `eta_s` is None until a transcript was read."""
         sessions_left, size = len(self._count_of), self._bytes_left
         if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
@@ -345,7 +346,7 @@ class Backlog:
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
 _PAUSES_LOCK = threading.Lock()
-#: Transcripts outside of every known directory that hooks may name before somebody looks.
+#: Most transcripts outside of every known directory that are kept until they are examined.
 MAX_UNKNOWN_TRANSCRIPTS = 32
 
 
@@ -357,7 +358,7 @@ def list_transcript_roots(config: Config) -> list[Path]:
 
 
 def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
-    """What the user wants left out."""
+    """The user's exclusions."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
     return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
 
@@ -375,7 +376,7 @@ def reload_pauses(pauses: PauseFile) -> bool:
 
 
 class Context:
-    """Owns what waits for the background thread: hints and tasks come from any thread, the rest is for that thread."""
+    """Owns the work of the background thread: hints and tasks come from any thread, the rest is for that thread."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         self.store = store
@@ -388,51 +389,51 @@ class Context:
         self.excluded_paths: set[Path] = set()
         """Transcripts that were found to belong to a project that the user leaves out."""
         self.rules = read_rule_state()
-        """What a later daemon knows the rules by that this one redacts with."""
+        """The identity of the redaction rules of this daemon, compared by a later one."""
         self.withholds = True
-        """Whether the store may hold secrets that older rules let through: whatever is shown is redacted first."""
+        """Whether the store may hold secrets that older rules missed, so that every answer is redacted."""
         self.unremovable: set[Path] = set()
         """Files in the spool that are no events and cannot be removed."""
         self.partly_read: set[str] = set()
-        """Transcripts of which a piece was read and the next is still to be."""
+        """Transcripts that were not read to their end."""
         self.backlog = Backlog()
         self.lookups = LookupLog(store)
         self.starts = PendingStarts()
         self.reading_task: Task | None = None
-        """The task that reads transcripts: what their words are worth is known when all are read."""
+        """The running task."""
         self.live_paths: set[str] = set()
-        """Transcripts that were hinted at meanwhile: they do not wait for that task."""
+        """Transcripts that were hinted at while a task reads others."""
         self.heard_at = time.monotonic()
-        """When a hook or a file last told of a session; monotonic."""
+        """When a hook or a file event last reported a session; monotonic."""
         self.backlog_read_until = 0.0
         self.wake = threading.Event()
         self.client_waits = threading.Event()
         """Set with `wake` for work that a client waits for."""
         self.notice_days: dict[str, str] = {}
-        """Directory of the assistant's that is not read -> the day on which a session's start last said so."""
+        """Unread directory of the assistant -> the day of its last notice."""
         self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
         self._unknown_transcripts: dict[str, None] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
-    # --- what comes in, from any thread
+    # --- from any thread
 
     def calm_s(self, at: float | None = None) -> float:
-        """Seconds, until a monotonic time or now, in which no hook or file told of a session."""
+        """Seconds without a report of a session, until a monotonic time or now."""
         return max((time.monotonic() if at is None else at) - self.heard_at, 0.0)
 
     def hint(self, path: str) -> None:
-        """Says that a transcript may have changed; cheap."""
+        """Notes that a transcript may have changed; cheap."""
         self.heard_at = time.monotonic()
         with self._lock:
             self._hints[path] = None
         self.wake.set()
 
     def hint_from_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
-        """Hints at the transcript that a host's hook named, which anybody can call: only below the assistants' directories.
+        """Notes that the transcript named by a hook may have changed, if it is in an assistant's directory.
 
-        Of Claude Code, which may have several, another directory is noted.
+        The path is not trusted, because anyone can call a hook. Another directory is noted for Claude Code only.
         """
         self.heard_at = time.monotonic()
         normal_path = os.path.normpath(path)
@@ -444,7 +445,7 @@ class Context:
                     self._unknown_transcripts[path] = None
 
     def poke(self) -> None:
-        """Asks for a step now."""
+        """Wakes the background thread."""
         self.wake.set()
 
     def submit(self, task: Task) -> Task:
@@ -457,23 +458,23 @@ class Context:
         return task
 
     def register_task(self, task: Task) -> None:
-        """Has a task's state found by its id; the oldest that have ended are forgotten."""
+        """Registers a task by its id; forgets the oldest tasks that have ended."""
         with self._lock:
             for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
                 del self.tasks[done]
             self.tasks[task.id] = task
 
     def stop(self) -> None:
-        """Ends after the batch at hand."""
+        """Ends the background work after the running batch."""
         self._stopping.set()
         self.client_waits.set()
         self.wake.set()
 
-    # --- what waits
+    # --- waiting work
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the batch at hand is the last."""
+        """Whether the running batch is the last."""
         return self._stopping.is_set()
 
     @property
@@ -482,7 +483,7 @@ class Context:
         return bool(self._hints)
 
     def take_task(self, *, only_ordered: bool = False) -> Task | None:
-        """Takes the task that waited longest from the queue, ordered tasks before csmd's own; None for none."""
+        """Takes the oldest task from the queue, clients' tasks before csmd's own; None if there is none."""
         with self._lock:
             waiting = sorted(self._queue, key=lambda task: task.is_own)
             if not waiting or (only_ordered and waiting[0].is_own):
@@ -509,40 +510,39 @@ class Context:
 
     @property
     def has_reading_task(self) -> bool:
-        """Whether a job is still at reading transcripts."""
+        """Whether a task is reading transcripts."""
         return self.reading_task is not None and self.reading_task.progress.get("step") == "reading"
 
     def waits_for_others(self, session: Behind) -> bool:
-        """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
+        """Whether an unread transcript may hold the tool call that wrote this one."""
         if not self.has_reading_task:
             self.live_paths.clear()
             return False
         return session.path not in self.live_paths
 
-    # --- where and with what
+    # --- transcripts and models
 
     def list_roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
         return list_transcript_roots(self.config)
 
     def model_name(self) -> str | None:
-        """The identity of the embedding model in use, or None."""
+        """The identity of the embedding model in use; None if there is none."""
         directory = models.installed_model(self.config.paths.models, self.config.settings.embed_model)
         return None if directory is None else models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """The function that makes a query's vector, or None when no model is installed."""
+        """The function that embeds a query; None if no model is installed."""
         name = self.model_name()
         if name is None:
             return None
         return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
     def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
-        """Returns the result of `work`, or None if it fails: the failure is logged and shown in status; other work goes on.
+        """Returns the result of `work`; None if it fails, which is logged and shown in `csmd status`.
 
-        It catches everything, so that a job that fails stops no other. `what` is in csmd's own words and goes to the log;
-        `about`, the file or session, is shown in status only. With `strict`, StoreError is raised all the same: a client
-        waits, and the next part would fail too.
+        Catches every error, so that other work continues. `what` is in csmd's own words and is logged; `about`, a file
+        or session, is shown in `csmd status` only. With `strict`, StoreError is raised, because a client waits.
         """
         key = f"{what} {about}" if about else what
         try:
@@ -553,10 +553,11 @@ class Context:
             is_known = isinstance(error, CsmdError | OSError)
             problem = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
             if self.trouble.get(key) != problem:  # the same trouble at every tick is one line in the log
-                kind = logs.describe_kind(error)
-                log.warning("%s: %s; `csmd status` says where", what, kind, exc_info=None if is_known else error)
+                log.warning(
+                    "%s: %s; see `csmd status`", what, logs.describe_kind(error), exc_info=None if is_known else error
+                )
             self.trouble[key] = problem
             return None
         if self.trouble.pop(key, None):
-            log.info("%s: well again", what)
+            log.info("%s: works again", what)
         return result

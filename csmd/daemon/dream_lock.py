@@ -73,13 +73,9 @@ def explain_stale(holder: Holder, *, host: str, boot: str, started: StartTime, n
             return "it was taken before the machine was restarted"
         began = started(holder.pid)
         if began is None:
-            return "its process is gone"
-        return (
-            ""
-            if abs(began - holder.start) < machine.SAME_START_S
-            else "its process is gone, and another has its number"
-        )
-    return "" if is_recent(holder.beat, now) else "nothing was heard of it for an hour"
+            return "its process ended"
+        return "" if abs(began - holder.start) < machine.SAME_START_S else "its process ended and its PID was reused"
+    return "" if is_recent(holder.beat, now) else "it was not renewed for an hour"
 
 
 def is_recent(beat: str, now: datetime) -> bool:
@@ -91,7 +87,7 @@ def is_recent(beat: str, now: datetime) -> bool:
 
 
 MAX_LOCK_BYTES = 4096
-#: An older mark was left by a process that was killed during a takeover.
+#: Seconds after which a takeover mark is abandoned.
 MARK_TIMEOUT_S = 60.0
 #: Attempts to take the lock; after losing one, a process checks again who holds it.
 MAX_TRIES = 3
@@ -119,7 +115,7 @@ class DreamLock:
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:
-        """(its holder, its file's content): (None, bytes) if it is stale, (None, None) if there is no file."""
+        """Reads the lock: (holder, content); holder is None if stale, both are None if there is no file."""
         content, written = self._read()
         if content is None:
             return None, None

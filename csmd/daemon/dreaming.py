@@ -45,7 +45,7 @@ RENEW_EVERY_S = 300.0
 MAX_PAUSE_S = 0.25
 #: How many actions of old dreams one write forgets, with their pages; hooks wait for it.
 FORGET_BATCH = 50
-LOCK_HINT = "`csmd dream status` says who dreams"
+LOCK_HINT = "see `csmd dream status`"
 
 
 class Dreaming:
@@ -57,7 +57,7 @@ class Dreaming:
     def __init__(self, context: Context, pages: PageReader) -> None:
         self._context, self.pages = context, pages
         self.lock = DreamLock(context.config.paths.dream_lock)
-        #: The clocks for what a dream writes; a bench replaces them.
+        #: The clocks for a dream's rows and pages; a bench replaces them.
         self.now: Callable[[], str] = now_iso
         self.here: Here = to_local_time
         self._task: Task | None = None
@@ -260,7 +260,7 @@ class Dreaming:
     # --- its steps: generators that stop after each batch
 
     def read_edits(self, _: Dream) -> Iterator[None]:
-        """Reads people's edits of the pages; those just made only if the dream is awaited."""
+        """Reads people's edits of the pages; the latest ones only if the dream is awaited."""
         if self._is_awaited:
             yield from self.pages.read_at_once()
         else:
@@ -324,7 +324,7 @@ class Dreaming:
             yield
         yield
 
-    # --- what the gates look at
+    # --- facts for the gates
 
     def _is_due(self, at: float) -> bool:
         """Whether all gates are open; reads the store only if something was written since, or the clock was set
@@ -412,7 +412,7 @@ def _name_error(error: Exception) -> str:
 
 
 def _describe_holder(holder: Holder) -> str:
-    return f"{holder.label} dreams already"
+    return f"{holder.label} is already dreaming"
 
 
 def resume_dreams(context: Context) -> None:

@@ -111,8 +111,7 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
 
 
 def describe_encryption(config: Config) -> dict[str, Any]:
-    """What is encrypted: the library, the state (on, off, unfinished), the key's place or why it is missing, the
-    files."""
+    """The library, the state (on, off, unfinished), the key's place or why it is missing, and the files."""
     paths = config.paths
     record = keys.read_record(paths.home)
     databases = [path for path in (paths.database, *list_copies(paths)) if _is_database(path)]
@@ -136,10 +135,10 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
     paths, key = config.paths, keys.from_text(typed)
     record = keys.read_record(paths.home)
     if key is None:
-        raise BadInput("that is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
+        raise BadInput("this is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
     if record is not None and record.digest != keys.digest_of(key):
         raise BadInput(
-            "that is the key of another home", hint="take the one that `csmd encrypt on` showed for this home"
+            "this key belongs to another home", hint="use the key that `csmd encrypt on` showed for this home"
         )
     if record is None:
         sqlite.require_cipher()
@@ -147,7 +146,7 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
         try:
             backup.examine(paths.database)
         except Damaged as error:
-            raise BadInput("that key does not open the database", hint="take the one of this home") from error
+            raise BadInput("this key does not open the database", hint="use the key of this home") from error
     new = keys.keep_key(key, place or (record.place if record else keys.KEYRING), paths.home)
     keys.write_record(paths.home, new._replace(wanted=record.wanted if record else True))
     return {"place": new.place}

@@ -37,7 +37,7 @@ def make_daily_backup(context: Context) -> bool:
         return False
     if not backup.has_room(database):
         raise StoreError(
-            "none was made, the disk is too full", hint="free some space, or set backup.every_h: 0 to do without"
+            "no backup was made: the disk is too full", hint="free some space, or disable backups: backup.every_h: 0"
         )
     description = make_backup(context, None)
     log.info("the daily backup is made, %d bytes", description["bytes"])
@@ -49,7 +49,7 @@ def make_backup(context: Context, target: Path | None, *, note: backup.Note = ba
     database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())
     if target is not None and is_there(target):
-        raise StoreError(f"{target} is there already", hint="name a file that is not")
+        raise StoreError(f"{target} exists already", hint="choose another file")
     backup_made = backup.make(database, place, stop=lambda: context.is_stopping, note=note)
     removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
     return {"path": str(backup_made.path), "bytes": backup_made.bytes, "counts": backup_made.counts, "removed": removed}
@@ -177,7 +177,7 @@ def estimate_growth(sizes: list[tuple[str, int]], *, used: int, today: date) -> 
 #: How often the log of lookups is written to the store.
 LOOKUPS_EVERY_S = 60.0
 HOUR_S = 3600.0
-#: The parts of an hour's line, in this order: a count or counter, its noun, and what follows.
+#: (count or counter, its noun, suffix) of the parts of an hour's line, in order.
 HOURLY_COUNTS = (
     ("turns", "turn", ""), ("memories", "memory", ""), ("injections", "injection", ""),
     (transcripts.PAUSED_TURNS, "turn", " left out in a pause"), (ingest.EXCLUDED_EVENTS, "event", " left out"),

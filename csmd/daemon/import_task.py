@@ -1,4 +1,4 @@
-"""Imports and syncs: reads transcripts, and takes in exported memories and those of other programs."""
+"""Imports and syncs: reads transcripts, and imports memories from csmd's exports and from other programs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
 from csmd.store.opencode_database import SessionDatabase
 
-#: Seconds after which an install stops reading recent sessions (it reads at least one); the background reads the rest.
+#: How long an install reads recent sessions, at least one; the background reads the rest.
 FOREGROUND_S = 15.0
 #: The counts of the transcripts that a task reads.
 TRANSCRIPT_COUNTS = ("turns_new", "turns_known", "bad_lines", "redactions")
@@ -36,7 +36,7 @@ TRANSCRIPT_COUNTS = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
 def preview_import(context: Context, task: Task) -> Batches[dict[str, Any]]:
-    """What an import would add, if it is a dry run or waits for a person's answer; {} if it is to be done now."""
+    """Returns a preview for a dry run or an unconfirmed import; {} to import at once."""
     path, is_dry_run = Path(task.path), bool(task.order.get("dry_run"))
     if exported := transfer.find_file(path):
         with transfer.open_file(exported) as file:
@@ -79,7 +79,7 @@ def _foreign_json(counts: importing.ForeignCounts) -> dict[str, Any]:
 
 
 def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
-    """Imports exported memories or those of another program; does nothing and returns None for transcripts."""
+    """Imports memories from an export or another program; returns None, with nothing done, for transcripts."""
     path = Path(task.path)
     if exported := transfer.find_file(path):
         return (yield from _import_exported(context, task, exported))
@@ -126,13 +126,13 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
 
 
 def _find_named_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project that the order names; None if it names none, -1 for one that an import would create."""
+    """The row of the project given with the import; None if none was given, -1 if it would be created."""
     directory = task.order.get("project")
     return _find_project_row(context, directory, create=create) if directory else None
 
 
 def _find_origin_project(context: Context, task: Task, *, create: bool) -> int | None:
-    """The row of the project where the import was requested; None if the directory belongs to none, -1 as above."""
+    """The row of the project where the import was requested; None if there is none, -1 if it would be created."""
     directory = task.order.get("asking")
     if not directory:
         return None
@@ -180,7 +180,7 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
     result: dict[str, Any] = {"files": len(paths), **counts, **({"problems": problems} if problems else {})}
     if task.recent:
         reading.fill_backlog(context, later)
-        # The background rests between steps: this is its expected pace until it has begun.
+        # Seeds the pace estimate; the background also rests between steps.
         context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
         result["left"] = context.backlog.describe()
     return result, paths
@@ -229,11 +229,11 @@ def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[Pa
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
     if not kept:
         with import_files.open_import(path) as foreign:
-            description = describe_unknown(foreign) or "is of no format that csmd knows"
-        problem = "holds nothing that csmd can take in" if is_directory(path) else description
+            description = describe_unknown(foreign) or "has a format that csmd does not recognise"
+        problem = "contains nothing that csmd can import" if is_directory(path) else description
         raise BadInput(
             f"{path} {problem}; nothing was imported",
-            hint="name transcripts (*.jsonl), what `csmd export` wrote, or the memories of another program: "
+            hint="give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: "
             f"{', '.join(source.label for source in SOURCES)}",
         )
-    return kept, [f"{name}: no transcript, left out" for name in unknown]
+    return kept, [f"{name}: not a transcript; skipped" for name in unknown]

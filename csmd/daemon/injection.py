@@ -1,4 +1,4 @@
-"""Composes what an event's answer tells the assistant, with its receipt."""
+"""Composes the text that answers an event, with its receipt."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: Longest that a prompt's vector may take; the words alone answer after that.
+#: The longest time for a prompt's vector; after it only words are compared.
 VECTOR_TIMEOUT_S = 0.12
-#: Longest that a pending start's brief may take after the prompt's own, and its share of the time until the deadline.
+#: The longest time for a pending start's brief after the prompt's own.
 START_TIMEOUT_S = 0.5
+#: Its share of the time until the deadline.
 START_SHARE = 0.8
 #: How long the disk is asked whether a session's directory is one that csmd does not read.
 NOTICE_TIMEOUT_S = 0.03
@@ -38,14 +39,14 @@ TOKEN_UNITS = 5
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What an event's answer tells: its own brief, and with a prompt that of its session's pending start."""
+    """The answer to an event: its own brief, and for a prompt the brief of its session's pending start."""
 
     event: Event
     project: int
     own: Brief
     start: Brief | None = None
     notice: str = ""
-    """What the user should know at a session's start; no model reads it."""
+    """A warning for the user at a session's start; no model reads it."""
 
     @property
     def text(self) -> str:
@@ -54,7 +55,7 @@ class Injection:
 
     @property
     def settles_start(self) -> bool:
-        """Whether the session's start has nothing left to be told once this is."""
+        """Whether this answer includes the brief of the session's start."""
         return self.event.name == "session_start" or self.start is not None
 
 
@@ -85,7 +86,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
 
 
 def _compose_notice(context: Context, event: Event) -> str:
-    """Returns a warning, once a day, that csmd does not read the Claude Code directory of a session; "" for none."""
+    """Returns a warning, once a day, that csmd does not read a session's Claude Code directory; "" if it does."""
     folder, _ = assistants_in_use.find_config_dir(event.transcript_path)
     if event.host != CLAUDE.host or event.name != "session_start" or event.source == "compact" or folder is None:
         return ""
@@ -141,7 +142,7 @@ def _compose_start_brief(
         )  # fmt: skip
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=max_tokens, brief=session_brief)
-    # After a compaction, and on resume: what is known of the files that it was at.
+    # After a compaction and on resume, notes on the session's files follow.
     files = work_notes.file_block(
         rows, places=places, session_id=session, named="", exclude=shown_ids, asking=event.cwd
     )
@@ -208,19 +209,21 @@ def _make_receipt_ids(event: Event) -> tuple[str, str]:
 
 #: A store of fewer turns answers in time from a cold disk.
 MIN_TURNS = 5_000
-#: How many of a project's latest prompts are rehearsed, and how many characters of each.
+#: How many of a project's latest prompts are rehearsed.
 MAX_PROMPTS = 12
+#: How many characters of each prompt are rehearsed.
 MAX_PROMPT_CHARACTERS = 400
-#: Longest that one rehearsal may take, and how soon a project is rehearsed again.
+#: The longest time of one rehearsal.
 REHEARSAL_TIMEOUT_S = 1.0
+#: How soon a project is rehearsed again.
 REHEARSE_AGAIN_S = 1800.0
 
 
 class Rehearsal:
-    """Looks for what was asked last in a project, so that the next prompt there finds the disk's pages in memory.
+    """Repeats a project's latest searches, so that the next prompt finds the database's pages in memory.
 
-    `expect` from any thread, `step` on the background thread, which waits for none of it; `done` is called on the
-    reader's thread when the next one may be looked for.
+    `expect` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
+    thread when the next search may begin.
     """
 
     def __init__(self, store: Store, done: Callable[[], None]) -> None:
@@ -231,15 +234,15 @@ class Rehearsal:
         self._prompts: deque[tuple[int, str]] = deque()
         self._rehearsed_at: dict[int, float] = {}
         self._reading: Future[tuple[int, list[str]]] | None = None
-        """A project, and the prompts to be looked for in it."""
+        """The running read of a project and the prompts to be rehearsed in it."""
 
     def expect_prompt(self, project: int) -> None:
-        """Says that a session begins in a project."""
+        """Notes that a session begins in a project."""
         self._expected.append(project)
 
     @property
     def is_reading(self) -> bool:
-        """Whether the reader is at work for it."""
+        """Whether the reader is rehearsing."""
         return self._reading is not None and not self._reading.done()
 
     def step(self, now: float) -> bool:
@@ -275,7 +278,7 @@ def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str
 
 
 def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
-    """The project (the latest session's for 0), and what users asked last in it, the latest first; [] in a small store."""
+    """(project, the latest prompts in it, latest first); 0 means the latest session's project, [] a small store."""
     if search.last_turn(rows) < MIN_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)

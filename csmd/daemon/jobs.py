@@ -1,4 +1,4 @@
-"""The background thread and its table of chores: what each does, in which order, and when it is due.
+"""The background thread and its table of chores, in the order of their steps, with the conditions and intervals.
 
 Chores do one bounded piece at a time, and a chore that fails does not stop the others. `step` takes the monotonic time
 by which chores are due, so that tests need not wait; what chores store is dated by the wall clock. `run` calls `step`
@@ -62,7 +62,7 @@ CHECKPOINT_COMMITS = 200
 
 @dataclass(slots=True)
 class Pass:
-    """A pass over the table at the monotonic time `now`, and what its chores have done so far."""
+    """A pass over the table at the monotonic time `now`, with the effects of its chores so far."""
 
     now: float
     takes_writes: bool = True
@@ -241,7 +241,7 @@ class Background(threading.Thread):
             context.guard(name, end)
 
     def step(self, now: float) -> bool:
-        """Does what is due at the monotonic time `now`; returns whether more may be due at once."""
+        """Runs the chores that are due at the monotonic time `now`; returns whether more may be due at once."""
         pass_, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
         self._task_s = self._dream_s = 0.0
         for chore in self._table:

@@ -1,4 +1,4 @@
-"""Runs the stages that distil, believe, index and embed what the store holds, and frees memory after a burst."""
+"""Runs the stages that distil, believe, index and embed stored rows, and frees memory after a burst."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PROVISIONAL_TIMEOUT_S = 120.0
 PROVISIONAL_BATCH = 20
 #: How many such parts a sweep has.
 MAX_PROVISIONAL_BATCHES = 10
-#: How often a task runs all stages: one may depend on what a later one writes.
+#: How often a task runs all stages: one may depend on rows that a later one writes.
 MAX_PASSES = 3
 #: How many texts are embedded at a time.
 EMBED_TEXTS = 8
@@ -150,7 +150,7 @@ def _write_days(stages: Stages, force: bool) -> int:
 
 
 def _judge_uses(stages: Stages, _: bool) -> int:
-    """Only receipts whose time is over: those before may still be used."""
+    """Judges only receipts whose time is over: later ones may still be used."""
     answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
     return usage.step(stages.store, answered=answered, still=still, over=over)
 
@@ -161,7 +161,7 @@ def _tag_topics(stages: Stages, force: bool) -> int:
     return topic_tagging.step(stages.store, force=force, reading=changing)
 
 
-#: The stages after distillation, in order: each reads what those before it have written.
+#: The stages after distillation, in order: each reads rows that earlier ones have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
     "checkpoints": _write_checkpoints,  # first, because a compaction waits for it
     "tool words": _read_tool_words,
@@ -350,7 +350,7 @@ class Stages:
         self.store.write(lambda rows: vectors.add(rows, kind, model, embedded, reached=reached, texts=texts))
 
     def merge_restatements(self) -> int:
-        """Merges new memories, once they have vectors, with those that say the same; returns how many it compared."""
+        """Merges new memories that have vectors with restatements of them; returns how many it compared."""
         return self._repeat(
             lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
         )

@@ -1,5 +1,4 @@
-"""Asks the user's language model: finds it, decides whether it may be asked now, and asks while other work
-continues."""
+"""Finds the user's language model, decides whether it may be asked now, and carries out tasks that ask it."""
 
 from __future__ import annotations
 
@@ -34,15 +33,14 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def explain_not_now(context: Context) -> str:
-    """Why no provider is asked unprompted now: the user is working, or the machine runs on battery; "" if nothing
-    prevents it."""
+    """Why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
 
 
 def try_provider(context: Context, task: Task) -> Work:
-    """Asks a provider for one word, even if it failed before; returns how long it took and what it cost."""
+    """Asks a provider for one word, even if it failed before; returns the time and the tokens that it took."""
     name, began = str(task.order["name"]), time.monotonic()
     provider = find_provider(context, name)
     if provider is None:
@@ -78,7 +76,7 @@ def use_for_vectors(context: Context, task: Task) -> Work:
 
 
 def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a worker whose vectors an endpoint makes."""
+    """The command and the environment of a worker that gets its vectors from an endpoint."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
         key_from=str(models.read_endpoint(folder)["key_from"]),
@@ -86,8 +84,7 @@ def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], d
 
 
 def book_pending_vectors(context: Context) -> bool:
-    """Writes the estimated tokens sent for vectors since the last time to the ledger; returns whether there were
-    any."""
+    """Books the tokens sent for vectors since the last call; False if none."""
     if tokens := context.embedder.take_sent():
         _write_ledger(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
     return tokens > 0

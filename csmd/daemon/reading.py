@@ -113,7 +113,7 @@ def follow_hints(context: Context) -> bool:
 
 
 def _hinted_paths(context: Context) -> Iterator[Path]:
-    """The hinted transcripts; of a database those that may have grown."""
+    """The hinted transcripts; for a database, its sessions that may have grown."""
     databases = [root for root in context.list_roots() if is_file(root)]
     for path in context.take_hints():
         if path not in databases:

@@ -33,8 +33,8 @@ from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
 NOTHING_READABLE = (
-    "workspaces, aliases, merges, what was forgotten or purged, and memories that are in no transcript: "
-    "set them up again, or bring back a backup of your own with `csmd restore FILE`"
+    "workspaces, aliases, merges, tombstones, and memories that are in no transcript: "
+    "set them up again, or restore a backup of your own with `csmd restore FILE`"
 )
 
 
@@ -148,7 +148,7 @@ def _select_counts(rows: dict[str, int]) -> dict[str, int]:
 
 
 def _describe_losses(salvaged: recovery.Salvaged, *, is_key_lost: bool) -> list[str]:
-    """What could not be read, in words; including rows that transcripts restore."""
+    """Describes the unreadable parts, including rows that transcripts restore."""
     lost = [
         f"{table}: {amount(number, 'place')} could not be read; "
         f"for others {amount(salvaged.filled[table], 'row')} came from the backup"
@@ -162,7 +162,7 @@ def _describe_losses(salvaged: recovery.Salvaged, *, is_key_lost: bool) -> list[
 
 
 def _list_transcripts(config: Config, sources: list[Rows]) -> list[Path]:
-    """Every transcript: the assistants', csmd's own session files, and those imported from elsewhere."""
+    """Every transcript: of the assistants, of csmd's own sessions, and imported ones."""
     listed = [
         Path(file.path)
         for root in context.list_transcript_roots(config)
@@ -187,7 +187,7 @@ def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Rep
 def restore(
     config: Config, source: str, *, dry_run: bool = False, note: ReportProgress = ignore_progress
 ) -> dict[str, Any]:
-    """Replaces the database by a backup; what was forgotten since stays forgotten.
+    """Replaces the database by a backup; texts forgotten since stay forgotten.
 
     `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that cannot be used.
     """
@@ -195,7 +195,7 @@ def restore(
     with open_workshop(config) as workshop:
         chosen = backup.newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
-            raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+            raise BadInput(f"there is no usable backup in {backup.folder_of(database)}", hint="csmd repair")
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         note("copying", 0, 0)

@@ -31,7 +31,7 @@ from csmd.text.display import amount
 MAX_LISTED = 500
 #: How many lines of a transcript are scanned before others have their turn.
 LINES_PER_BATCH = 2000
-#: The findings of a scan, and how many texts it changed.
+#: (findings, number of changed texts) of a scan.
 Findings = tuple[list[dict[str, Any]], int]
 
 
@@ -142,7 +142,7 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
                     {"file": str(path), **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)
                 ]
         except (StoreError, OSError):
-            degraded.append(f"{path} could not be looked into")
+            degraded.append(f"{path} could not be read")
     return secrets
 
 
@@ -231,10 +231,10 @@ def list_secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))
     first = min((secrets.since[kind] for kind in secrets.rare), default="")
     due = (datetime.fromisoformat(first) + timedelta(days=KEEP_DAYS)).date() if first else None
-    removal = f", the rare ones go by themselves from {due} on" if due else ""
+    removal = f"; rare ones are removed automatically from {due} on" if due else ""
     count = amount(sum(secrets.kinds.values()), "secret")
-    summary = f"{count} that older rules let through, shown nowhere ({kinds})"
-    return [f"secrets: {summary}; csmd scan lists them, csmd scan --fix takes them out{removal}"]
+    summary = f"{count} that older rules missed, redacted in every answer ({kinds})"
+    return [f"secrets: {summary}; csmd scan lists them, csmd scan --fix removes them{removal}"]
 
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:

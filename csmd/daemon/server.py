@@ -149,7 +149,7 @@ class WakePipe:
             self._in.send(b"!")
 
     def drain(self) -> None:
-        """Reads what was written."""
+        """Empties the pipe."""
         with suppress(BlockingIOError):
             while self._out.recv(4096):
                 pass
@@ -331,8 +331,8 @@ class Server(threading.Thread):
         body = b""
         if is_new:
             try:
-                # A start, a clearing or a compaction changes what the session was given, so its answer is composed
-                # after the commit.
+                # A start, a clearing or a compaction changes the session's receipts, so its answer is composed after
+                # the commit.
                 body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
             except DeadlineExceeded:
                 self.background.context.lookups.log_late(event)

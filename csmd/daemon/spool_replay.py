@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from csmd.capture import ingest
 from csmd.conversation import Event
@@ -25,8 +25,6 @@ from csmd.store import activity, files, receipts
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +57,7 @@ def replay(context: Context) -> bool:
             done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
             stored += bool(done)
     if stored:
-        log.info("took in %s that hooks kept while the daemon did not answer", amount(stored, "event"))
+        log.info("stored %s that hooks spooled while the daemon did not answer", amount(stored, "event"))
     return stored > 0
 
 

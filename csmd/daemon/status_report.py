@@ -253,7 +253,7 @@ def build_status(
 
 
 def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
-    """What does not work, except what the figures warn of; `since` is a day ago."""
+    """The problems that the figures do not warn of; `since` is a day ago."""
     store = context.store
     problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]

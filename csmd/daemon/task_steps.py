@@ -1,4 +1,4 @@
-"""What tasks share: batches that end in a value, and the steps of several of them."""
+"""Steps that several tasks share: batches, walks over rows, blocking work on a thread, the database's cleansing."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def cleanse(context: Context) -> Batches[None]:
             cache.clear()
             return
     raise StoreError(
-        "the write-ahead log could not be emptied: something reads the database all the time",
-        hint="close what has csmd.db open, then `csmd restart`: the purge is finished by it",
+        "the write-ahead log could not be emptied: another program reads the database all the time",
+        hint="close programs that have csmd.db open, then `csmd restart` to finish the purge",
     )
 
 

@@ -1,7 +1,6 @@
-"""The table of tasks, which clients wait for, and how the background thread steps them.
+"""The table of tasks, which clients wait for and the background thread steps.
 
-A task is a kind and a generator from the table. The generator yields what is new of its progress after each batch, and
-returns its result.
+Each kind of task has a generator, which yields changed fields of its progress after each batch and returns its result.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ class Tasks:
         }
 
     def _embed(self) -> Batches[list[str]]:
-        """Embeds and links what waits; returns what prevented it."""
+        """Embeds and links the waiting rows; returns the problems."""
         store, name = self._context.store, self._context.model_name()
         if name is not None:
             total = store.read(lambda rows: vectors.count_waiting(rows, vectors.model_seq(rows, name)))
@@ -260,9 +259,9 @@ def _prepare_directory(directory: Path) -> None:
         info = directory.lstat()
         foreign_names = sorted(path.name for path in directory.iterdir() if path.name not in transfer.NAMES)
     except OSError as error:
-        raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
+        raise ConfigError(f"{directory}: {error.strerror}", hint="choose a writable directory") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
+        raise ConfigError(f"{directory} is not your directory", hint="choose another directory")
     if foreign_names and not any(is_file(directory / name) for name in transfer.NAMES):
         raise ConfigError(
             f"{directory} is not empty: {foreign_names[0]} is in it", hint="name an empty or a new directory"
@@ -270,7 +269,7 @@ def _prepare_directory(directory: Path) -> None:
     files.make_private(directory)
 
 
-#: How often the daemon checks what is due.
+#: How often the daemon checks whether a task about secrets is due.
 SECRETS_CHECK_S = 5.0
-#: And after a task that failed, which may have read everything.
+#: How long it waits after such a task failed, which may have read everything.
 SECRETS_RETRY_S = 3600.0

@@ -1,7 +1,6 @@
 """Exchanges with the team's server while other work continues: one process at a time, and rests between.
 
-Nothing waits for an exchange, least of all hooks: what has to be sent stays in the store, however long the server is
-away.
+No hook waits for an exchange: unsent changes stay in the store while the server is unreachable.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class TeamExchange:
         self._unsent = 0
 
     def step(self, now: float) -> bool:
-        """Begins an exchange if one is due, or stores what it received; returns whether anything changed here."""
+        """Begins an exchange if one is due, or stores received changes; returns whether the store changed."""
         if self._received:
             return self._receive()
         return self._begin(now) if self._poll is None else self._end(now, self._poll)
@@ -95,7 +94,7 @@ class TeamExchange:
         return bool(self._received)
 
     def _receive(self) -> bool:
-        """Stores some of what was received; not all at once, because a hook may wait for a write."""
+        """Stores some of the received changes; not all at once, because a hook may wait for a write."""
         store = self._context.store
         done = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
         self._received = self._received[done:]
@@ -112,7 +111,7 @@ class TeamExchange:
         url, store = sharing.check_url(str(order["url"])), self._context.store
         current = store.read(team.find_team)
         if current is not None and current.url != url:
-            raise BadInput(f"this home shares on {current.url}", hint="csmd team leave")
+            raise BadInput(f"already joined to {current.url}", hint="csmd team leave")
         yield {"step": "joining"}
         answer = yield from _request({"do": "join", "url": url})
         joined = TeamRow(
@@ -122,9 +121,9 @@ class TeamExchange:
         return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
 
     def _leave(self, order: Mapping[str, Any]) -> Work:
-        """Removes the shared memories from the server, unless they are to stay, and forgets the server.
+        """Deletes the shared memories from the server unless `keep` is set, and forgets the server.
 
-        A running exchange ends first: it would upload again what was removed.
+        A running exchange ends first, because it would upload the deleted memories again.
         """
         store, removed = self._context.store, 0
         joined = _require_team(store)
@@ -135,12 +134,12 @@ class TeamExchange:
                 time.sleep(POLL_S)
                 yield {"step": "ending an exchange"}
             if not order["keep"]:
-                yield {"step": "taking what is shared off the server"}
+                yield {"step": "deleting shared memories from the server"}
                 removed = (yield from _request({"do": "leave", "url": joined.url}))["removed"]
             self._received = []
             store.write(team.leave)
         except StoreError as error:
-            raise StoreError(error.what, hint="`csmd team leave --keep` leaves what is shared where it is") from error
+            raise StoreError(error.what, hint="`csmd team leave --keep` keeps shared memories on the server") from error
         finally:
             self._is_leaving = False
         return {"url": joined.url, "removed": removed}
@@ -154,7 +153,7 @@ class TeamExchange:
             try:
                 vector = context.embedder.embed([query], deadline_s=REQUEST_TIMEOUT_S, start=True)[0]
             except EmbeddingUnavailable:
-                log.info("the team's server is searched by words alone: no vector was made")
+                log.info("searching the team server by words only: no vector is available")
         search = sharing.search_order(
             joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
         )

@@ -40,11 +40,10 @@ class Watch:
         return sorted(root for key, root in self._roots.items() if key in self._watched)
 
     def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
-        """Watches exactly these directories with their subdirectories, and `alone` without; a recreated directory is a
-        new one.
+        """Watches exactly these directories with their subdirectories, and `alone` without.
 
-        For a database in `roots` its directory is watched. Returns whether a root was not watched before: there was no
-        event for what was written there until now.
+        For a database in `roots` its directory is watched. Returns whether a root was not watched before (also if it
+        was recreated), so that its earlier changes had no events.
         """
         self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
         wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))

@@ -1,7 +1,6 @@
 """The MCP tools for a session's model: four of its own, and the daemon's tools that `--tools` adds.
 
-Whatever comes in here counts as an assistant's words. Answers are fenced as reference data and capped; what csmd can
-explain becomes the tool's error.
+Every call counts as an assistant's. Answers are fenced as reference data and capped; csmd's errors become tool errors.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ Hit = Mapping[str, Any]
 
 Run = Callable[[Asker, Ask, Arguments], str]
 
-# --- what a tool is
+# --- declarations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +107,7 @@ TOOLS: dict[str, ModelTool] = {}
 
 
 def _declare_tool(hints: Mapping[str, bool], **parameters: Parameter) -> Callable[[Run], Run]:
-    """Makes a function a tool with its name; its docstring is the description."""
+    """Makes a function the tool of its name; its docstring is the description."""
 
     def declare(run: Run) -> Run:
         description = inspect.getdoc(run) or ""
@@ -142,9 +141,9 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 
 
 def _merge_hits(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
-    """Both, best first, what replaced a memory before it.
+    """Merges hits, best first; a replacement comes before the memory that it replaced.
 
-    Of a memory and the turn that states it the memory stays: it has an id and says who said it.
+    A turn is dropped if a hit is a memory that it states, because the memory has an id and an author.
     """
     stated: dict[str, str] = {uuid: hit["id"] for hit in reversed(memories) for uuid in hit["source_uuids"]}
     turn_score = {hit["source_uuids"][0]: hit["score"] for hit in turns if hit["source_uuids"]}
@@ -320,7 +319,7 @@ _COMMAND = re.compile(r"\bcsmd ([a-z]+)")
 
 
 def _adapt_hint(hint: str) -> str:
-    """A hint for a model: names tools instead of commands; what only a command can do is left to the user."""
+    """A hint for a model, with tools instead of commands; a command without a tool is left to the user."""
     verbs = _COMMAND.findall(hint)
     if not verbs:
         return hint
@@ -362,7 +361,7 @@ def _wrap_daemon_tool(row: Mapping[str, Any]) -> ModelTool:
     return ModelTool(description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, is_basic=False)
 
 
-#: Parameter of the daemon's tools -> description for a model, if its name does not say it.
+#: Parameter of the daemon's tools -> its description for a model, if the name is not enough.
 PARAMETER_TEXTS = {
     "project": "A directory's absolute path; this session's project unless given",
     "dry_run": "Only say what would be done",
@@ -371,7 +370,7 @@ PARAMETER_TEXTS = {
     "since": "A day, or 7d",
     "until": "A day, or 7d",
 }
-#: Tools that are about the session that asks, unless another one is named.
+#: Tools whose default session is the calling one.
 OWN_SESSION_TOOLS = ("csm_checkpoint_create", "csm_memory_lesson", "csm_memory_transcript")
 
 

@@ -12,7 +12,7 @@ from csmd.errors import BadInput
 
 #: The tools that are served by default.
 BASIC = ("search", "show", "remember", "forget")
-#: Group -> the tools that it adds to those.
+#: Group -> the tools that it adds to the basic ones.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "memory": (
         "csm_memory_search", "csm_memory_list", "csm_memory_lesson", "csm_memory_show", "csm_memory_context",

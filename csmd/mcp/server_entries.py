@@ -23,7 +23,7 @@ Shape = Callable[[str, list[str]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """Where an assistant keeps its MCP servers, and what an entry looks like.
+    """The file of an assistant's MCP servers, and the form of an entry.
 
     The file is in `folder` below the user's home, or in the directory that `variable` names. `begins` is whether it may
     be made where it is missing: some are whole configurations, which their assistant has to begin.
@@ -125,7 +125,7 @@ def make_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[st
 
 
 def render_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
-    """What to paste into the host's file."""
+    """The entry as text to paste into the host's file."""
     return host.format.dump((host.key, SERVER_NAME), make_entry(host, home, arguments))
 
 

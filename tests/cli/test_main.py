@@ -419,10 +419,10 @@ def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full:
 @pytest.mark.parametrize(
     ("name", "data", "looks"),
     [
-        ("a.txt", b"hello", "is of no format that csmd knows"),
+        ("a.txt", b"hello", "has a format that csmd does not recognise"),
         ("b.json", b'{"a": 1}', "is JSON of no program"),
         ("c.jsonl", b'{"a": 1}\n', "is JSON of no program"),
-        ("d.png", b"\0PNG", "is of no format that csmd knows"),
+        ("d.png", b"\0PNG", "has a format that csmd does not recognise"),
         ("e.jsonl", b"", "is empty"),
     ],
 )
@@ -435,10 +435,10 @@ def test_an_import_of_what_csmd_does_not_know_says_so_and_fails(
     refused = full.run("import", str(folder / name))
     assert refused.returncode == 1 and looks in refused.stderr and "nothing was imported" in refused.stderr
     refused = full.run("import", str(folder))
-    assert refused.returncode == 1 and "holds nothing that csmd can take in" in " ".join(refused.stderr.split())
+    assert refused.returncode == 1 and "contains nothing that csmd can import" in " ".join(refused.stderr.split())
     full.transcript(full.line("user", "The bittern booms.", session="unk"), session=f"unk-{name}", folder=folder)
     taken = full.csmd("import", str(folder), "--no-vectors", "--json")
-    left_out = [f"{folder / name}: no transcript, left out"] if name.endswith(".jsonl") else []
+    left_out = [f"{folder / name}: not a transcript; skipped"] if name.endswith(".jsonl") else []
     assert (taken["files"], taken.get("problems", [])) == (1, left_out)
 
 

@@ -338,11 +338,11 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     assert other.acquire(datetime.now(UTC)) is None
     settle(parts, at(1))
     assert dreamt(parts) == [] and "other (process" in parts.call("csm_dream_status")["verdict"]
-    with pytest.raises(CsmdError, match="dreams already"):
+    with pytest.raises(CsmdError, match="is already dreaming"):
         parts.call("csm_dream_run", force=True)
     job = own.order("asked for", awaited=True)
     settle(parts, at(1))
-    assert job.state == "failed" and "dreams already" in job.error and dreamt(parts) == []
+    assert job.state == "failed" and "is already dreaming" in job.error and dreamt(parts) == []
     other.release()
     path = parts.machine.paths.dream_lock
     while not path.exists():

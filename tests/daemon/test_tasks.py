@@ -134,7 +134,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
         assert found is not None and found.rare == ["chosen-word"] and context.withholds
         (warning,) = secret_scan.list_secret_warnings(found)
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
-        assert f"go by themselves from {due} on" in warning
+        assert f"are removed automatically from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
         store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=aged))
         assert settle() is None and not context.withholds
