@@ -17,10 +17,10 @@ from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, now_iso
 from csmd.daemon.reading import PastSession
 from csmd.daemon.task_steps import Batches
-from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
 from csmd.hosts import adapters
+from csmd.memory_export import export_file, memory_import
 from csmd.paths import is_directory
 from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
@@ -38,8 +38,8 @@ TRANSCRIPT_COUNTS = ("turns_new", "turns_known", "bad_lines", "redactions")
 def preview_import(context: Context, task: Task) -> Batches[dict[str, Any]]:
     """Returns a preview for a dry run or an unconfirmed import; {} to import at once."""
     path, is_dry_run = Path(task.path), bool(task.order.get("dry_run"))
-    if exported := transfer.find_file(path):
-        with transfer.open_file(exported) as file:
+    if exported := export_file.find_file(path):
+        with export_file.open_file(exported) as file:
             memories = sum(1 for _ in file) - 2  # its head and its seal
         return {"preview": True, "source": "csmd export", "memories": memories} if is_dry_run else {}
     if not is_dry_run and task.order.get("confirmed"):
@@ -81,7 +81,7 @@ def _foreign_json(counts: importing.ForeignCounts) -> dict[str, Any]:
 def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
     """Imports memories from an export or another program; returns None, with nothing done, for transcripts."""
     path = Path(task.path)
-    if exported := transfer.find_file(path):
+    if exported := export_file.find_file(path):
         return (yield from _import_exported(context, task, exported))
     if SessionDatabase.is_one(path):
         return None
@@ -105,12 +105,12 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
 
 
 def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
-    counts = transfer.ImportCounts()
+    counts = memory_import.ImportCounts()
     directory = task.order.get("project") or task.order.get("asking")
     place = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
     by_person = bool(task.order.get("by_person"))
-    with transfer.open_file(exported) as file:
-        for done in transfer.import_memories(
+    with export_file.open_file(exported) as file:
+        for done in memory_import.import_memories(
             context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=place
         ):
             yield {"step": "taking in memories", "done": done}

@@ -25,7 +25,6 @@ from csmd.store import activity, files, receipts
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
-
 log = logging.getLogger(__name__)
 
 #: How many spooled events share one commit, for which a hook may wait.

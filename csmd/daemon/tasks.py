@@ -21,10 +21,10 @@ from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.task_steps import Batches, repeat_batches, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
-from csmd.dream import transfer
 from csmd.embedding import models, token_counter
 from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
+from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
 from csmd.store import activity, exports, files, found_secrets, purge, tombstones, vectors
@@ -239,15 +239,15 @@ def _export(context: Context, task: Task) -> Work:
     _prepare_directory(directory)
     chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
-    for total in transfer.export_memories(
-        context.store, directory, task.order["places"], withholds=context.withholds, is_markdown=is_markdown
+    for total in export_file.export_memories(
+        context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
     all_memories, forgotten = context.store.read(
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
-        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total,
+        "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,
         "project": task.order["project"],
         "elsewhere": all_memories - total, "forgotten": forgotten, "took_s": seconds_since(began), "degraded": [],
     }  # fmt: skip
@@ -257,12 +257,12 @@ def _prepare_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        foreign_names = sorted(path.name for path in directory.iterdir() if path.name not in transfer.NAMES)
+        foreign_names = sorted(path.name for path in directory.iterdir() if path.name not in export_file.NAMES)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror}", hint="choose a writable directory") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not your directory", hint="choose another directory")
-    if foreign_names and not any(is_file(directory / name) for name in transfer.NAMES):
+    if foreign_names and not any(is_file(directory / name) for name in export_file.NAMES):
         raise ConfigError(
             f"{directory} is not empty: {foreign_names[0]} is in it", hint="name an empty or a new directory"
         )
