@@ -104,9 +104,8 @@ def _asking(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[
             try:
                 frames = peer.ask(wire.encode_request(request), time.monotonic() + patience_s)
             except TimeoutError:
-                raise DaemonUnreachable(
-                    f"the daemon does not answer within {patience_s:g} s", hint="`csmd restart`; its log may say why"
-                ) from None
+                hint = "`csmd restart`; its log may say why"
+                raise DaemonUnreachable(f"the daemon does not answer within {patience_s:g} s", hint=hint) from None
             except OSError:
                 raise DaemonUnreachable("the daemon went away before it answered", hint="csmd start") from None
             return _result(wire.decode_reply(frames))

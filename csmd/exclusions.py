@@ -68,10 +68,9 @@ def parse_pauses(data: bytes, *, where: str) -> Pauses:
             raise ValueError
         return Pauses(spans, by)
     except (BadInput, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{where} cannot be read: it says from when to when nothing was to be captured",
-            hint=f"correct it; without it those times are captured: mv {where} {where}.bad",
-        ) from error
+        hint = f"correct it; without it those times are captured: mv {where} {where}.bad"
+        what = f"{where} cannot be read: it says from when to when nothing was to be captured"
+        raise ConfigError(what, hint=hint) from error
 
 
 def written_pauses(pauses: Pauses) -> bytes:

@@ -180,10 +180,9 @@ def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str
     result = _watch(command, stdin)
     if result.returncode:
         if not result.stderr.startswith("csmd: "):
-            raise CsmdError(
-                f"the process that does the {arguments[0]} broke off with exit code {result.returncode}",
-                hint=f"run `{shlex.join(command)}` to see why; `csmd report` makes a file for a bug report",
-            )
+            hint = f"run `{shlex.join(command)}` to see why; `csmd report` makes a file for a bug report"
+            what = f"the process that does the {arguments[0]} broke off with exit code {result.returncode}"
+            raise CsmdError(what, hint=hint)
         what, hint = service.split_complaint(result.stderr)
         raise CsmdError(what, hint=hint)
     return dict(wire.loads(result.stdout.encode())["report"])

@@ -429,10 +429,8 @@ def _plan_installed_unit(paths: Paths) -> service.Plan:
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.recorded_unit(paths):
-        raise CsmdError(
-            f"{file} is gone, or its service manager does not answer",
-            hint="run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without",
-        )
+        hint = "run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without"
+        raise CsmdError(f"{file} is gone, or its service manager does not answer", hint=hint)
     return service.Plan(manager=None, why="no service is installed")
 
 

@@ -99,9 +99,8 @@ def _find_import(typed: str, what: str) -> dict[str, Any] | None:
     imports = verb.ask("csm_review_list", project="", asking=verb.resolve_project(None), limit=1)["imports"]
     named = [row for row in imports if row["id"].startswith(typed) or typed in (row["source"], row["path"])]
     if len(named) > 1:
-        raise CsmdError(
-            f"{typed} names {len(named)} imports", hint=f"give the id of one: {', '.join(row['id'] for row in named)}"
-        )
+        hint = f"give the id of one: {', '.join(row['id'] for row in named)}"
+        raise CsmdError(f"{typed} names {len(named)} imports", hint=hint)
     return next(iter(named), None)
 
 

@@ -230,10 +230,8 @@ def _check(text: str, before: str) -> None:
     is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
     is_served = ENDPOINT.fullmatch(name) is not None  # `csmd config set` tries such a model by asking for a vector
     if MODEL_NAME.fullmatch(name) and name != known_name and not (is_obtainable or is_served):
-        raise ConfigError(
-            f"embed.model: {name} is not installed, and csmd cannot fetch it",
-            hint=f"choose one of {', '.join(FETCHABLE)}",
-        )
+        hint = f"choose one of {', '.join(FETCHABLE)}"
+        raise ConfigError(f"embed.model: {name} is not installed, and csmd cannot fetch it", hint=hint)
     for _, what, hint in problems:
         raise ConfigError(what, hint=hint)
 

@@ -30,10 +30,8 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
         if not equals:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
     if "by_person" in values:
-        raise CsmdError(
-            "who speaks is told by the terminal, not by a parameter",
-            hint="type `csmd remember` or `csmd forget` in a terminal",
-        )
+        hint = "type `csmd remember` or `csmd forget` in a terminal"
+        raise CsmdError("who speaks is told by the terminal, not by a parameter", hint=hint)
     # The directory is not a parameter either: it decides which walls apply.
     values["asking"] = verb.resolve_project(None)
     click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **values)))

@@ -243,9 +243,8 @@ def confirm(question: str, *, yes: bool) -> None:
             raise CsmdError(f"--yes does not count where an assistant runs csmd ({mark})", hint="type it in a terminal")
         return
     if not is_interactive():
-        raise CsmdError(
-            "not a terminal; cannot ask for confirmation", hint="type it in a terminal; a script says --yes"
-        )
+        hint = "type it in a terminal; a script says --yes"
+        raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
     ask_first(question)
 
 
@@ -307,9 +306,8 @@ def _find_project(project: str) -> str:
     if len(roots) == 1:
         return roots[0]
     if roots:
-        raise CsmdError(
-            f"{len(roots)} projects are called {project}: {', '.join(roots)}", hint="name one by its path or its id"
-        )
+        hint = "name one by its path or its id"
+        raise CsmdError(f"{len(roots)} projects are called {project}: {', '.join(roots)}", hint=hint)
     near = _nearest(project, paths if "/" in project else [row["name"] for row in projects])
     hint = f"did you mean {near}?" if near else "`csmd project list` shows those that it knows"
     raise CsmdError(f"{project}: no such directory, and no project that csmd knows", hint=hint)

@@ -27,9 +27,8 @@ def web(port: int, no_open: bool) -> None:
     Sessions, memories, what sessions were told, dreams and the review. The link works once.
     """
     if not verb.is_interactive() or verb.assistant_mark():
-        raise CsmdError(
-            "the viewer shows and changes everything, so only a person opens it", hint="type `csmd web` in a terminal"
-        )
+        hint = "type `csmd web` in a terminal"
+        raise CsmdError("the viewer shows and changes everything, so only a person opens it", hint=hint)
     from csmd.web import viewer
 
     viewer.serve(default_paths(), port=port, announce=lambda link: _announce(link, opens=not no_open))

@@ -329,7 +329,6 @@ def write(paths: Paths, to: Path | None, text: str) -> Path:
             raise ConfigError(f"{to} is there already and is no report of csmd's", hint="name another: --to FILE")
         write_atomic(target, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror or error}", hint="name another: --to FILE"
-        ) from error
+        hint = "name another: --to FILE"
+        raise ConfigError(f"{target} cannot be written: {error.strerror or error}", hint=hint) from error
     return target
