@@ -32,7 +32,9 @@ def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patie
         return ask(tool, params or {}, patience_s)
 
 
-def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def run_job(
+    paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
     """Starts a job and waits for its end; CsmdError when it failed.
 
     `watch` is called with nothing when the daemon is asked for the job, and then with the job's progress.

@@ -52,7 +52,7 @@ GATE = 10
 @DREAM.tool("status", "csm_dream_status", scope="none")
 def show_status(value: dict[str, Any]) -> Screen:
     """Tell whether a dream is due, and why not."""
-    yield bold(f"dream: {render.dream_state(value)}")
+    yield bold(f"dream: {render.describe_dream(value)}")
     yield ""
     for row in value["gates"]:
         head = f"{row['gate']:<{GATE}}{'open' if row['open'] else 'shut':<6}"
@@ -186,7 +186,7 @@ def show_ran(value: dict[str, Any]) -> Screen:
     return render.done(f"dreamt as {value['id']}: {_counts_in_words(value['done'])}, {took}", *commands)
 
 
-@DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), scope="none")
+@DREAM.tool("history", "csm_dream_history", verb.limit(20, description="How many at most."), scope="none")
 @render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
     """List the dreams, the latest first."""
@@ -315,7 +315,7 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     if not yes:
         if as_json or not verb.is_interactive():
             raise click.UsageError("give --yes where nobody can be asked")
-        verb.ask_first(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
+        verb.require_yes(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
     # By its full id: another dream may be the latest by now.
-    undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
+    undone = verb.run_job("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)

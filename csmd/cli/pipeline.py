@@ -19,7 +19,7 @@ HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Wo
 LINES = 3
 
 
-@PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
+@PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, description="How many of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
     """Show what is believed here, by subject, with its evidence.
 

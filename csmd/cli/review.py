@@ -39,7 +39,7 @@ ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
     verb.flag("--drop", help="It goes, and does not come back."),
     verb.option("--supersede", metavar="ID", default=None, help="This memory takes its place."),
     verb.flag("--undo", help="Take the last answer back, or the answer ID."), *reversed(verb.PROJECTS),
-    verb.limit(50, about="How many at most."), verb.yes("Do not ask before all of an import is kept or dropped."),
+    verb.limit(50, description="How many at most."), verb.yes("Do not ask before all of an import is kept or dropped."),
 )  # fmt: skip
 def review(
     id: str, undo: bool, project: str | None, all_projects: bool, limit: int, yes: bool, as_json: bool, **answers: Any,  # noqa: A002
@@ -146,7 +146,7 @@ class Sitting:
             waiting = self.imports.get(item.get("import", ""))
             number = 1 + self.at + sum(answer.amount for answer in self.answered if answer.gone)
             render.show(show_item(item, number=number, total=self.total, undo=bool(self.answered), waiting=waiting))
-            while not self._handle_key(item, self.keys.press()):
+            while not self._handle_key(item, self.keys.read()):
                 pass
 
     def end(self) -> Screen:
@@ -163,7 +163,7 @@ class Sitting:
         """Acts on a key; False for an unknown key or an abandoned answer."""
         key = key.lower()
         try:
-            if key in (REVIEW_QUIT.key, verb.END):
+            if key in (REVIEW_QUIT.key, verb.END_OF_INPUT):
                 self.items = self.items[: self.at]
             elif key == REVIEW_LATER.key:
                 self.at += 1
@@ -185,7 +185,7 @@ class Sitting:
     def _answer(self, item: dict[str, Any], what: str) -> bool:
         options = {}
         if what == "edit" or (what == "supersede" and not _is_pair(item)):
-            with self.keys.lines():
+            with self.keys.line_mode():
                 typed = verb.edit_text(_wording(item)) if what == "edit" else _ask_for_other(item)
             if typed in ("", _wording(item)):
                 render.show([dim("nothing was changed")])
@@ -202,7 +202,7 @@ class Sitting:
         keep, drop = REVIEW_KEYS["keep"].key, REVIEW_KEYS["drop"].key
         about = f"all {many(waiting['waiting'], 'memory')} from {waiting['source']}"
         render.show([f"  {about}: {keep} keep   {drop} drop   any other key: neither"])
-        what = {keep: "keep", drop: "drop"}.get(self.keys.press().lower())
+        what = {keep: "keep", drop: "drop"}.get(self.keys.read().lower())
         if what is None:
             render.show([dim("nothing was changed")])
             return False

@@ -200,7 +200,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
         path = Path(to).expanduser().absolute()
         if is_there(path) or path.is_symlink():  # a transcript that is still there holds more than csmd kept
             raise CsmdError(f"{path} is there already and stays as it is", hint="name another file")
-        verb.write(path, data, hint="name a file in a directory that you can write to")
+        verb.write_file(path, data, hint="name a file in a directory that you can write to")
         del answer["lines"]
         answer["path"] = str(path)
     if as_json:

@@ -112,7 +112,7 @@ ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
     """Asks a provider for a first vector; CsmdError if none is returned."""
     verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
-    verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
+    verb.run_job("csm_provider_embed", name=provider, model=model, by_person=True)
 
 
 @CONFIG.action("unset", KEY, verb.YES)
@@ -150,7 +150,7 @@ def edit() -> None:
             _write(edited, before)
         except ConfigError as error:
             render.complain(error.what, hint=error.hint)
-            if not verb.agrees("Edit it again?", default=True, err=True):
+            if not verb.ask_yes_no("Edit it again?", default=True, err=True):
                 raise CsmdError(f"{_path()} stays as it was") from None
             text = edited
         else:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from csmd.cli import render, verb
-from csmd.cli.injections import WHEN_TOLD, show_why
+from csmd.cli.injections import EVENT_LABELS, show_why
 from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent
 from csmd.cli.sessions import show_errors, show_session
 from csmd.errors import CsmdError
@@ -126,7 +126,7 @@ def _shown_words(injections: dict[str, Any]) -> str:
         return "no session was told it yet"
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
-        event = WHEN_TOLD.get(last["event"], last["event"])
+        event = EVENT_LABELS.get(last["event"], last["event"])
         session = display.short_session(last["session_id"])
         times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times

@@ -77,7 +77,7 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
 def _off_mark() -> str:
     """The path of the `.csmd-off` that leaves this directory out; "" for none, or if the directory is gone."""
     try:
-        return foreign_files.off_mark(verb.resolve_project(None))
+        return foreign_files.find_off_mark(verb.resolve_project(None))
     except CsmdError:
         return ""
 
@@ -112,7 +112,7 @@ def headline(value: dict[str, Any]) -> str:
         return f"Paused until {until}" if trouble == f"paused until {until}" else f"Needs a look: {trouble}"
     last = (value["dream"] or {}).get("last")
     return "Healthy: " + render.join(
-        render.recording_state(value),
+        render.describe_recording(value),
         last and f"last dream {ago(last['begun_at'], value['at'])}",
     )
 
@@ -238,23 +238,23 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "sessions", render.join(where, agents, glue(many(counts["turns"], "turn"))), ""
     yield from _memories(counts["memories"], **value["memories"])
     if value.get("told", {}).get("judged"):
-        yield "told", render.week_in_words(value["told"]).removeprefix("told "), ""
+        yield "told", render.describe_week(value["told"]).removeprefix("told "), ""
     if model["name"]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
     else:
-        fetch = render.model_fetch(model["suggested"]).replace("`", "")
+        fetch = render.fetch_command(model["suggested"]).replace("`", "")
         yield "search", f"by words; {fetch} adds search by meaning", ""
     if value["dream"]:
         yield from _dream(value["dream"], value["at"])
     if value["provider"]:
         from csmd.cli import provider  # imported late, as most installations have no provider
 
-        yield from provider.rows_of_status(value["provider"], value["at"])
+        yield from provider.status_rows(value["provider"], value["at"])
     if value["team"]:
         from csmd.cli import team
 
-        yield from team.rows_of_status(value["team"], value["at"])
+        yield from team.status_rows(value["team"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
         yield "kept", _retention(value["transcripts"], home), ""
@@ -289,7 +289,7 @@ def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> I
 
 def _dream(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
     since = f"; the last {glue(ago(value['last']['begun_at'], now))}" if value["last"] else ""
-    yield "dream", render.dream_state(value) + since, ""
+    yield "dream", render.describe_dream(value) + since, ""
     if value["latest"] and value["latest"]["state"] == "failed":
         yield "", f"the latest failed: {value['latest']['error']}", "yellow"
 

@@ -298,7 +298,7 @@ def server(scene: Scene) -> Iterator[Finding]:
 @check("remove that file; what was said meanwhile stays left out")
 def left_out(scene: Scene) -> Iterator[Finding]:
     """Is this directory not left out?"""
-    if mark := foreign_files.off_mark(str(scene.cwd)):
+    if mark := foreign_files.find_off_mark(str(scene.cwd)):
         yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
 
 

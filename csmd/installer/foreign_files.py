@@ -214,7 +214,7 @@ def _take_lock(lock: Path) -> bool:
         raise ConfigError(f"{lock} cannot be made: {error.strerror or error}", hint="check its permissions") from error
 
 
-def off_mark(folder: str) -> str:
+def find_off_mark(folder: str) -> str:
     """The path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
     marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
     return next((str(mark) for mark in marks if os.path.lexists(mark)), "")

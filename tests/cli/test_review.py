@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import render
-from csmd.cli.memories import show_listed
+from csmd.cli.memories import show_memories
 from csmd.cli.review import show_waiting
 from csmd.knowledge import Candidate, Evidence
 from csmd.store import candidates
@@ -193,7 +193,7 @@ def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: py
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):
-        render.show(show_listed(rows, most=most))
+        render.show(show_memories(rows, most=most))
         said = capsys.readouterr().out
         assert ("(--all)" in said) == bool(left) and (not left or f"4 memories; {left} not shown (--all)" in said), most
 

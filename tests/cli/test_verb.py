@@ -63,8 +63,10 @@ def test_a_project_that_is_none_is_told_and_not_taken_for_an_empty_one(known: Ma
 
 def test_of_two_projects_of_one_name_a_title_means_one_and_the_name_neither() -> None:
     rooted = ["/w/devenv/cli", "/w/other/cli"]
-    assert verb._nearest("devenv/clii", rooted) == rooted[0] and verb._nearest("other/clii", rooted) == rooted[1]
-    assert verb._nearest("devenv/src", rooted) == ""
+    assert (
+        verb._find_similar("devenv/clii", rooted) == rooted[0] and verb._find_similar("other/clii", rooted) == rooted[1]
+    )
+    assert verb._find_similar("devenv/src", rooted) == ""
     assert [verb._has_title(root, "devenv/cli") for root in rooted] == [True, False]
     assert not verb._has_title("/w/devenv/cli", "nv/cli") and not verb._has_title("/w/devenv/cli", "cli")
 

@@ -133,7 +133,7 @@ def _text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[di
     texts = [string(block, "text") for block in blocks if block.get("type") == "text"]
     is_prompt = line.value["type"] == "user"
     if is_prompt:
-        texts = [line.reading.withheld.typed(without_editor(text)) for text in texts]
+        texts = [line.reading.withheld.filter_prompt(without_editor(text)) for text in texts]
     text = clean("\n\n".join(filter(None, texts)), line.removed, as_typed=is_prompt)
     if not text or _INTERRUPTED.match(text):
         return []
@@ -147,7 +147,7 @@ def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Tu
         if block.get("type") == "tool_use":
             arguments = block.get("input") or {}
             text = wire.clean(
-                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.removed))
+                wire.dumps(redact_tree(withheld.filter_input(string(block, "id"), arguments), line.removed))
             )
             # From the original input: what is cut, redacted or withheld may be the path that is written.
             writes = transcripts_written(string(block, "name"), arguments)
@@ -155,7 +155,7 @@ def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Tu
             turns.append(replace(turn, tool_name=label(block, "name", 120), tool_id=label(block, "id", 120)))
         elif block.get("type") == "tool_result":
             content = flat(block.get("content"))
-            shown = withheld.shown(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
+            shown = withheld.filter_output(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
             text = redact(wire.clean(display.strip_fenced(shown)), line.removed)
             turns.append(replace(bare, kind="tool_result", text=text, tool_id=label(block, "tool_use_id", 120)))
     return turns
