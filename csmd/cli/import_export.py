@@ -113,10 +113,10 @@ def show_imported(value: dict[str, Any]) -> Screen:
     nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
     # Growing transcripts are read at once, so a sync often finds nothing.
     new = ", ".join(nonzero_amounts(value, nouns)) or "nothing new"
-    known = nonzero_amounts(value, {"memories_known": "memory", "turns_known": "turn"})
+    repeats = nonzero_amounts(value, {"memories_known": "memory", "turns_known": "turn"})
     files = amount(value["files"], "file" if "memories_known" in value else "transcript")
     took = glue(f"{value['took_s']:.1f} s")
-    yield f"{files} read: {new}{f', {known[0]} known' if known else ''}, {took}"
+    yield f"{files} read: {new}{f', {repeats[0]} known' if repeats else ''}, {took}"
     for name, text in IMPORT_NOTES.items():
         if value.get(name):
             yield warning(text.format(amount(value[name], "memory")))

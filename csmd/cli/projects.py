@@ -131,7 +131,7 @@ def show_projects(value: dict[str, Any]) -> Screen:
         details = [
             ("path", f"{tilde(row['root'], home)}{kind}"),
             ("last", f"{when(row['last'])}, id {row['id']}"),
-            ("excluded", "not captured, because of its .csmd-off file" if row["off"] else ""),
+            ("off", "not captured, because of its .csmd-off file" if row["off"] else ""),
             ("remote", row["remote"]),
             *((ALIAS_LABELS[other["why"]], tilde(other["path"], home)) for other in row["aliases"]),
             *(("merged", tilde(path, home)) for path in row["merged"]),

@@ -46,7 +46,7 @@ def show_joined(value: dict[str, Any]) -> Screen:
     verb.text("--as", "NAME", "Name of the project for the team (default: its git remote)."), verb.YES,
 )  # fmt: skip
 def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """Share a project's memories, links, topics and digests, but no conversations."""
+    """Share a project's memories, links, topics and digests. Conversations stay here."""
     readers = "" if private else " ".join(names) or EVERYBODY
     path = verb.project_params(project)["project"]
     verb.confirm(f"Share the memories of {path} with {describe_readers(readers)}?", yes=yes)
@@ -83,7 +83,7 @@ def show_unshared(value: dict[str, Any]) -> Screen:
 
 @TEAM.action("leave", verb.flag("--keep", help="Keep your projects on the server."), verb.YES)
 def leave(keep: bool, yes: bool, as_json: bool) -> None:
-    """Leave the team's server, and delete your projects from it.
+    """Leave the server, and delete your projects from it.
 
     Colleagues' memories are deleted from this machine.
     """
@@ -99,7 +99,7 @@ def show_left(value: dict[str, Any]) -> Screen:
 @TEAM.tool("status", "csm_team_status", scope="none")
 @render.if_empty("team", "no team server was joined; `csmd team join URL` joins one")
 def show_team(value: dict[str, Any]) -> Screen:
-    """Show the server, the shared projects, and the changes that wait to be sent."""
+    """Show the server, the shared projects, and unsent changes."""
     team = value["team"]
     yield bold(f"{team['url']} as {team['author']}")
     yield from pairs([

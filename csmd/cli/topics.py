@@ -8,7 +8,7 @@ from typing import Any
 from csmd.cli import render, verb
 from csmd.cli.memories import TOPIC_LIMIT, by_project, project_heading, show_memories
 from csmd.cli.render import Line, Screen, dim, join, many
-from csmd.cli.show import relation_of
+from csmd.cli.show import relation_words
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -87,6 +87,6 @@ def show_tagged(value: dict[str, Any]) -> Screen:
 def show_linked(value: dict[str, Any]) -> Screen:
     """Link memory FROM to memory TO."""
     change = "no longer linked" if value["undone"] else "linked"
-    yield f"{change}: {value['from']['id']} {relation_of(value['relationship'])[0]} {value['to']['id']}"
+    yield f"{change}: {value['from']['id']} {relation_words(value['relationship'])[0]} {value['to']['id']}"
     for memory in (value["from"], value["to"]):
         yield dim(memory["text"], head=f"  {memory['id']}  ", most=2)

@@ -193,15 +193,16 @@ def show_memory(visit: Visit) -> Page:
     hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
     return Page("memory.html", {
-        "memory": shown, "hidden": hidden, "fades": memory_words.fading_words(memory) if memory["start"] else "",
-        "relation_of": memory_words.relation_of,
+        "memory": shown, "hidden": hidden, "fades": memory_words.describe_fading(memory) if memory["start"] else "",
+        "relation_of": memory_words.relation_words,
     })  # fmt: skip
 
 
 def show_fading(visit: Visit) -> Page:
     """How long a memory is shown, for the script: this compares it with all other memories."""
     return Page(
-        "fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id, only_fading=True))}
+        "fading.html",
+        {"fades": memory_words.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
     )
 
 

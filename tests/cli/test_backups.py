@@ -56,7 +56,7 @@ def test_a_finished_restore_is_reported_although_the_daemon_does_not_start(
 ) -> None:
     done = subprocess.CompletedProcess([], 0, stdout=json.dumps({"report": RESTORED}), stderr="")
     monkeypatch.setattr(backups, "_run_with_progress", ends_with(done))
-    steps = {"start": (backups.service, "start"), "sync": (verb, "work"), "status": (backups.client, "call")}
+    steps = {"start": (backups.service, "start"), "sync": (verb, "run_job"), "status": (backups.client, "call")}
     for step, (module, name) in steps.items():
         monkeypatch.setattr(module, name, ends_with(error) if step == failing else lambda *_, **__: {"counts": {}})
     result = CliRunner().invoke(main.main, ["restore", "latest", "--yes", "--json"])
@@ -76,7 +76,7 @@ def test_a_repair_that_crashes_is_named_with_the_command_that_shows_why(
     monkeypatch.setattr(backups, "_run_with_progress", ends_with(crashed))
     result = CliRunner().invoke(main.main, ["repair"])
     assert isinstance(result.exception, CsmdError)
-    assert "repair broke off with exit code 1" in result.exception.what and "Traceback" not in result.exception.what
+    assert "repair ended with exit code 1" in result.exception.what and "Traceback" not in result.exception.what
     assert result.exception.hint.startswith("run `") and "-m csmd.daemon.repair repair`" in result.exception.hint
     refused = subprocess.CompletedProcess([], 1, stdout="", stderr="csmd: no room\n  try: make room\n")
     monkeypatch.setattr(backups, "_run_with_progress", ends_with(refused))

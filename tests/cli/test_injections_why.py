@@ -80,7 +80,7 @@ def test_an_id_with_nothing_told_is_said_to_be_unknown_or_untold(told: Machine, 
 
 
 def test_where_nobody_was_told_anything_that_is_said(told: Machine) -> None:
-    assert "no session here was told anything" in told.csmd("why", "--project", str(told.root))
+    assert "no session here got notes" in told.csmd("why", "--project", str(told.root))
 
 
 def test_what_is_behind_a_wall_is_not_told_outside(machine: Machine) -> None:

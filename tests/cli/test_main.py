@@ -118,7 +118,7 @@ def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
             continue
         flags = [set(parameter.opts) & {"-y", "--yes"} for parameter in command.params]
         assert all(some in (set(), {"-y", "--yes"}) for some in flags), words
-        if re.search(r"(?:confirm|ask_first|agrees)\(", inspect.getsource(inspect.unwrap(command.callback))):
+        if re.search(r"(?:confirm|require_yes|ask_yes_no)\(", inspect.getsource(inspect.unwrap(command.callback))):
             asking.add(words)
             assert {"-y", "--yes"} in flags or words == ("config", "edit"), words
     assert {("forget",), ("dream", "undo"), ("encrypt", "on"), ("uninstall",)} < asking
@@ -272,8 +272,11 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
-        (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),
-        (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "who speaks"),
+        (
+            ["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"],
+            "by_person cannot be given",
+        ),
+        (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "by_person cannot be given"),
         (["model", "add", "."], "no model.onnx"),
         (["remember", "..."], "nothing to remember"),
     ],

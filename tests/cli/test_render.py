@@ -144,7 +144,7 @@ def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pyte
         "authority": "user", "confidence": 0.9, "confirmed_at": "2026-01-01", "attention": "HOT", "superseded_by": "",
         "category": "fact", "is_refuted": False, "is_edited": False,
     }  # fmt: skip
-    render.show(memories.show_memories([row] * amount, most=3))
+    render.show(memories.show_memories([row] * amount, per_gate=3))
     assert ("; 2 not shown (--all)" in (said := capsys.readouterr().out)) is bool(left)
     assert said.count("m1") == amount - left
 

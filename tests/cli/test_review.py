@@ -132,12 +132,12 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     ident = memories(seeded)[DECISION.partition(". ")[2]]["id"]
     code, said = typed(seeded, "edit", ident, editor="sed -i s/LISTEN/Listen/")
     new = next(row for text, row in memories(seeded).items() if "Listen/NOTIFY" in text)
-    assert code == 0 and f"it takes the place of {ident}" in " ".join(said.split())
+    assert code == 0 and f"Replaced {ident}" in " ".join(said.split())
     assert memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"] == new["id"]
     assert "nothing was changed" in typed(seeded, "edit", new["id"])[1]
     assert "nothing was changed" in typed(seeded, "edit", new["id"], "  ")[1]
     shown = seeded.csmd("show", ident)
-    assert f"superseded by {new['id']}" in shown and "What was done to it" in shown
+    assert f"superseded by {new['id']}" in shown and "Changes" in shown
     fits(shown)
     assert typed(seeded, "review", "--undo")[0] == 0
     assert not memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"]
@@ -164,9 +164,9 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
     assert "drift warning, needs review" in found and f"csmd review {DRIFT.id} --keep" in found
     turn = seeded.csmd("show", "u2-s1")
     fits(turn)
-    assert "Before it" in turn and "Memories that rest on it" in turn
+    assert "Before it" in turn and "Memories from it" in turn
     done = seeded.run("show", "c99")
-    assert done.returncode == 1 and "no memory and no turn, session or receipt" in done.stderr
+    assert done.returncode == 1 and "no memory, turn, session or receipt" in done.stderr
 
 
 @pytest.mark.parametrize(("about", "names"), [("change", ["older:", "newer:"]), ("pair", ["1.", "2."])])
@@ -193,7 +193,7 @@ def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: py
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):
-        render.show(show_memories(rows, most=most))
+        render.show(show_memories(rows, per_gate=most))
         said = capsys.readouterr().out
         assert ("(--all)" in said) == bool(left) and (not left or f"4 memories; {left} not shown (--all)" in said), most
 

@@ -116,7 +116,7 @@ def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) ->
     (path,) = kept.paths.sessions.glob("*/mine.jsonl")
     assert kept.call("csm_session_path", id="mine")["path"] == str(path)
     for words, said in ((["id=../mine", "text=Hello."], "cannot be a session's name"),
-                        (["id=typed", "text=x", "by_person=true"], "who speaks")):  # fmt: skip
+                        (["id=typed", "text=x", "by_person=true"], "by_person cannot be given")):  # fmt: skip
         params = [part for word in words for part in ("--param", word)]
         refused = kept.run("tool", "csm_session_write_user", *params)
         assert (refused.returncode, refused.stdout) == (1, "") and said in refused.stderr
