@@ -49,7 +49,7 @@ def show_checkpoints(value: dict[str, Any]) -> Screen:
     """List checkpoints, the latest first."""
     goal_width = max(render.width() - NUMBER_COLUMNS, 8)
     rows = [
-        [row["id"], when(row["at"]), display.short_session(row["session_id"]), CHECKPOINT_REASONS[row["why"]],
+        [row["id"], when(row["at"]), display.shorten_session_id(row["session_id"]), CHECKPOINT_REASONS[row["why"]],
          cut(squeeze(row["note"] or row["goal"]) or "-", goal_width)]
         for row in value["checkpoints"]
     ]  # fmt: skip
@@ -118,5 +118,7 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """Print a checkpoint, and show it to the next session."""
     yield from show_lines(value["text"])
     session = value["restored_for"]
-    reader = f"session {display.short_session(session)} when it starts again" if session else "the next session here"
+    reader = (
+        f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
+    )
     yield dim(f"{amount(value['tokens'], 'token')}; shown once, to {reader}", gap=True)

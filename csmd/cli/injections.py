@@ -182,7 +182,7 @@ def show_why(value: dict[str, Any]) -> Screen:
 
 def describe_state(state: str, ident: str) -> str:
     """The line for an item that is not a memory, with the beginning of its id."""
-    return STATES[state].format(id=ident[:ID_CHARS], short=display.short_session(ident))
+    return STATES[state].format(id=ident[:ID_CHARS], short=display.shorten_session_id(ident))
 
 
 def describe_use(item: dict[str, Any]) -> str:
@@ -207,7 +207,7 @@ def _describe_source(item: dict[str, Any]) -> str:
     """Describes the speaker, the day and the confidence of an item; of an error the number of times it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    session = display.short_session(item["said_in"]) or "a terminal"
+    session = display.shorten_session_id(item["said_in"]) or "a terminal"
     origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {session}"
     if item["state"] == "quoted":
         return f"{origin}, quoted"
@@ -226,7 +226,7 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     if not value["receipts"]:
         yield "no session here got notes; --all-projects looks everywhere"
     rows = [
-        [when(row["at"]), display.short_session(row["session_id"]), row["event"].removeprefix("session_")[:12],
+        [when(row["at"]), display.shorten_session_id(row["session_id"]), row["event"].removeprefix("session_")[:12],
          str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-",
          row["id"][:17]]
         for row in value["receipts"]

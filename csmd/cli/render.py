@@ -167,7 +167,7 @@ def describe_item(item: dict[str, Any]) -> str:
         return f"{many(item['results'], 'hit')} ({plain(item['what'])})"
     if kind == "event":
         detail = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {plain(display.short_session(item['session']))}{detail}"
+        return f"session {plain(display.shorten_session_id(item['session']))}{detail}"
     return plain(f"{item['what']}: {item['text']}" if kind in KIND_NAMES else item["text"])
 
 
@@ -298,9 +298,11 @@ def lay_out(screen: Iterable[Line | str], columns: int) -> Iterator[Parts]:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
             yield ()
-        head = " " * row.indent + display.visible(row.head)
+        head = " " * row.indent + display.remove_unseen(row.head)
         room = max(columns - cells(head), MIN_WIDTH)
-        texts = [part for text in display.visible(row.text).splitlines() for part in wrap(text.expandtabs(), room)]
+        texts = [
+            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), room)
+        ]
         parts = [part for part in texts if part]
         if row.most and len(parts) > row.most:
             parts = [*parts[: row.most - 1], "…"]
@@ -331,7 +333,7 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     columns, colours = width(), config.wants_colours()
     for line in screen:
         if isinstance(line, RawLine):
-            click.echo(display.visible(line), err=err)
+            click.echo(display.remove_unseen(line), err=err)
         else:
             for parts in lay_out([line], columns):
                 click.echo(paint(parts), color=colours)
@@ -350,7 +352,7 @@ def complain(what: str, *, hint: str = "") -> None:
 
 def show_error(head: str, text: str) -> None:
     """Prints a line on stderr, wrapped if stderr is a terminal."""
-    lines = [text := display.visible(text)]
+    lines = [text := display.remove_unseen(text)]
     if os.isatty(2):
         lines = wrap(text, max(width() - len(head), MIN_WIDTH))
     for line in lines:

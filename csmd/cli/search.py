@@ -64,15 +64,15 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     terms = search_terms.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
-        session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
+        session = hit["kind"] == "turn" and f"session {display.shorten_session_id(hit['session_id'])}"
         kind, speaker = "memory" if hit.get("states") else hit["kind"], hit.get("author") or hit["authority"]
         origin = (kind, hit["gate"], speaker, hit["at"][:10], _short_id(hit), session)
         details = join(*origin, f"{hit['score']:.2f}", _describe_outdated(hit, numbers), by="  ")
         yield bold(details, head=f"{number:>2}  ")
         match, *neighbours = _NEIGHBOUR_HEAD.split(hit["text"])
-        yield Line(prose.passage(match, terms, limit=MATCH_CHARS), indent=2, head="> ", most=MATCH_LINES)
+        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", most=MATCH_LINES)
         for position, text in zip(neighbours[::2], neighbours[1::2], strict=True):
-            passage = squeeze(prose.passage(text, terms, limit=NEIGHBOUR_CHARS))
+            passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR_CHARS))
             yield dim(f"{position}, {passage}", indent=4, most=NEIGHBOUR_LINES)
         if explain:
             yield dim(explain_score(hit["factors"], hit["score"]), indent=4)

@@ -42,7 +42,7 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
     names = [shorten(last_part(row["project"]), MAX_PROJECT_COLUMNS, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, names)) + 2 if all_projects else 0
-    idents = [display.short_session(row["id"]) for row in value["sessions"]]
+    idents = [display.shorten_session_id(row["id"]) for row in value["sessions"]]
     ident_width = max(len("session"), *map(len, idents))
     title_width = max(render.width() - NUMBER_COLUMNS - ident_width - project_width, 8)
     rows = [
@@ -97,7 +97,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
-        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if memories else "nothing"),
+        ("told", f"{receipts}; `csmd why --session {display.shorten_session_id(value['id'])}`" if memories else "nothing"),
         ("tokens", _describe_usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
@@ -141,7 +141,7 @@ def show_digests(value: dict[str, Any]) -> Screen:
     if not value["digests"]:
         yield "no digest yet: a session gets one at its end, or at a pause"
     for link in value["links"]:
-        other = f"{display.short_session(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
+        other = f"{display.shorten_session_id(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
         relation = "gap" if link["kind"] == "gap" else f"{link['direction'].replace('_', ' ')} {other}"
         yield f"{relation}: {link['reason']}"
 
@@ -187,7 +187,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
         click.echo(wire.pretty(answer))
         return
     if to == "-":
-        click.echo(display.visible(data.decode()) if sys.stdout.isatty() else data, nl=False)
+        click.echo(display.remove_unseen(data.decode()) if sys.stdout.isatty() else data, nl=False)
     # On stderr, since the transcript may go to stdout.
     render.show(show_exported(answer, is_file=to != "-"), err=True)
 

@@ -120,7 +120,7 @@ def _describe_injections(injections: dict[str, Any]) -> str:
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
         event = EVENT_LABELS.get(last["event"], last["event"])
-        session = display.short_session(last["session_id"])
+        session = display.shorten_session_id(last["session_id"])
         times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
@@ -153,7 +153,7 @@ def _show_source(source: dict[str, Any], role: str, *, most: int = 12) -> Screen
     speaker = source["speaker"]
     if not speaker:
         speaker = next(words for prefix, words in OTHER_SOURCES.items() if source["uuid"].startswith(prefix))
-    session = source["session_id"] and f"session {display.short_session(source['session_id'])}"
+    session = source["session_id"] and f"session {display.shorten_session_id(source['session_id'])}"
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
     sentence = source["sentence"]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from csmd import wire
-from csmd.privacy.redaction import redact, without_private
+from csmd.privacy.redaction import redact, remove_private
 from csmd.text import display
 from csmd.vocabulary import TurnKind
 
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 500_000
 def clean_text(text: str, removed: Counter[str], *, around: tuple[str, str] | None = None) -> str:
     """A text without csmd's injections and without what is between the two tags `around`, redacted."""
     plain = wire.clean(text)
-    plain = display.without_spans(plain, *around) if around else plain
+    plain = display.remove_spans(plain, *around) if around else plain
     return without_injections(cut_long(plain, removed), removed)
 
 
@@ -32,7 +32,7 @@ def cut_long(plain: str, removed: Counter[str]) -> str:
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
-    plain = without_private(display.strip_fenced(plain), removed)
+    plain = remove_private(display.strip_fenced(plain), removed)
     return display.cut_at_words(plain, limit=MAX_CHARACTERS)
 
 

@@ -88,10 +88,10 @@ def last_read(rows: Rows) -> str:
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
     return rows.all(
-        "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq and "
-        "s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-        "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at "
-        "from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
+        "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq "
+        "and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
+        "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p "
+        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
     )
 
 

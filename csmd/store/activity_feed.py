@@ -153,9 +153,8 @@ def _read(
     source = _SOURCES[kind]
     sql = (
         f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.rows} "  # noqa: S608
-        f"where {source.key} > :after and {in_keys(source.project, projects)} "
-        f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
-        f"order by {source.key} {order} limit :limit"
+        f"where {source.key} > :after and {in_keys(source.project, projects)} and (:session = '' "
+        f"or {source.session} = :session) and {source.at} >= :since order by {source.key} {order} limit :limit"
     )
     events = rows.all(sql, after=position, limit=limit, session=session, since=since)
     return [

@@ -70,12 +70,11 @@ def record_event(rows: Rows, memory_id: str, act: str, *, by: str, at: str, abou
 
 def changes_of(rows: Rows, memory_id: str) -> list[Change]:
     """Returns the changes of a memory, in order."""
-    return rows.read(
-        Change,
+    sql = (
         "select seq, memory_id, change, before, after, reason, by_whom, at, undone_at from belief_changes "
-        "where memory_id = :id order by seq",
-        id=memory_id,
+        "where memory_id = :id order by seq"
     )
+    return rows.read(Change, sql, id=memory_id)
 
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
@@ -192,10 +191,8 @@ def stated_at(rows: Rows, memory: Memory) -> str:
     """
     if memory.authority != "user":
         return memory.confirmed_at
-    by_assistants = rows.column(
-        "select p.uuid from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq and t.kind = 'assistant'",
-        seq=memory.seq,
-    )
+    sql = "select p.uuid from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq and t.kind = 'assistant'"
+    by_assistants = rows.column(sql, seq=memory.seq)
     return max(
         (source.at for source in memory.provenance if source.uuid not in by_assistants), default=memory.created_at
     )
@@ -286,7 +283,7 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
     """Returns the memories that one represents: those that it superseded or that were merged into it, and its twins."""
     return rows.column(
-        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
-        "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
+        "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union select t.id "
+        "from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
         id=memory_id,
     )

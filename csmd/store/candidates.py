@@ -29,10 +29,8 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 
     A waiting candidate keeps its id and its evidence.
     """
-    same = rows.all(
-        f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')",  # noqa: S608
-        **column_values(candidate, "evidence"),
-    )
+    sql = f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')"  # noqa: S608
+    same = rows.all(sql, **column_values(candidate, "evidence"))
     if any(status == "dropped" for status, _, _ in same):
         return ""
     if same:
@@ -130,11 +128,10 @@ def merge(rows: Rows, source: int, into: int) -> None:
 def split(rows: Rows, source: int, part: int) -> None:
     """Moves candidates with evidence only from a part's turns to the part, which already has its turns."""
     sql = (
-        "update candidates set project_seq = :part where project_seq = :source and seq in ("
-        "select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid "
-        "group by e.candidate_seq having min(t.project_seq) = :part and max(t.project_seq) = :part) "
-        "and not exists (select 1 from candidates o where o.project_seq = :part and o.kind = candidates.kind "
-        "and o.fingerprint = candidates.fingerprint)"
+        "update candidates set project_seq = :part where project_seq = :source and seq in "
+        "(select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid group by e.candidate_seq "
+        "having min(t.project_seq) = :part and max(t.project_seq) = :part) and not exists (select 1 from candidates o "
+        "where o.project_seq = :part and o.kind = candidates.kind and o.fingerprint = candidates.fingerprint)"
     )
     rows.run(sql, part=part, source=source)
 
@@ -151,10 +148,8 @@ def forget(rows: Rows, memory_id: str) -> None:
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
     """Whether another candidate of the same kind, project and fingerprint waits."""
-    return rows.exists(
-        f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
-        **column_values(candidate, "evidence"),
-    )
+    sql = f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id"  # noqa: S608
+    return rows.exists(sql, **column_values(candidate, "evidence"))
 
 
 def by_id(rows: Rows, ident: str) -> Candidate | None:
@@ -184,8 +179,8 @@ def waiting_wordings(rows: Rows) -> list[Candidate]:
 def asked_about(rows: Rows) -> frozenset[str]:
     """The ids of the memories about which a person is asked whether they are still true."""
     listed = rows.column(
-        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = "
-        "'needs_review'"
+        "select memory_ids from candidates "
+        "where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"
     )
     return frozenset(ident for idents in listed for ident in str(idents).split())
 

@@ -120,10 +120,9 @@ def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | N
     """The checkpoint to show a session that starts in a project: the last restored one not shown since."""
     return _first(
         rows,
-        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and "
-        "s.project_seq = :project)) "
-        "and not exists (select 1 from injection_items i join injections n on n.seq = i.injection_seq "
-        "where i.memory_id = k.id and n.at >= k.restored_at)",
+        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session "
+        "or (k.restored_for = '' and s.project_seq = :project)) and not exists (select 1 from injection_items i "
+        "join injections n on n.seq = i.injection_seq where i.memory_id = k.id and n.at >= k.restored_at)",
         by="k.restored_at",
         project=project,
         session=session_id,
@@ -148,9 +147,8 @@ def list_checkpoints(rows: Rows, *, projects: Sequence[int] | None, session_id: 
 
 def items_of(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     """(kind, text, uuid, state, amount) of a checkpoint's items, in order."""
-    return rows.all(
-        "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq", seq=seq
-    )
+    sql = "select kind, text, uuid, state, amount from checkpoint_items where checkpoint_seq = :seq order by seq"
+    return rows.all(sql, seq=seq)
 
 
 def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
@@ -235,9 +233,9 @@ class SessionState(NamedTuple):
 def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
     """The summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
     sql = (
-        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = "
-        "t.seq "
-        "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
+        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t "
+        "join session_turn st on st.turn_seq = t.seq and st.session_seq = t.session_seq "
+        "where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
     )
     return rows.read(Summary, sql, after=after, limit=limit)
 
@@ -245,9 +243,8 @@ def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary at or after a time."""
     sql = (
-        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= "
-        ":since "
-        "limit 1"
+        "select t.seq from turns t "
+        "where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since limit 1"
     )
     return rows.exists(sql, session=session_seq, since=since)
 
@@ -257,10 +254,9 @@ def incomplete_checkpoints(rows: Rows) -> list[Row]:
     return rows.read(
         Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
-        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and "
-        "k.awaits > '' "
-        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, "
-        "k.seq",
+        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' "
+        "and k.awaits > '' and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) "
+        "order by k.awaits, k.seq",
     )
 
 
@@ -286,8 +282,8 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
     sql = (
         "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
         "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by "
-        "st.ordinal desc limit :limit"
+        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} "
+        "order by st.ordinal desc limit :limit"
     )
     turns = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
     return turns[::-1]
@@ -297,9 +293,8 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """The last prompts of a session in order, as `digests.entries` has them, with those that only a hook reported."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in "
-        "('user', 'relayed') "
-        "order by st.ordinal desc limit :limit"
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 "
+        "and t.kind in ('user', 'relayed') order by st.ordinal desc limit :limit"
     )
     turns = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
     return turns[::-1]
@@ -388,9 +383,8 @@ def reopen_goal(rows: Rows, ident: str) -> str:
 def merge_goals(rows: Rows, source: int, into: int) -> None:
     """Moves a project's goals to another, with their origin."""
     sql = (
-        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = "
-        ":target "
-        "where project_seq = :source"
+        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, "
+        "project_seq = :target where project_seq = :source"
     )
     rows.run(sql, source=source, target=into)
 
@@ -406,9 +400,8 @@ def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) ->
 
 def clear_goals(rows: Rows, *, project: int, until: str) -> int:
     """Deletes the goals of a project up to a time and returns how many."""
-    return rows.run(
-        "delete from goals where project_seq = :project and created_at <= :until", project=project, until=until
-    )
+    sql = "delete from goals where project_seq = :project and created_at <= :until"
+    return rows.run(sql, project=project, until=until)
 
 
 def clear_session_goals(rows: Rows, session_id: str) -> int:

@@ -15,9 +15,8 @@ MAX_DIRECTORIES = 8
 def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Records the time of each version's latest line."""
     conflict = (
-        "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then "
-        "excluded.last_at "
-        "else clients.last_at end"
+        "on conflict (version) do update "
+        "set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end"
     )
     for version, at in latest.items():
         rows.insert("clients", conflict, version=version, last_at=at)

@@ -142,9 +142,8 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
             before = (tokens - mark) * size // max(kept, 1)
         rows.run(
-            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = "
-            ":outcome "
-            "where turn_seq = :seq",
+            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, "
+            "outcome = :outcome where turn_seq = :seq",
             before=before,
             after=tokens,
             counted=int(whole is not None),
@@ -198,8 +197,8 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     """By how many percent a turn was compressed on average."""
     share = rows.value(
         f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
-        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or "
-        "s.id = :session)",
+        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} "
+        "and (cast(:session as text) = '' or s.id = :session)",
         session=session,
     )
     return round(float(share or 0), 1)
@@ -233,15 +232,13 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
     """The compactions of the latest turns, the last first."""
-    return rows.read(
-        Compaction,
+    sql = (
         "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
-        "c.bytes_after, "
-        f"c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
+        f"c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
         f"where {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session) "
-        "order by t.at desc, t.seq desc limit :limit",
-        session=session, limit=limit,
-    )  # fmt: skip
+        "order by t.at desc, t.seq desc limit :limit"
+    )
+    return rows.read(Compaction, sql, session=session, limit=limit)
 
 
 # --- the recount
@@ -273,14 +270,13 @@ AT_ONCE = 500
 
 def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
     """The next turns past a row key that were compacted, or look so, counted from their text."""
-    measured = rows.all(
+    sql = (
         "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
         "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
-        f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is "
-        "not null) "
-        "order by t.seq limit :limit",
-        after=after, limit=AT_ONCE,
-    )  # fmt: skip
+        f"where t.seq > :after and {in_keys('t.project_seq', projects)} "
+        "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"
+    )
+    measured = rows.all(sql, after=after, limit=AT_ONCE)
     return [_recounted(*row) for row in measured]
 
 

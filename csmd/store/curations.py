@@ -51,54 +51,45 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ende
 
     A session has ended if the host said so, or if it had no turn between `quiet_before` and `now`.
     """
-    return rows.read(
-        Ended,
+    sql = (
         "select s.seq, s.id, s.project_seq, p.root, s.turns, s.last_at, coalesce(c.turns, 0) from sessions s "
-        "join projects p on p.seq = s.project_seq "
-        "join cursors d on d.stage = 'digest' and d.subject = cast(s.seq as text) "
-        "left join curations c on c.session_seq = s.seq "
+        "join projects p on p.seq = s.project_seq join cursors d on d.stage = 'digest' "
+        "and d.subject = cast(s.seq as text) left join curations c on c.session_seq = s.seq "
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns "
-        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists (select 1 from events e "
-        "where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
-        "order by s.last_at desc, s.seq desc",
-        since=since,
-        quiet_before=quiet_before,
-        now=now,
+        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists "
+        "(select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
+        "order by s.last_at desc, s.seq desc"
     )
+    return rows.read(Ended, sql, since=since, quiet_before=quiet_before, now=now)
 
 
 def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
     """Returns (ordinal, row key, uuid) of memories first stated in a session since it was last asked about."""
-    return rows.all(
+    sql = (
         "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
         "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.superseded_by = '' and m.tier <> 'archive' "
         "and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto and t.project_seq = :project "
-        f"and {ON_THIS_SIDE} order by st.ordinal, m.seq",
-        session=ended.seq,
-        project=ended.project_seq,
-        id=ended.id,
-        after=ended.asked_upto,
-        upto=ended.turns,
+        f"and {ON_THIS_SIDE} order by st.ordinal, m.seq"
+    )
+    return rows.all(
+        sql, session=ended.seq, project=ended.project_seq, id=ended.id, after=ended.asked_upto, upto=ended.turns
     )
 
 
 def prompts(rows: Rows, ended: Ended) -> list[Prompt]:
     """Returns the user's prompts in a session since it was last asked about, in order."""
-    return rows.read(
-        Prompt,
+    sql = (
         "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
         "join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq and sb.ordinal < st.ordinal "
         "and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '') "
         "from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
-        f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal",
-        session=ended.seq,
-        project=ended.project_seq,
-        after=ended.asked_upto,
-        upto=ended.turns,
-        end=END,
+        f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal"
+    )
+    return rows.read(
+        Prompt, sql, session=ended.seq, project=ended.project_seq, after=ended.asked_upto, upto=ended.turns, end=END
     )
 
 
@@ -114,12 +105,11 @@ def judged_sessions(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
 
 def is_of_one_project(rows: Rows, ended: Ended) -> bool:
     """Whether all turns of a session are of its own project, so that its digest tells of no other."""
-    return not rows.all(
+    sql = (
         "select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.project_seq <> :project limit 1",
-        session=ended.seq,
-        project=ended.project_seq,
+        "and t.project_seq <> :project limit 1"
     )
+    return not rows.all(sql, session=ended.seq, project=ended.project_seq)
 
 
 def note_of(rows: Rows, memory_seq: int) -> str:
@@ -188,12 +178,11 @@ def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, st
 def delete_notes_of_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes what a model made of the sessions of a turn whose text has changed, because it may contain that text."""
     drop_answers(rows)
-    made = rows.column(
+    sql = (
         "select m.seq from session_turn st join stands x on x.session_seq = st.session_seq "
-        "join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0",
-        turn=turn_seq,
-        curated=CURATED,
+        "join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0"
     )
+    made = rows.column(sql, turn=turn_seq, curated=CURATED)
     for memory in memories.by_seqs(rows, made).values():
         memory_deletion.delete_memory(rows, memory)
 

@@ -93,9 +93,8 @@ def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> d
 
 def cursor(rows: Rows, stage: str, subject: str) -> int:
     """A stage's position in a subject; 0 at first."""
-    return rows.number(
-        "select position from cursors where stage = :stage and subject = :subject", stage=stage, subject=subject
-    )
+    sql = "select position from cursors where stage = :stage and subject = :subject"
+    return rows.number(sql, stage=stage, subject=subject)
 
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
@@ -111,12 +110,11 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
     due = pace.due("coalesce(d.position, s.turns)")
     sql = (
         "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, "  # noqa: S608
-        "s.started_at, "
-        "s.path from sessions s left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) where s.parent = '' "
-        "and s.host <> 'probe' and (:after = '' or d.position is not null) "
-        "and coalesce(d.position, s.turns) > coalesce(c.position, 0) "
-        f"and {due} order by s.started_at, s.seq"
+        "s.started_at, s.path from sessions s "
+        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
+        "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) "
+        "where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null) "
+        f"and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"
     )
     return rows.read(Behind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 

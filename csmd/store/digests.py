@@ -20,9 +20,8 @@ HALF = 3000
 _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
 #: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
-    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "  # noqa: S608
-    f"coalesce((select e.name from events e where e.session_id = s.id and e.name in ({_ENDS}) "
-    "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
+    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, coalesce((select e.name from events e where e.session_id = s.id "  # noqa: S608
+    f"and e.name in ({_ENDS}) and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
 )
 
 
@@ -87,8 +86,8 @@ def session(rows: Rows, session_seq: int) -> Waiting:
 
 #: Excludes the parts of a session in a project of another workspace.
 ON_THIS_SIDE = (
-    "(select p.workspace_seq from projects p where p.seq = t.project_seq) = "
-    "(select p.workspace_seq from projects p join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
+    "(select p.workspace_seq from projects p where p.seq = t.project_seq) = (select p.workspace_seq from projects p "
+    "join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
 )
 
 
@@ -99,9 +98,9 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     MB.
     """
     sql = (
-        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = :todo then t.text "  # noqa: S608
-        "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
-        "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
+        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most "  # noqa: S608
+        "or t.tool_name = :todo then t.text else substr(t.text, 1, :half) || :gap || substr(t.text, "
+        "length(t.text) - :half) end, t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
         f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {ON_THIS_SIDE} order by st.ordinal"
     )
@@ -137,11 +136,10 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     the end have the kind `failing`.
     """
     return rows.all(
-        "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), coalesce(t.at, "
-        "'') "
-        "from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest and (i.kind in "
-        "('goal', 'file', 'commit', 'reason', 'pull', 'branch', 'open', 'last') or (i.kind = 'error' and i.state = "
-        "'failed')) order by i.seq",
+        "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), "
+        "coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest "
+        "and (i.kind in ('goal', 'file', 'commit', 'reason', 'pull', 'branch', 'open', 'last') "
+        "or (i.kind = 'error' and i.state = 'failed')) order by i.seq",
         digest=digest_seq,
     )
 
@@ -160,9 +158,8 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Ro
     """The last digests of sessions in these projects (None: all), the latest session first."""
     sql = (
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
-        f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) from "
-        "digests o "
-        "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit"
+        f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) "
+        "from digests o where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit"
     )
     return rows.read(Row, sql, limit=limit)
 
@@ -235,8 +232,7 @@ def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
     )
     # Only sessions of one project continue each other.
     rows.run(
-        "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = "
-        "from_seq) "
-        "<> (select t.project_seq from sessions t where t.seq = to_seq)"
+        "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f "
+        "where f.seq = from_seq) <> (select t.project_seq from sessions t where t.seq = to_seq)"
     )
     mark_endings_changed(rows)

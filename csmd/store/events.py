@@ -85,13 +85,11 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
     """
     sql = (
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
-        "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now "
-        "and not exists (select 1 from events e where e.session_id = s.id) "
-        "and s.unreported_at = '' "
-        "and exists (select 1 from session_turn p join turns t on t.seq = p.turn_seq "
-        "join session_turn q on q.session_seq = p.session_seq and q.ordinal > p.ordinal "
-        "join turns a on a.seq = q.turn_seq where p.session_seq = s.seq and t.kind in ('user', 'relayed') "
-        "and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"
+        "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now and not exists "
+        "(select 1 from events e where e.session_id = s.id) and s.unreported_at = '' and exists (select 1 "
+        "from session_turn p join turns t on t.seq = p.turn_seq join session_turn q on q.session_seq = p.session_seq "
+        "and q.ordinal > p.ordinal join turns a on a.seq = q.turn_seq where p.session_seq = s.seq "
+        "and t.kind in ('user', 'relayed') and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"
     )
     return rows.read(HookedSession, sql, began=began, lively=lively, answered=answered, now=now)
 

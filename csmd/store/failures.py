@@ -85,9 +85,8 @@ def add_error(
 def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
     """The failures of a session up to an ordinal, in order."""
     sql = (
-        "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x "
-        "join errors e on e.seq = x.error_seq "
-        "join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
+        "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e "
+        "on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
         "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"
     )
     return rows.read(Open, sql, session=session_seq, before=before)
@@ -131,10 +130,9 @@ def _counted(
 ) -> list[ErrorRecord]:
     sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
-        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t on t.seq = "
-        "x.turn_seq "
-        f"where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
-        "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
+        "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t "
+        f"on t.seq = x.turn_seq where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} "
+        "group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
     errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
     return [_with_fix(rows, error, projects, already_in) for error in errors]
@@ -331,9 +329,8 @@ def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
     """(uuid, time, reason) of what speaks against a memory."""
-    return rows.all(
-        "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid", memory=memory_seq
-    )
+    sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
+    return rows.all(sql, memory=memory_seq)
 
 
 def forget_errors(rows: Rows, seq: int, uuid: str) -> None:

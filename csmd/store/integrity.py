@@ -65,17 +65,17 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "evidence", "what was inferred rests on evidence above the thresholds",
         "select c.id from candidates c where c.status = 'promoted' and c.source not like '%relaxed%' "
-        "and c.kind not in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') and ("
-        "c.confidence < :confidence or c.reinforcement < :seen or c.contradicted > 0 or "
-        "(select count(*) from candidate_evidence e where e.candidate_seq = c.seq and e.against = 0) < :evidence) "
+        "and c.kind not in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
+        "and (c.confidence < :confidence or c.reinforcement < :seen or c.contradicted > 0 or (select count(*) "
+        "from candidate_evidence e where e.candidate_seq = c.seq and e.against = 0) < :evidence) "
         "order by c.id limit :shown",
         _REVIEW,
     ),
     Invariant(
         "inferred", "every inferred memory has the candidate it came from",
         "select m.id from memories m where m.origin = 'inferred' and not exists (select 1 from candidates c "
-        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit "
-        ":shown",
+        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') "
+        "order by m.id limit :shown",
         _FORGET,
     ),
     Invariant(
@@ -90,8 +90,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "model-saved", "what an assistant saved by itself does not count as the user's",
-        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit "
-        ":shown",
+        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' "
+        "order by m.id limit :shown",
         _FORGET,
     ),
     Invariant(
@@ -127,9 +127,9 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "statements", "every statement was said in a turn of a session",
-        "select cast(x.seq as text) from statements x where not exists (select 1 from sessions s "
-        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit "
-        ":shown",
+        "select cast(x.seq as text) from statements x where not exists "
+        "(select 1 from sessions s where s.seq = x.session_seq) or not exists "
+        "(select 1 from turns t where t.seq = x.turn_seq) order by 1 limit :shown",
         _REPAIR,
     ),
     Invariant(
@@ -146,18 +146,17 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scope", "only a project's own memories stand in it, and only what holds everywhere elsewhere",
-        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> "
-        "0 "
-        "and p.kind <> 'workspace' order by m.id limit :shown",
+        "select m.id from memories m join projects p on p.seq = m.project_seq "
+        "where m.scope <> 'project' and p.seq <> 0 and p.kind <> 'workspace' order by m.id limit :shown",
         _FORGET,
     ),
     Invariant(
         "candidates", "every candidate rests on turns that are there",
-        "select c.id from candidates c where c.status in ('open', 'needs_review') and exists (select 1 from "
-        "candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 from candidate_evidence e "
-        "where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists (select 1 from turns t "
-        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit "
-        ":shown",
+        "select c.id from candidates c where c.status in ('open', 'needs_review') and exists "
+        "(select 1 from candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 "
+        "from candidate_evidence e where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists "
+        "(select 1 from turns t where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) "
+        "order by c.id limit :shown",
         f"{_REVIEW}: drop it",
     ),
 )  # fmt: skip

@@ -235,9 +235,8 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
 
 def closed_items(rows: Rows) -> frozenset[str]:
     """Returns the ids of the open matters that were closed."""
-    return rows.distinct(
-        "select item from change_sets where kind = :done and dream_seq is null and undone_at = ''", done=DONE
-    )
+    sql = "select item from change_sets where kind = :done and dream_seq is null and undone_at = ''"
+    return rows.distinct(sql, done=DONE)
 
 
 def actions(rows: Rows, dream: int) -> list[int]:
@@ -390,12 +389,11 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
         gone = rows.run(written, since=since)
-    images = rows.all(
+    sql = (
         "select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after "
-        "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit",
-        after=after,
-        limit=LOOKED_AT,
+        "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"
     )
+    images = rows.all(sql, after=after, limit=LOOKED_AT)
     projects = tombstones.purged_projects(rows, key)
     sources = [(row[1], row[3] <= projects.get(row[2], ""), _names(row[4], row[5:])) for row in images]
     names = [*{name for *_, some in sources for name in some}]

@@ -131,13 +131,10 @@ class Spent(NamedTuple):
 
 def sums(rows: Rows, *, since: str) -> list[Spent]:
     """What was spent from a day on, the latest day first."""
-    return [
-        Spent(*row)
-        for row in rows.all(
-            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 "
-            "else 1 end), "
-            "sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since "
-            "group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc",
-            since=since,
-        )
-    ]
+    sql = (
+        "select day, project_seq, purpose, provider, model, count(*), "
+        "sum(case when state = 'answered' then 0 else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) "
+        "from calls where day >= :since group by day, project_seq, purpose, provider, model "
+        "order by day desc, sum(tokens_in + tokens_out) desc"
+    )
+    return [Spent(*row) for row in rows.all(sql, since=since)]

@@ -142,10 +142,8 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
         return {}
     values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
     uuid_names = ", ".join(f":{name}" for name in values)
-    sources = rows.all(
-        f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
-        **values,
-    )
+    sql = f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq"  # noqa: S608
+    sources = rows.all(sql, **values)
     memories = by_seqs(rows, sorted({seq for _, seq in sources}))
     by_uuid: dict[str, dict[int, Memory]] = defaultdict(dict)
     for uuid, seq in sources:
@@ -171,10 +169,9 @@ def list_memories(
     """
     return where(
         rows,
-        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 "  # noqa: S608
-        "or exists (select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts') "
-        "or m.seq in (select memory_seq from team_memories)) "
-        "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
+        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 or exists "  # noqa: S608
+        "(select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts') or m.seq in (select memory_seq "
+        "from team_memories)) order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
         limit=limit,
         everybodys=not only_users,
     )
@@ -189,11 +186,9 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     """The user's memories that turns of a session state, by row key."""
     return where(
         rows,
-        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = "
-        "st.turn_seq "
-        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = "
-        "0) "
-        "order by m.seq",
+        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st "
+        "join turns t on t.seq = st.turn_seq join provenance p on p.uuid = t.uuid and p.role <> 'beside' "
+        "where st.session_seq = :session and st.rewound = 0) order by m.seq",
         session=session_seq,
     )
 
@@ -208,12 +203,11 @@ def page(
     `since` and before `until`; `state` active or replaced ("": both).
     """
     condition = (
-        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "  # noqa: S608
-        "(:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) and "
-        "(:type = '' or m.type = :type) and (:session = '' or exists (select 1 from provenance p where "
-        "p.memory_seq = m.seq and p.session_id = :session)) and "
-        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> "
-        "''))"
+        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since "  # noqa: S608
+        "and (:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) "
+        "and (:type = '' or m.type = :type) and (:session = '' or exists "
+        "(select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = '' "
+        "or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
     )
     about = {
         "gate": gate,
@@ -226,8 +220,8 @@ def page(
     }
     # Keys first, so that other tables are read only for the memories on the page.
     latest = (
-        f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset "  # noqa: S608
-        ":offset"
+        f"select m.seq from memories m where {condition} "  # noqa: S608
+        "order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"
     )
     seqs = rows.column(latest, **about, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
@@ -265,9 +259,8 @@ def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
 def move_provenance(rows: Rows, old: str, new: str) -> None:
     """Changes a turn's uuid in all sources; a memory with both uuids keeps the stronger role."""
     sql = (
-        "update provenance set role = 'states' where uuid = :new and exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
-        "and p.role = 'states')"
+        "update provenance set role = 'states' where uuid = :new and exists (select 1 from provenance p "
+        "where p.memory_seq = provenance.memory_seq and p.uuid = :old and p.role = 'states')"
     )
     rows.run(sql, new=new, old=old)
     sql = (

@@ -11,9 +11,8 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
     """Links two memories; linking them again sets the weight."""
     sql = (
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
-        "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b "
-        "where a.id = :from_id and b.id = :to_id "
-        "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
+        "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b where a.id = :from_id "
+        "and b.id = :to_id on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
     )
     rows.run(sql, now=now, **column_values(link))
 
@@ -55,9 +54,9 @@ def release_rest(rows: Rows, memory_id: str) -> list[int]:
     if not rest:
         return []
     sql = (
-        "select 1 from memories r, memories w where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists ("
-        "select 1 from provenance p where p.memory_seq = r.seq and p.uuid not in ("
-        "select q.uuid from provenance q where q.memory_seq = w.seq)))"
+        "select 1 from memories r, memories w "
+        "where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists (select 1 from provenance p "
+        "where p.memory_seq = r.seq and p.uuid not in (select q.uuid from provenance q where q.memory_seq = w.seq)))"
     )
     is_own = rows.value(sql, rest=rest, id=memory_id)
     if not is_own:

@@ -24,11 +24,9 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: in
     sql = (
         "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
-        "join turns t on t.uuid = p.uuid "
-        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = "
-        "'project' "
-        "and st.ordinal <= :upto order by st.ordinal desc, m.seq"
+        "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
+        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' "
+        "and m.scope = 'project' and st.ordinal <= :upto order by st.ordinal desc, m.seq"
     )
     statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
     return list({stated.memory_seq: stated for stated in statements}.values())
@@ -56,8 +54,8 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
     """Everything that an assistant answers to in a session, in order."""
     sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= "
-        ":upto "
+        "join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
         "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
     )
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
@@ -66,8 +64,8 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
 def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
     """The project of a session, and the directories whose files belong to it."""
     row = rows.one(
-        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = "
-        ":session",
+        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq "
+        "where s.seq = :session",
         session=session_seq,
     )
     return (row[0], row[1:]) if row else (0, ())

@@ -45,13 +45,12 @@ def model_of_memories(rows: Rows) -> int:
 
 def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     """Returns the signs of a model's vectors of some memories."""
-    coded = rows.all(
+    sql = (
         "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
         "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
-        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq",
-        model=model,
-        listed=listed(seqs),
+        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq"
     )
+    coded = rows.all(sql, model=model, listed=listed(seqs))
     return Signs(model, [seq for seq, _ in coded], [int.from_bytes(code, "little") for _, code in coded])
 
 

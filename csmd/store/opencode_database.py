@@ -176,10 +176,9 @@ class SessionDatabase:
         """
         sql = (
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
-            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, "
-            "'$.error')) "
-            f"is not null else 1 end from message where session_id = :id and time_created > :after and {_TIMED} "
-            "order by time_created, id"
+            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), "
+            "json_extract(data, '$.error')) is not null else 1 end from message "
+            f"where session_id = :id and time_created > :after and {_TIMED} order by time_created, id"
         )
         messages = self._rows.all(sql, id=ident, after=after)
         answered = max((place for place, row in enumerate(messages) if row[3] == "assistant"), default=-1)
@@ -232,11 +231,9 @@ class SessionDatabase:
         sql = (
             "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
             "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
-            "from part where message_id = :id) "
-            "where json_extract(data, '$.type') in ('text', 'tool') "
-            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), "
-            "0) "
-            "order by id"
+            "from part where message_id = :id) where json_extract(data, '$.type') in ('text', 'tool') "
+            "and not coalesce(json_extract(data, '$.synthetic'), 0) "
+            "and not coalesce(json_extract(data, '$.ignored'), 0) order by id"
         )
         parts = "\0".join(map(str, self._rows.column(sql, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))
         digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()

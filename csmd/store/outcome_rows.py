@@ -19,9 +19,8 @@ def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: 
 def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
     return rows.all(
-        "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
-        f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, "
-        "c.capability"
+        "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c join sessions s "  # noqa: S608
+        f"on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, c.capability"
     )
 
 
@@ -40,8 +39,8 @@ def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str,
 def projects_held(rows: Rows) -> list[int]:
     """The projects with outcomes."""
     return rows.column(
-        "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by "
-        "s.project_seq"
+        "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq "
+        "order by s.project_seq"
     )
 
 

@@ -70,14 +70,11 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # By the order of turns: a changed turn has newer passages than those after it.
     places = rows.all(
-        "select p.seq, "  # noqa: S608
-        "(select n.seq from passages n where n.session_seq = p.session_seq "
-        "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), "
-        "(select n.seq from passages n where n.session_seq = p.session_seq "
-        "and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
-        "order by n.turn_seq, n.start_at, n.seq limit 1) "
-        f"from passages p where {in_keys('p.seq', seqs)}"
+        "select p.seq, (select n.seq from passages n "  # noqa: S608
+        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
+        "order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n "
+        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
+        f"order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys('p.seq', seqs)}"
     )
     return {seq: (before or 0, after or 0) for seq, before, after in places}
 
@@ -117,10 +114,9 @@ def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
-    spans = prose.passages(text)
-    stored = rows.all(
-        "select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq
-    )
+    spans = prose.find_passages(text)
+    sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"
+    stored = rows.all(sql, turn=turn_seq)
     if [words for (words,) in stored] == [text[start:end] for start, end in spans]:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
@@ -174,9 +170,8 @@ def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
     """The passages to link again, because they got another vector of a model (vectors.add)."""
-    return rows.column(
-        "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq", model=model
-    )
+    sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
+    return rows.column(sql, model=model)
 
 
 def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
@@ -230,16 +225,14 @@ def newer_than(
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
     """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
     sql = (
-        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, "
-        "passages b "
-        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = "
-        "excluded.weight"
+        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight "
+        "from passages a, passages b where a.seq = :older and b.seq = :newer "
+        "on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
     )
     rows.run(sql, older=older, newer=newer, weight=weight)
     sql = (
-        "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from "
-        "passage_threads "
-        "where older_seq = :older order by weight desc, newer_seq limit :most)"
+        "delete from passage_threads where older_seq = :older and newer_seq not in "
+        "(select newer_seq from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"
     )
     rows.run(sql, older=older, most=most)
 
@@ -276,8 +269,8 @@ def index_problems(rows: Rows) -> list[str]:
     The index stores no texts, so SQLite's own check cannot compare it.
     """
     sql = (
-        "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = "
-        "t.seq)"
+        "select text from turns t where searchable = 1 and not exists "
+        "(select 1 from passages p where p.turn_seq = t.seq)"
     )
     without = rows.column(sql)
     counts = {
@@ -287,6 +280,6 @@ def index_problems(rows: Rows) -> list[str]:
         "passages_fts: its rows without a passage: {}": rows.value(
             "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
         ),
-        "passages: turns without one: {}": sum(bool(prose.passages(text, most=1)) for text in without),
+        "passages: turns without one: {}": sum(bool(prose.find_passages(text, most=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]

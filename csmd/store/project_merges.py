@@ -135,8 +135,8 @@ def lineage(rows: Rows, project: int) -> frozenset[int]:
     return projects.reached(
         rows,
         project,
-        "select seq from projects where merged_into = :seq union "
-        "select part_of from projects where seq = :seq and part_of > 0",
+        "select seq from projects where merged_into = :seq union select part_of from projects "
+        "where seq = :seq and part_of > 0",
     )
 
 
@@ -251,9 +251,8 @@ def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: C
     wall = projects.wall_around(rows, repository.root) if into is None else projects.everywhere(rows, into)
     merged = 0
     for root in lone_worktrees(rows, below=worktree.root):
-        own, key = rows.all(
-            "select seq, key from projects where root = :root and kind = 'path' order by seq", root=root
-        )[0]
+        sql = "select seq, key from projects where root = :root and kind = 'path' order by seq"
+        own, key = rows.all(sql, root=root)[0]
         if is_gone(root) and own not in (repository_seq, into) and projects.everywhere(rows, own) == wall:
             projects.add_alias(rows, key, own, path=root, why=projects.WORKTREE, now=now)
             merge_projects(rows, own, projects.ensure(rows, repository, now=now))

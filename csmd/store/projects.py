@@ -31,9 +31,8 @@ def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> Settled:
     own = _own(rows, project, now)
     seq = current_project(rows, own, place)
     raw = _identified(rows, own, seq)
-    directory = rows.value(
-        "select seq from directories where path = :path and project_seq = :project", path=place, project=raw
-    )
+    sql = "select seq from directories where path = :path and project_seq = :project"
+    directory = rows.value(sql, path=place, project=raw)
     return Settled(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
 
 
@@ -150,8 +149,8 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
         "update memories set hot_until = hot_until + :by, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
         "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
-        "where project_seq = :scope and hot_until < :never and "
-        "substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
+        "where project_seq = :scope and hot_until < :never "
+        "and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
     )
     rows.run(sql, never=NEVER, scope=scope, day=day, by=by)
 
@@ -236,8 +235,8 @@ def repository_of(rows: Rows, project: Project) -> int | None:
     if not project.gone:
         return None
     sql = (
-        "select project_seq from aliases where why = :why and (path = :root or "
-        "substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
+        "select project_seq from aliases where why = :why "
+        "and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
     )
     alias = rows.value(sql, why=WORKTREE, root=project.root)
     if alias is not None:
@@ -275,11 +274,8 @@ def everywhere(rows: Rows, project: int) -> int:
 
 def wall_around(rows: Rows, place: str) -> int:
     """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
-    return rows.number(
-        f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
-        "order by length(root) desc limit 1",
-        place=place,
-    )
+    sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
+    return rows.number(sql, place=place)
 
 
 def lens_around(rows: Rows, place: str) -> int:
@@ -308,9 +304,8 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
     """The identities of a project's missing worktrees."""
-    return rows.column(
-        "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
-    )
+    sql = "select key from aliases where project_seq = :seq and why = :why order by key"
+    return rows.column(sql, seq=seq, why=WORKTREE)
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:

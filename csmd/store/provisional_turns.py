@@ -50,9 +50,8 @@ def add_provisional(
     sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
     sql = (
-        "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = "
-        "t.seq and st.session_seq = :session"
+        "select count(*) from turns t cross join session_turn st where t.text_hash = :hash and (t.kind = :kind "
+        "or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"
     )
     stored = rows.value(sql, session=session.seq, hash=text_hash, kind=turn.kind)
     if reported <= stored:
@@ -135,16 +134,11 @@ def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, s
     if reported is None:
         return None
     kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
-    stored = [
-        (seq, of)
-        for seq, of, kind in rows.all(
-            "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
-            "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal",
-            hash=text_hash,
-            session=session,
-        )
-        if kind in kinds
-    ]
+    sql = (
+        "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
+        "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal"
+    )
+    stored = [(seq, of) for seq, of, kind in rows.all(sql, hash=text_hash, session=session) if kind in kinds]
     if not stored and kinds is _KINDS_OF_ANSWERS:
         stored = _in_parts(rows, uuid, session)
     return stored[reported[1] - 1] if len(stored) >= reported[1] else None

@@ -38,9 +38,8 @@ def add_receipt(
 
 def delete_receipt(rows: Rows, receipt_id: str) -> None:
     """Deletes the receipt of an injection that did not reach the session."""
-    rows.run(
-        "delete from injection_items where injection_seq in (select seq from injections where id = :id)", id=receipt_id
-    )
+    sql = "delete from injection_items where injection_seq in (select seq from injections where id = :id)"
+    rows.run(sql, id=receipt_id)
     rows.delete("injections", id=receipt_id)
 
 
@@ -86,9 +85,8 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     """The ids of the memories in a session's context: injected or said since it began."""
     return rows.distinct(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
-        "where n.session_id = :session and n.at >= :since union "
-        "select m.id from provenance p join memories m on m.seq = p.memory_seq "
-        "where p.session_id = :session and p.at >= :said_since",
+        "where n.session_id = :session and n.at >= :since union select m.id from provenance p "
+        "join memories m on m.seq = p.memory_seq where p.session_id = :session and p.at >= :said_since",
         session=session_id,
         since=fresh_since(rows, session_id),
         said_since=said_since(rows, session_id),
@@ -135,16 +133,11 @@ def was_briefed(rows: Rows, session_id: str) -> bool:
 
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     """A session and the last one before it in each of these projects, whose injections are offered again."""
-    last = [
-        rows.value(
-            "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
-            "order by last_at desc limit 1",
-            place=place,
-            own=session_id,
-        )
-        for place in places
-        if place
-    ]
+    sql = (
+        "select id from sessions where project_seq = :place and parent = '' and host <> 'probe' and id <> :own "
+        "order by last_at desc limit 1"
+    )
+    last = [rows.value(sql, place=place, own=session_id) for place in places if place]
     return frozenset(str(ident) for ident in (session_id, *last) if ident)
 
 
@@ -152,9 +145,8 @@ def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
     """(memories, tokens) injected into a session's present context."""
     present = "n.session_id = :session and n.at >= :since"
     sql = (
-        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = "  # noqa: S608
-        "n.seq "
-        f"join memories m on m.id = i.memory_id where {present}), "
+        "select (select count(distinct i.memory_id) from injections n "  # noqa: S608
+        f"join injection_items i on i.injection_seq = n.seq join memories m on m.id = i.memory_id where {present}), "
         f"(select coalesce(sum(n.tokens), 0) from injections n where {present})"
     )
     (totals,) = rows.all(sql, session=session_id, since=fresh_since(rows, session_id))
@@ -203,9 +195,8 @@ def list_receipts(
     sql = (
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
-        "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit "
-        ":limit offset :offset"
+        "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n "
+        f"where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
     )
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in receipts]
@@ -317,11 +308,10 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     was before `answered`; and either after nothing was said in the session since `still`, for a start since `over`.
     """
     sql = (
-        f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608
-        "s.seq is null and n.at < :over "
-        "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still "
-        "or exists (select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered and ("
-        f"e.name = 'session_end' or (e.name = 'session_start' and e.source in {_FRESH}) "
+        f"select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :over "  # noqa: S608
+        "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still or exists "
+        "(select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered "
+        f"and (e.name = 'session_end' or (e.name = 'session_start' and e.source in {_FRESH}) "
         "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit"
     )
     return rows.read(Waiting, sql, answered=answered, still=still, over=over, limit=limit)

@@ -400,9 +400,8 @@ _STUB_PROJECTS = (
 #: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
 _STUB_WORKSPACES = (
     "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, "
-    "'workspace:recovered-' || "
-    "cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), 'workspace', '' from projects p "
-    "where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
+    "'workspace:recovered-' || cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), "
+    "'workspace', '' from projects p where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
 )
 #: References without a foreign key: one that leads nowhere is cleared.
 _DANGLING_REFERENCES = (
@@ -429,8 +428,8 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
     Returns how many placeholders, and the sessions to which turns were appended.
     """
     into.run(
-        "insert into projects (seq, key, root, name, kind, created_at) values "
-        "(0, 'everywhere', '', 'everywhere', 'path', '') on conflict do nothing"
+        "insert into projects (seq, key, root, name, kind, created_at) "
+        "values (0, 'everywhere', '', 'everywhere', 'path', '') on conflict do nothing"
     )
     stubs = into.run(_STUB_SESSIONS) + into.run(_STUB_WORKSPACES)
     for table in ("sessions", "turns", "memories", "injections"):
@@ -473,15 +472,12 @@ def _list_all_turns(into: Rows) -> set[int]:
 
 def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
-    hurt = hurt | set(
-        rows.column(
-            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > "
-            ":new "
-            "and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
-            "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
-            new=new_after,
-        )
+    sql = (
+        "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
+        "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)"
     )
+    hurt = hurt | set(rows.column(sql, new=new_after))
     for session in sorted(hurt):
         listed = rows.all(
             "select st.turn_seq, st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
@@ -499,15 +495,12 @@ def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) 
     """Adds tombstones of another state of this database and applies them; returns how many rows changed."""
     for tombstone in tombstones:
         rows.run(
-            "insert into tombstones "
-            "(kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at) values "
-            "(:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at, :place, :again_at) "
-            "on conflict (kind, hash, part_of) do update set "
-            "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
-            "again_at = case when excluded.created_at >= tombstones.created_at then excluded.again_at "
-            "else tombstones.again_at end, "
-            "created_at = case when excluded.created_at > tombstones.created_at then excluded.created_at "
-            "else tombstones.created_at end",
+            "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, "
+            "again_at) values (:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at, :place, "
+            ":again_at) on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = "
+            "'user' then 'user' else tombstones.authority end, again_at = case when excluded.created_at >= "
+            "tombstones.created_at then excluded.again_at else tombstones.again_at end, created_at = case when "
+            "excluded.created_at > tombstones.created_at then excluded.created_at else tombstones.created_at end",
             **{"place": "", "again_at": "", **tombstone},
         )
     return purge.apply_tombstones(rows, key)
@@ -537,9 +530,8 @@ def empty_stub_sessions(rows: Rows) -> int:
     return rows.run(
         f"delete from sessions where seq in ({stub}) and not exists "  # noqa: S608
         "(select 1 from session_turn st where st.session_seq = sessions.seq) and not exists "
-        "(select 1 from turns t where t.session_seq = sessions.seq) and not exists "
-        "(select 1 from statements s where s.session_seq = sessions.seq) and not exists "
-        "(select 1 from queued q where q.session_seq = sessions.seq)"
+        "(select 1 from turns t where t.session_seq = sessions.seq) and not exists (select 1 from statements s "
+        "where s.session_seq = sessions.seq) and not exists (select 1 from queued q where q.session_seq = sessions.seq)"
     )
 
 

@@ -40,13 +40,12 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
     begin = _branch_start(rows, session_seq, own, parent)
     if begin is None:
         return
-    left = rows.column(
-        "update session_turn set rewound = 1 where session_seq = :session and ordinal >= :begin and ordinal < :own "
-        "and rewound = 0 and exists (select 1 from turns t where t.seq = session_turn.turn_seq and t.source = "
-        "'transcript') "
-        "returning turn_seq",
-        session=session_seq, begin=begin, own=own,
-    )  # fmt: skip
+    sql = (
+        "update session_turn set rewound = 1 "
+        "where session_seq = :session and ordinal >= :begin and ordinal < :own and rewound = 0 and exists "
+        "(select 1 from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') returning turn_seq"
+    )
+    left = rows.column(sql, session=session_seq, begin=begin, own=own)
     if left:
         _clear_what_was_made(rows, session_seq, left, begin)
 
@@ -54,10 +53,9 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
 def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
     """Marks the turns that a session's host has left behind, by uuid, and removes what was made of them."""
     standing = rows.all(
-        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st join turns t on t.seq = "
-        "st.turn_seq "
-        "join sessions s on s.seq = st.session_seq where s.id = :stream and st.rewound = 0 and t.source = 'transcript' "
-        "order by st.ordinal",
+        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st "
+        "join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
+        "where s.id = :stream and st.rewound = 0 and t.source = 'transcript' order by st.ordinal",
         stream=stream,
     )
     left = [(seq, ordinal, session) for seq, ordinal, uuid, session in standing if is_left(uuid)]
@@ -115,11 +113,11 @@ def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
 
 def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
     """The ordinal of the first prompt of a session that the prompt at `own` replaces, or None."""
-    sibling = rows.key(
+    sql = (
         "select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq "  # noqa: S608
-        f"where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own",
-        parent=parent, session=session_seq, own=own,
-    )  # fmt: skip
+        f"where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own"
+    )
+    sibling = rows.key(sql, parent=parent, session=session_seq, own=own)
     if sibling is not None:
         return sibling
     listed = (
@@ -129,12 +127,12 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
     after = rows.key(listed, parent=parent, session=session_seq)
     if after is None:
         return None
-    between = rows.all(
+    sql = (
         "select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by "
-        "st.ordinal",
-        session=session_seq, after=after, own=own,
-    )  # fmt: skip
+        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} "
+        "order by st.ordinal"
+    )
+    between = rows.all(sql, session=session_seq, after=after, own=own)
     return next((place for place, line in between if _descends(rows, session_seq, place, line, parent, after)), None)
 
 
@@ -144,11 +142,11 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
     A line that is not a turn (thinking, a note of the host) counts as following the turn before it.
     """
     while line and line != ancestor:
-        own_turn = rows.one(
+        sql = (
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
-            "where t.uuid = :line and st.session_seq = :session and st.ordinal < :place",
-            line=line, session=session_seq, place=place,
-        )  # fmt: skip
+            "where t.uuid = :line and st.session_seq = :session and st.ordinal < :place"
+        )
+        own_turn = rows.one(sql, line=line, session=session_seq, place=place)
         before = own_turn or rows.one(
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
             "where st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "

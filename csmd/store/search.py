@@ -94,11 +94,10 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
         sql = (
-            "select n.turn_seq from turns own join session_turn me "  # noqa: S608
-            "on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-            f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal "
-            "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
-            f"where own.seq = :seq order by n.ordinal {order} limit :each"
+            "select n.turn_seq from turns own "  # noqa: S608
+            "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
+            f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal join turns t "
+            f"on t.seq = n.turn_seq and t.searchable = 1 where own.seq = :seq order by n.ordinal {order} limit :each"
         )
         side = rows.all(sql, seq=seq, each=each)
         sides.append([seq for (seq,) in side])
@@ -113,9 +112,8 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
     """The searchable turns after each of these in its session, in order, at most `most`."""
     sql = (
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
-        "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal "
-        "+ :furthest "
+        "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq join session_turn n "
+        "on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
         f"join {SEARCHED} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
     )
     behind = rows.grouped(sql, furthest=FURTHEST)
@@ -185,13 +183,13 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
     """The place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
     neighbours = rows.all(
-        "select own.seq, own.session_seq, own.at, "  # noqa: S608
-        f"case when own.kind = 'assistant' then (select n.turn_seq {spoken} and n.ordinal < me.ordinal "
-        "and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
+        f"select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken} "  # noqa: S608
+        "and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' "
+        "order by n.ordinal desc limit 1) end, "
         f"(select n.turn_seq {spoken} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal and n.ordinal < coalesce("
-        f"(select n.ordinal {spoken} and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most "
-        "and t.kind <> 'assistant' order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
+        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal and n.ordinal < coalesce((select n.ordinal {spoken} "
+        "and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most and t.kind <> 'assistant' "
+        "order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
         f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where {in_keys('own.seq', seqs)}",

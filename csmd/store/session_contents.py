@@ -11,8 +11,8 @@ from csmd.vocabulary import TurnKind
 
 _TURNS = "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"
 _STATEMENTS = (
-    "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session and "
-    "st.rewound = 0"
+    "from session_turn st join statements m on m.turn_seq = st.turn_seq "
+    "where st.session_seq = :session and st.rewound = 0"
 )
 
 
@@ -108,8 +108,8 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
 def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """The traps that a session's statements name, the surest first."""
     sql = (
-        f"select m.text {_STATEMENTS} and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit "
-        ":limit"
+        f"select m.text {_STATEMENTS} and m.category = 'gotcha' "
+        "order by m.confidence desc, st.ordinal, m.seq limit :limit"
     )
     return rows.column(sql, session=session_seq, limit=limit)
 
@@ -136,8 +136,8 @@ def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> li
 def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
     """(receipt, event, time, tokens, memories) of the injections into a session, in order."""
     return rows.all(
-        "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where "
-        "i.injection_seq = n.seq) from injections n where n.session_id = :session order by n.seq",
+        "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq) "
+        "from injections n where n.session_id = :session order by n.seq",
         session=ident,
     )
 

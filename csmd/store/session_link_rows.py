@@ -49,10 +49,9 @@ def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
     """(session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
     sql = (
-        "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on "
-        "d.session_seq = s.seq "
-        "where s.project_seq = :project and s.started_at >= :since and s.started_at <= :until "
-        "and d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
+        "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s "
+        "join digests d on d.session_seq = s.seq where s.project_seq = :project and s.started_at >= :since "
+        "and s.started_at <= :until and d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
         "order by s.started_at, s.last_at, s.id"
     )
     return rows.all(sql, project=project, since=since, until=until)
@@ -70,9 +69,8 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
     """(session, first shared turn) for each other conversation of a person that lists turns of this one."""
     return rows.all(
         "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
-        "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by "
-        "o.session_seq",
+        "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' join turns t "
+        "on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by o.session_seq",
         session=session_seq,
     )
 
@@ -84,12 +82,8 @@ def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Replaces the links of a session to earlier ones; equal links keep their rows."""
-    stored = {
-        tuple(link): seq
-        for seq, *link in rows.all(
-            "select seq, from_seq, rule, about from session_links where to_seq = :session", session=to_seq
-        )
-    }
+    sql = "select seq, from_seq, rule, about from session_links where to_seq = :session"
+    stored = {tuple(link): seq for seq, *link in rows.all(sql, session=to_seq)}
     for link in made:
         same = {"from_seq": link.from_seq, "rule": link.rule, "about": link.about}
         seq = stored.pop(tuple(same.values()), 0) or rows.insert_keyed(
@@ -103,12 +97,12 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
     """The links from and to a session with the other end in these projects (None: any), the surest first."""
     sql = (
-        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, "  # noqa: S608
-        "t.started_at), l.evidence "
-        "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
+        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, "  # noqa: S608
+        "coalesce(s.started_at, t.started_at), l.evidence from session_links l join sessions t on t.seq = l.to_seq "
+        "left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
-        "where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or "
-        f"{in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq"
+        "where (l.to_seq = :session or l.from_seq = :session) "
+        f"and (l.from_seq = 0 or {in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq"
     )
     return rows.read(LinkRow, sql, session=session_seq)
 
@@ -116,8 +110,7 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each kind lead to sessions of these projects (None: all)."""
     sql = (
-        "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where "  # noqa: S608
-        f"{in_keys('s.project_seq', projects)} "
-        "group by l.kind order by l.kind"
+        "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq "  # noqa: S608
+        f"where {in_keys('s.project_seq', projects)} group by l.kind order by l.kind"
     )
     return dict(rows.all(sql))

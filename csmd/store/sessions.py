@@ -12,10 +12,8 @@ from csmd.store.sqlite import Rows, in_keys
 #: In the order of Session's fields.
 _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
-    "(select count(*) from session_turn st where st.session_seq = s.seq), "
-    "s.project_seq, s.context, "
-    "exists(select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq "
-    "and t.source = 'transcript')"
+    "(select count(*) from session_turn st where st.session_seq = s.seq), s.project_seq, s.context, exists(select 1 "
+    "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
 )
 
 
@@ -129,12 +127,11 @@ def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
     """The transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
     return rows.column(
         "select path from (select s.path as path, s.seq as seq from session_turn st "
-        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq from "
-        "session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
-        "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn "
-        "union all select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq "
-        "join sessions p on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by "
-        "min(seq)",
+        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq "
+        "from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
+        "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn union all "
+        "select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq join sessions p "
+        "on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by min(seq)",
         turn=turn_seq,
     )
 
@@ -170,10 +167,8 @@ FIRST_TURNS = 100
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
     """Returns (how many of people's latest sessions began with prompts, in how many a person typed one)."""
-    seqs = rows.column(
-        "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest",
-        latest=latest,
-    )
+    sql = "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest"
+    seqs = rows.column(sql, latest=latest)
     # A row for each session with prompts: 0 if only programs wrote them, else 1.
     sql = (
         "select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608

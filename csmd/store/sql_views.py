@@ -75,14 +75,11 @@ VIEWS: tuple[View, ...] = (
             "created_at": "when csmd first heard of it",
         },
         (),
-        "select p.root, p.name, p.kind, p.remote, "
-        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then "
-        "p.workspace_seq "
-        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = "
-        "r.root or "
-        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
-        "p.created_at "
-        "from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
+        "select p.root, p.name, p.kind, p.remote, coalesce((select w.name from main.projects w "
+        "where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq else (select r.lens_seq "
+        "from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root "
+        "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
+        "p.created_at from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
     ),
     View(
         "sessions",
@@ -103,13 +100,11 @@ VIEWS: tuple[View, ...] = (
         },
         ("sessions.project = projects.path", "sessions.parent = sessions.id"),
         f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, "  # noqa: S608
-        "s.started_at, "
-        "s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
+        "s.started_at, s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
         "where n.session_seq = s.seq and {t.project_seq}), "
-        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = "
-        "s.seq), "
-        "(select coalesce(sum(u.output), 0) from main.usage u where u.session_seq = s.seq) "
-        "from main.sessions s where s.host <> 'probe' and {s.project_seq}",
+        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u "
+        "where u.session_seq = s.seq), (select coalesce(sum(u.output), 0) from main.usage u "
+        "where u.session_seq = s.seq) from main.sessions s where s.host <> 'probe' and {s.project_seq}",
     ),
     View(
         "turns",
@@ -125,10 +120,9 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens that the assistant's message took, 0 for unknown",
         },
         ("turns.session = sessions.id", "turns.project = projects.path"),
-        "select t.uuid, coalesce((select s.id from main.sessions s where s.seq = t.session_seq and "  # noqa: S608
-        f"{{s.project_seq}}), ''), "
-        f"{_ROOT.format('t.project_seq')}, t.kind, t.tool_name, "
-        f"case when octet_length(t.text) <= {TURN_BYTES} then t.text else '' end, t.at, t.tokens "
+        "select t.uuid, coalesce((select s.id from main.sessions s "  # noqa: S608
+        f"where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.kind, "
+        f"t.tool_name, case when octet_length(t.text) <= {TURN_BYTES} then t.text else '' end, t.at, t.tokens "
         "from main.turns t where t.source <> 'probe' and {t.project_seq}",
     ),
     View(
@@ -152,12 +146,10 @@ VIEWS: tuple[View, ...] = (
             "superseded_by": "the memory that replaced it, '' where it holds",
         },
         ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
-        f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, "  # noqa: S608
-        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, "
-        "m.created_at, "
-        "m.confirmed_at, case when m.superseded_by <> '' and not exists (select 1 from main.memories n "
-        "where n.id = m.superseded_by and {n.project_seq}) then '' else m.superseded_by end "
-        f"from main.memories m where {_HELD}",
+        f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, m.category, m.type, m.tier, m.authority, "  # noqa: S608
+        "m.origin, m.confidence, m.pinned, {session m.session_id}, m.created_at, m.confirmed_at, "
+        "case when m.superseded_by <> '' and not exists (select 1 from main.memories n where n.id = m.superseded_by "
+        f"and {{n.project_seq}}) then '' else m.superseded_by end from main.memories m where {_HELD}",
     ),
     View(
         "sources",
@@ -236,12 +228,11 @@ VIEWS: tuple[View, ...] = (
             "mended_at": "when the command went well again after that, '' for not yet",
         },
         ("errors.turn = turns.id", "errors.session = sessions.id", "errors.project = projects.path"),
-        f"select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s "  # noqa: S608
+        "select e.fingerprint, e.command, e.exit_code, e.message, coalesce((select s.id from main.sessions s "  # noqa: S608
         f"where s.seq = x.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.uuid, x.at, "
         "coalesce((select min(f.at) from main.error_fixes f join main.turns r on r.seq = f.turn_seq "
-        "where f.error_seq = x.error_seq and f.at >= x.at and {r.project_seq}), '') "
-        "from main.error_seen x join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq "
-        "where {t.project_seq}",
+        "where f.error_seq = x.error_seq and f.at >= x.at and {r.project_seq}), '') from main.error_seen x "
+        "join main.errors e on e.seq = x.error_seq join main.turns t on t.seq = x.turn_seq where {t.project_seq}",
     ),
     View(
         "receipts",

@@ -43,8 +43,8 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text
     rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
     source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
     sql = (
-        "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash "
-        "= :hash"
+        "select m.seq from provenance p join memories m on m.seq = p.memory_seq "
+        "where p.uuid = :uuid and m.text_hash = :hash"
     )
     for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
         memories.add_provenance(rows, seq, source)

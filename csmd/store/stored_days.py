@@ -16,8 +16,8 @@ from csmd.text import similarity
 
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
-    "s.seq, s.id, p.seq, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
-    "(select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
+    "s.seq, s.id, p.seq, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else (select w.name "
+    "from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
 )
 #: People's sessions with their last digest, without what a day's file has of them.
 _ENDINGS = (
@@ -67,10 +67,9 @@ def days_waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     sql = (
         f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608
         "from digests d join sessions s on s.seq = d.session_seq join projects p on p.seq = s.project_seq "
-        "left join told_days t on t.session_seq = s.seq "
-        "and t.seq = (select max(o.seq) from told_days o where o.session_seq = s.seq) "
-        "where d.seq > :after and d.version = (select max(x.version) from digests x where x.session_seq = s.seq) "
-        "order by d.seq limit :limit"
+        "left join told_days t on t.session_seq = s.seq and t.seq = (select max(o.seq) from told_days o "
+        "where o.session_seq = s.seq) where d.seq > :after and d.version = (select max(x.version) from digests x "
+        "where x.session_seq = s.seq) order by d.seq limit :limit"
     )
     return rows.read(Ending, sql, after=after, limit=limit)
 
@@ -103,10 +102,9 @@ def note_day(rows: Rows, ending: Ending, *, day: str, as_of: tuple[int, str]) ->
 def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int) -> list[DayPart]:
     """The parts to move to another workspace, to remove from their file, or to search for what was forgotten."""
     sql = (
-        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq "
-        "from told_days t join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq "
-        "left join projects a on a.seq = t.workspace_seq and a.seq > 0 "
-        "left join projects b on b.seq = p.workspace_seq and b.seq > 0 "
+        "select t.seq, s.id, t.day, coalesce(a.name, ''), coalesce(b.name, ''), p.workspace_seq from told_days t "
+        "join sessions s on s.seq = t.session_seq join projects p on p.seq = s.project_seq left join projects a "
+        "on a.seq = t.workspace_seq and a.seq > 0 left join projects b on b.seq = p.workspace_seq and b.seq > 0 "
         "where t.due = :what and t.due <> '' order by t.seq limit :limit"
     )
     return rows.read(DayPart, sql, what=what, limit=limit)

@@ -83,9 +83,8 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
         "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
         "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
         "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
-        "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || "
-        "'%') "
-        "order by t.at desc limit :most"
+        "and (t.text like '%' || cast(:name as text) || '%' "
+        "or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') order by t.at desc limit :most"
     )
     calls = [
         call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MAX_CALLS)
@@ -148,18 +147,15 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
     """Returns (the text of a page's file without what was forgotten, by id or words, how many lines were removed)."""
     project = page_project(rows, path)
     return without_lines(
-        page,
-        lambda ids: missing_memories(rows, ids),
-        lambda words: is_forgotten(rows, words, project=project, key=key),
+        page, lambda ids: missing_memories(rows, ids), lambda words: is_forgotten(rows, words, project=project, key=key)
     )
 
 
 def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over the recorded text of the pages."""
     del key
-    stored = rows.all(
-        "select seq, text, also from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
-    )
+    sql = "select seq, text, also from pages where seq > :after order by seq limit :limit"
+    stored = rows.all(sql, after=after, limit=LOOKED_AT)
     total = 0
     for seq, *texts in stored:
         (text, count), (also, also_count) = (

@@ -106,8 +106,8 @@ def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
 def note_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
     sql = (
-        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since "
-        "end"
+        "update team "
+        "set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end"
     )
     rows.run(sql, failure=failure, at=at)
 
@@ -153,8 +153,8 @@ def queue_project(rows: Rows, shared: Share) -> None:
         "and seq not in (select memory_seq from team_memories) order by seq"
     )
     sessions = (
-        "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where "
-        "d.session_seq = s.seq)"
+        "select s.id from sessions s where s.project_seq = :project and exists "
+        "(select 1 from digests d where d.session_seq = s.seq)"
     )
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=shared.project_seq):
@@ -176,9 +176,8 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
     """What waits to be sent, projects before their contents."""
-    return rows.read(
-        Waiting, "select kind, id, changes from team_outbox order by kind desc, id limit :limit", limit=limit
-    )
+    sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
+    return rows.read(Waiting, sql, limit=limit)
 
 
 def count_waiting(rows: Rows) -> int:
@@ -204,9 +203,8 @@ def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
     """Whether a memory is a colleague's."""
-    return rows.exists(
-        "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id", id=ident
-    )
+    sql = "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id"
+    return rows.exists(sql, id=ident)
 
 
 def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:

@@ -125,9 +125,8 @@ def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0)
 def ensure(rows: Rows, project: int, name: str) -> int:
     """The row key of a project's topic, created if it is new."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
-    return rows.number(
-        "select seq from topics where project_seq = :project and name = :name", project=project, name=name
-    )
+    sql = "select seq from topics where project_seq = :project and name = :name"
+    return rows.number(sql, project=project, name=name)
 
 
 def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> None:
@@ -156,10 +155,9 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
 def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
     """The topics of some memories: first those set on request, then the most specific."""
     tags = rows.grouped(
-        "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
-        f"on t.seq = x.topic_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "
-        "order by x.memory_seq, case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, "
-        "x.weight desc, t.name"
+        "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "  # noqa: S608
+        f"where {in_keys('x.memory_seq', seqs)} and x.weight > 0 order by x.memory_seq, "
+        "case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, x.weight desc, t.name"
     )
     return {seq: [as_value(Tagged, tag) for tag in of_memory] for seq, of_memory in tags.items()}
 
@@ -201,16 +199,12 @@ def edges(
             "select l.from_seq, l.to_seq, l.relationship, l.weight, 1 from links l join memories o on o.seq = l.to_seq "  # noqa: S608
             f"where {in_keys('l.from_seq', seqs)} and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} "
             "union all select l.to_seq, l.from_seq, l.relationship, l.weight, 0 from links l "
-            f"join memories o on o.seq = l.from_seq where {in_keys('l.to_seq', seqs)} and l.relationship <> "
-            "'superseded_by' "
-            f"and o.twin_of = 0 {visible} "
-            "union all select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o "
-            f"on o.id = m.superseded_by where {in_keys('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 "
-            f"{visible} "
-            "union all select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o "
-            f"on o.superseded_by = m.id and o.superseded_by <> '' where {in_keys('m.seq', seqs)} and o.twin_of = 0 "
-            f"{visible} "
-            "order by 1, 2, 3"
+            f"join memories o on o.seq = l.from_seq where {in_keys('l.to_seq', seqs)} "
+            f"and l.relationship <> 'superseded_by' and o.twin_of = 0 {visible} union all "
+            "select m.seq, o.seq, 'superseded_by', 1.0, 1 from memories m join memories o on o.id = m.superseded_by "
+            f"where {in_keys('m.seq', seqs)} and m.superseded_by <> '' and o.twin_of = 0 {visible} union all "
+            "select m.seq, o.seq, 'superseded_by', 1.0, 0 from memories m join memories o on o.superseded_by = m.id "
+            f"and o.superseded_by <> '' where {in_keys('m.seq', seqs)} and o.twin_of = 0 {visible} order by 1, 2, 3"
         )
     ]
 
@@ -227,15 +221,13 @@ def shared_topics(
         f"(select session_id from provenance where {in_keys('memory_seq', seqs)}) group by session_id) "
         "select x.memory_seq, y.memory_seq, 'topic', t.members from memory_topics x "
         "join t on t.topic_seq = x.topic_seq join memory_topics y on y.topic_seq = x.topic_seq "
-        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 and y.weight "
-        "> 0 "
-        f"and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
+        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "
+        f"and y.weight > 0 and y.memory_seq <> x.memory_seq and t.members <= :widest_topic and o.twin_of = 0 {visible} "
         "union all select x.memory_seq, y.memory_seq, 'session', s.members from provenance x "
         "join s on s.session_id = x.session_id join provenance y on y.session_id = x.session_id "
-        f"join memories o on o.seq = y.memory_seq where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> "
-        "x.memory_seq "
-        f"and x.role = 'states' and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} "
-        "order by 1, 2, 3"
+        "join memories o on o.seq = y.memory_seq "
+        f"where {in_keys('x.memory_seq', seqs)} and y.memory_seq <> x.memory_seq and x.role = 'states' "
+        f"and y.role = 'states' and s.members <= :widest_session and o.twin_of = 0 {visible} order by 1, 2, 3"
     )
     return rows.all(sql, widest_topic=widest_topic, widest_session=widest_session)
 

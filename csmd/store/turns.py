@@ -94,17 +94,15 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     `grown` is how many more bytes of text are stored.
     """
     sql = (
-        "insert into session_turn (session_seq, ordinal, turn_seq) "
-        "select :session, s.turns + 1, :turn from sessions s where s.seq = :session "
-        "on conflict (session_seq, turn_seq) do nothing returning ordinal"
+        "insert into session_turn (session_seq, ordinal, turn_seq) select :session, s.turns + 1, :turn from sessions s "
+        "where s.seq = :session on conflict (session_seq, turn_seq) do nothing returning ordinal"
     )
     done = rows.value(sql, session=session_seq, turn=turn_seq)
     if done is None:
         return False
     sql = (
         "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at "
-        "else last_at end, "
-        "started_at = case when started_at > :at then :at else started_at end, "
+        "else last_at end, started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
         "version = case when cast(:version as text) = '' then version else :version end, "
         "context = case when cast(:context as integer) = 0 then context else :context end where seq = :session"
@@ -121,40 +119,37 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
     stay in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
-    turn = rows.one(
+    sql = (
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.turn_seq = :turn",
-        session=session_seq, turn=turn_seq,
-    )  # fmt: skip
+        "where st.session_seq = :session and st.turn_seq = :turn"
+    )
+    turn = rows.one(sql, session=session_seq, turn=turn_seq)
     last, at, uuid = turn or (0, "", "")
-    stays = rows.value(
+    sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "and st.ordinal < :last "
-        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1",
-        at=at, uuid=uuid, session=session_seq, last=last,
-    )  # fmt: skip
+        "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1"
+    )
+    stays = rows.value(sql, at=at, uuid=uuid, session=session_seq, last=last)
     first = rows.value("select min(ordinal) from session_turn where session_seq = :session", session=session_seq)
     place = stays + 1 if stays else first
     if place == last:
         return
     # Through unused ordinals, because an ordinal is unique at any time.
-    rows.run(
-        "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last",
-        session=session_seq, place=place, last=last,
-    )  # fmt: skip
-    rows.run(
-        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and "
-        ":last",
-        session=session_seq, place=place, last=last,
-    )  # fmt: skip
-    rows.run(
-        "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0", session=session_seq
+    sql = "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last"
+    rows.run(sql, session=session_seq, place=place, last=last)
+    sql = (
+        "update session_turn set ordinal = -ordinal - 1 "
+        "where session_seq = :session and ordinal between :place and :last"
     )
-    rows.run(
+    rows.run(sql, session=session_seq, place=place, last=last)
+    sql = "update session_turn set ordinal = -ordinal where session_seq = :session and ordinal < 0"
+    rows.run(sql, session=session_seq)
+    sql = (
         "update cursors set position = position + 1 where subject = :subject and position >= :place "
-        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')",
-        subject=str(session_seq), place=place,
-    )  # fmt: skip
+        "and stage in ('distill', 'tool words', 'packets', 'gotchas', 'digest')"
+    )
+    rows.run(sql, subject=str(session_seq), place=place)
 
 
 def add_turn(
@@ -392,10 +387,9 @@ def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> N
 def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
     """Records that a prompt left the queue: the oldest (with this text), as the `nth` (from 0) at that moment."""
     sql = (
-        "update queued set left_at = :at, absorbed = :absorbed where key = ("
-        "select q.key from sessions s join queued q on q.session_seq = s.seq join turns t on t.seq = q.turn_seq "
-        "where s.id = :session and q.left_at = '' and q.at <= :at "
-        "and (select count(*) from queued d where d.session_seq = s.seq and d.left_at = :at) <= :nth "
+        "update queued set left_at = :at, absorbed = :absorbed where key = (select q.key from sessions s join queued q "
+        "on q.session_seq = s.seq join turns t on t.seq = q.turn_seq where s.id = :session and q.left_at = '' "
+        "and q.at <= :at and (select count(*) from queued d where d.session_seq = s.seq and d.left_at = :at) <= :nth "
         "order by case when t.text_hash = :hash then 0 else 1 end, q.at, q.key limit 1)"
     )
     rows.run(sql, session=session_id, at=at, hash=text_hash, absorbed=int(absorbed), nth=nth)
@@ -441,8 +435,8 @@ def tool_calls(
 
     calls = rows.read(StoredTurn, f"{_LISTED} and {called('t')} order by st.ordinal", session=session_seq, after=after)
     answers = (
-        f"{_LISTED} and t.kind = 'tool_result' and t.source = 'transcript' and t.tool_id <> '' and t.tool_id in ("  # noqa: S608
-        "select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
+        f"{_LISTED} and t.kind = 'tool_result' and t.source = 'transcript' and t.tool_id <> '' and t.tool_id in "  # noqa: S608
+        "(select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
         f"where sc.session_seq = :session and sc.ordinal > :after and {called('c')}) order by st.ordinal"
     )
     answered = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
@@ -469,12 +463,10 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     turns of sub-agents and tools, and turns that are no longer indexed.
     """
     sql = (
-        "select t.seq, s.path from turns t "  # noqa: S608
-        f"join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} and t.searchable = 1 "
-        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists "
-        "(select 1 from session_turn o "
-        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= "
-        ":since)"
+        f"select t.seq, s.path from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "  # noqa: S608
+        "and t.searchable = 1 and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' "
+        "and s.parent = '' and not exists (select 1 from session_turn o join sessions own on own.seq = o.session_seq "
+        "where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
     )
     turns = rows.all(sql, session=session_id, since=since)
     written = {
@@ -520,9 +512,8 @@ def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     """The user's latest prompts, the newest first."""
-    return rows.column(
-        "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit", limit=limit
-    )
+    sql = "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit"
+    return rows.column(sql, limit=limit)
 
 
 class Prompted(NamedTuple):
@@ -536,8 +527,8 @@ class Prompted(NamedTuple):
 
 
 _PROMPTED = (
-    "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and "
-    "t.provisional = 0"
+    "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t "
+    "where t.kind = 'user' and t.provisional = 0"
 )
 
 
@@ -556,9 +547,8 @@ def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prom
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A quoted turn; None if it is gone."""
     sql = (
-        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = "
-        "t.session_seq "
-        "where t.uuid = :uuid and t.searchable = 1"
+        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t "
+        "join sessions s on s.seq = t.session_seq where t.uuid = :uuid and t.searchable = 1"
     )
     return rows.read_one(Quote, sql, uuid=uuid)
 
@@ -587,12 +577,10 @@ class FailureTurn(NamedTuple):
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
     sql = (
-        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from "
-        "sessions "
-        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit "
-        ":limit) s "
-        "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
-        "join digest_items i on i.digest_seq = d.seq "
+        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq "
+        "from sessions where project_seq = :project and parent = '' and host <> 'probe' "
+        "order by last_at desc, seq desc limit :limit) s join projects p on p.seq = s.project_seq "
+        "join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
         "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
         "and i.kind in ('branch', 'commit', 'file') order by s.last_at desc, s.seq desc, i.seq"
     )
@@ -603,12 +591,11 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
     """The turns of a project that show errors or fixes, the earliest first."""
     sql = (
         "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x "
-        "join turns t on t.seq = x.turn_seq "
-        "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
-        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid "
-        "end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
-        "join sessions s on s.seq = f.session_seq where f.error_seq = :error and t.project_seq = :project "
-        "order by 6, 3, 7 limit :limit"
+        "join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.error_seq = :error "
+        "and t.project_seq = :project union all select case when s.parent = '' then s.id else s.parent end, "
+        "case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f "
+        "join turns t on t.seq = f.turn_seq join sessions s on s.seq = f.session_seq "
+        "where f.error_seq = :error and t.project_seq = :project order by 6, 3, 7 limit :limit"
     )
     return rows.read(FailureTurn, sql, error=error_seq, project=project, limit=limit)
 

@@ -29,8 +29,8 @@ def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys whose `archive_at` has passed."""
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
-        "and m.twin_of = 0 and m.archive_at < "
-        "(select count(*) from activity a where a.project_seq = m.project_seq) order by m.seq"
+        "and m.twin_of = 0 and m.archive_at < (select count(*) from activity a where a.project_seq = m.project_seq) "
+        "order by m.seq"
     )
     return rows.column(sql, after=after, to=to)
 

@@ -26,10 +26,7 @@ WHOLE = 20_000
 #: real vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
 NEAREST_SIGNS = 1600
 #: Kind -> its words and tables; `p` is the row itself.
-_WORDS = {
-    "memory": "p.text from memories p",
-    "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq",
-}
+_WORDS = {"memory": "p.text from memories p", "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq"}
 
 
 # --- the tables of one model
@@ -54,11 +51,10 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
         )
     table = vector_table("passage", model_seq)
     rows.run(
-        f"create trigger if not exists {table}_delete after delete on vectors "  # noqa: S608
-        f"when old.kind = 'passage' and old.model_seq = {int(model_seq)} begin "
-        f"delete from vector_codes where model_seq = {int(model_seq)} and kind = 'passage' and seq = old.seq "
-        f"and project_seq = (select project_seq from {table} where rowid = old.seq); "
-        f"delete from {table} where rowid = old.seq; end"
+        f"create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage' "  # noqa: S608
+        f"and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)} "
+        f"and kind = 'passage' and seq = old.seq and project_seq = (select project_seq from {table} "
+        f"where rowid = old.seq); delete from {table} where rowid = old.seq; end"
     )
 
 
@@ -115,10 +111,8 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
 
 
 def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
-    vector: bytes | None = rows.value(
-        f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq",  # noqa: S608
-        seq=seq,
-    )
+    sql = f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq"  # noqa: S608
+    vector: bytes | None = rows.value(sql, seq=seq)
     return vector
 
 
@@ -222,9 +216,8 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """(model's name, start, end, vector) of every part of a row, of every model."""
     sql = (
-        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = "
-        "v.model_seq "
-        "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
+        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n "
+        "on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
     )
     parts = rows.all(sql, kind=kind, row=row_seq)
     vectors = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
@@ -290,9 +283,9 @@ def vector_hits(
             signed = rows.all(sql, code=signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # One row at a time, in storage order: vec0 reads everything to find several.
             near = (
-                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) "  # noqa: S608
-                "listed "
-                f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
+                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance "  # noqa: S608
+                f"from json_each(:listed) listed cross join {table} v on v.rowid = listed.value "
+                "order by distance limit :limit"
             )
             values = {"listed": str(sorted(seq for (seq,) in signed))}
         sql = (
@@ -329,14 +322,11 @@ def problems(rows: Rows) -> list[str]:
 
 def _problems(rows: Rows, kind: str, model: int) -> list[str]:
     of = {"kind": kind, "model": model}
-    listed: dict[int, int | None] = dict(
-        rows.all(
-            "select v.seq, b.project_seq from vectors v "  # noqa: S608
-            f"left join {_TABLES[kind]} b on b.seq = v.row_seq "
-            "where v.kind = :kind and v.model_seq = :model",
-            **of,
-        )
+    sql = (
+        f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608
+        "where v.kind = :kind and v.model_seq = :model"
     )
+    listed: dict[int, int | None] = dict(rows.all(sql, **of))
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
     sql = (

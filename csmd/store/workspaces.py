@@ -32,9 +32,8 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     """
     rows.update("projects", project, workspace_seq=workspace)
     for (session,) in rows.all(
-        "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq "
-        "join sessions s on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 "
-        "and s.project_seq <> :project",
+        "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq join sessions s "
+        "on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 and s.project_seq <> :project",
         project=project,
     ):  # sources that only continue the exchange do not count
         digests.clear(rows, int(session))
@@ -94,8 +93,8 @@ class Lens:
 
 #: The lens of the nearest directory around a project.
 _NEAREST = (
-    "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root or "
-    "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
+    "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root "
+    "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
 )
 
 
@@ -110,8 +109,8 @@ def lens(rows: Rows, seq: int) -> Lens | None:
     if name is None:
         return None
     members = rows.all(
-        "select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and "  # noqa: S608
-        f"(p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST} = :lens)) order by p.root",
+        "select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 "  # noqa: S608
+        f"and (p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST} = :lens)) order by p.root",
         lens=seq,
     )
     return Lens(
@@ -194,14 +193,11 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     sql = (
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), "
-        "coalesce(o.name, ''), "
-        "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
-        "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
-        "coalesce(t.last_at, '') from projects p "
-        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
-        "left join projects o on o.seq = p.part_of and o.seq > 0 "
-        "left join (select project_seq, count(*) as turns, max(at) as last_at from turns group by project_seq) t "
-        "on t.project_seq = p.seq "
+        "coalesce(o.name, ''), (select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
+        "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), coalesce(t.last_at, '') "
+        "from projects p left join projects w on w.seq = p.workspace_seq and w.seq > 0 left join projects o "
+        "on o.seq = p.part_of and o.seq > 0 left join (select project_seq, count(*) as turns, max(at) as last_at "
+        "from turns group by project_seq) t on t.project_seq = p.seq "
         "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by 12 desc, p.seq"
     )
     summaries = rows.read(ProjectSummary, sql, length=ID_LENGTH)
@@ -228,11 +224,10 @@ def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
 def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects with this name, end of the root, or beginning of the id."""
     sql = (
-        "select seq, root from projects where seq > 0 and kind <> 'workspace' and (name = :word "
-        "or (:titled = 1 and length(root) > length(cast(:word as text)) and "
-        "substr(root, length(root) - length(cast(:word as text))) = '/' || :word) "
-        "or (length(cast(:word as text)) >= :least and substr(key, 1, length(cast(:word as text))) = :word)) "
-        "order by seq"
+        "select seq, root from projects where seq > 0 and kind <> 'workspace' "
+        "and (name = :word or (:titled = 1 and length(root) > length(cast(:word as text)) and substr(root, "
+        "length(root) - length(cast(:word as text))) = '/' || :word) or (length(cast(:word as text)) >= :least "
+        "and substr(key, 1, length(cast(:word as text))) = :word)) order by seq"
     )
     return rows.all(sql, word=word, least=SHORTEST_ID, titled=int("/" in word))
 

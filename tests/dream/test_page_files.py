@@ -133,7 +133,7 @@ class Home:
         def write(rows: Rows) -> None:
             one = candidates.waiting(rows, projects=None)[0]
             asked = review_answers.ReviewAnswer(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
-            review_answers.of_candidate(rows, one, asked)
+            review_answers.record_candidate_answer(rows, one, asked)
 
         self.store.write(write)
 
@@ -666,7 +666,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     page_files.withdraw(home.store, home.directory)
     assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
     undone = run_to_end(
-        dream_undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
+        dream_undo.undo_dreams(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
     )
     assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
     assert released.text in home.text(path) and "My own words." in home.text(path)
