@@ -458,7 +458,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
         ("settings", ", ".join(value["settings"]) or "as they were"),
         ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
         ("daemon", ended + now),
-        ("corrected", status.corrected(changed) if any(changed.values()) else ""),
+        ("corrected", status.describe_corrections(changed) if any(changed.values()) else ""),
     ])  # fmt: skip
 
 

@@ -21,7 +21,7 @@ MAX_LINES = 3
 
 @PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, description="Beliefs of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
-    """Show the preferences, opinions and worldviews here, by subject, with their evidence."""
+    """Show the beliefs here, by subject, with their evidence."""
     if not value["beliefs"]:
         yield "no beliefs here yet: they come from your statements, and from repetition"
     for kind, heading in HEADINGS.items():

@@ -133,7 +133,7 @@ DIGEST_REASONS = {"compaction": "before a compaction", "end": "at its end", "set
 
 @SESSION.tool("digest", "csm_memory_distilled_view", verb.ID)
 def show_digests(value: dict[str, Any]) -> Screen:
-    """Show the digests of a session, and the sessions on which it builds."""
+    """Show the digests of a session, and its links to others."""
     for digest in value["digests"]:
         yield dim(f"version {digest['version']}, {DIGEST_REASONS[digest['why']]}, {when(digest['at'])}")
         yield from _digest(digest["text"])

@@ -78,7 +78,7 @@ def test_what_is_left_is_named_and_told_by_the_exit_code(filled: Machine) -> Non
 
 def test_what_cannot_be_done_is_explained_and_a_project_is_named_by_its_directory(filled: Machine) -> None:
     for words, says, code in (
-        (["forget", "--purge", "--dry-run", "abc"], "at least 4 letters", 1),
+        (["forget", "--purge", "--dry-run", "abc"], "fewer than 4 letters", 1),
         (["forget", "--dry-run", "u-said"], "go with --purge", 2),
     ):
         done = filled.run(*words)

@@ -54,7 +54,7 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
         done = machine.run("project", *words)
         assert (done.returncode, done.stdout) == (1, "") and "in a terminal" in done.stderr
         tool = f"csm_project_{words[0]}"
-        assert "who speaks" in machine.run("tool", tool, "--param", "by_person=true").stderr
+        assert "by_person cannot be given" in machine.run("tool", tool, "--param", "by_person=true").stderr
 
     said = typed(machine, "project", "lens", "acme", str(acme), "--wall")
     assert said.startswith("lens acme: 1 project\n"), said

@@ -94,7 +94,7 @@ def test_a_sitting_answers_with_one_key_each_and_takes_back(seeded: Machine) -> 
     sitting.press("x")  # means nothing, and counts though it is typed ahead
     assert "1 of 3" in sitting.sees("q quit")
     sitting.press("e")
-    sitting.sees(f"worded anew: {BELIEF.id}")
+    sitting.sees(f"reworded: {BELIEF.id}")
     assert "2 of 3" in sitting.sees("q quit")
     sitting.press("s\x1b[A\x1bOPu")  # no answer to a warning, an arrow, a function key; what is behind them counts
     assert "1 of 3" in sitting.sees("q quit")
@@ -134,8 +134,8 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     new = next(row for text, row in memories(seeded).items() if "Listen/NOTIFY" in text)
     assert code == 0 and f"Replaced {ident}" in " ".join(said.split())
     assert memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"] == new["id"]
-    assert "nothing was changed" in typed(seeded, "edit", new["id"])[1]
-    assert "nothing was changed" in typed(seeded, "edit", new["id"], "  ")[1]
+    assert "Nothing to do" in typed(seeded, "edit", new["id"])[1]
+    assert "Nothing to do" in typed(seeded, "edit", new["id"], "  ")[1]
     shown = seeded.csmd("show", ident)
     assert f"superseded by {new['id']}" in shown and "Changes" in shown
     fits(shown)

@@ -78,7 +78,7 @@ def test_a_turn_that_was_found_is_shown_by_its_id_and_leads_to_its_session(known
     assert PREFERENCE in " ".join(shown.split()) and "csmd session transcript s1" in shown
     value = known.csmd("show", hit["id"], "--json")
     assert (value["id"], value["session_id"], value["kind"]) == (hit["id"], "s1", "user")
-    assert "no memory and no turn" in known.run("show", "zzz").stderr
+    assert "no memory, turn" in known.run("show", "zzz").stderr
     assert "there is no memory" in known.run("show", "mfff").stderr
 
 
