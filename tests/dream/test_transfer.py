@@ -516,7 +516,9 @@ def test_a_person_takes_their_memories_to_another_machine(
     assert not list(machine.home.glob(".export-*")), "nothing of what was printed stays on the disk"
     assert machine.run("export").returncode == 2
     told = machine.run("export", "--to", str(out))
-    assert told.returncode == 0 and f"1 memory of {machine.project} and of all projects" in told.stdout.replace("\n", " "), told
+    assert told.returncode == 0 and f"1 memory of {machine.project} and of all projects" in told.stdout.replace(
+        "\n", " "
+    ), told
     about = json.loads(machine.run("export", "--to", str(out), "--json").stdout)
     assert (about["project"], about["memories"], about["elsewhere"]) == (str(machine.project), 1, 0)
     beside = tmp_path / "full"
