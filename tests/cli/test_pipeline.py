@@ -80,7 +80,7 @@ def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> 
     assert "Undo: csmd pipeline merge --undo ID" in typed(held, "pipeline", "merge", goes, stays)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == stays
     assert "no duplicates" in held.csmd("pipeline", "duplicates")
-    assert f"{goes} stands by itself again" in typed(held, "pipeline", "merge", "--undo", goes)
+    assert f"restored: {goes}" in typed(held, "pipeline", "merge", "--undo", goes)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == ""
 
 

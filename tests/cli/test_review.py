@@ -142,7 +142,7 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     assert typed(seeded, "review", "--undo")[0] == 0
     assert not memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"]
     done = seeded.run("edit", ident, "Something else entirely is used here")
-    assert done.returncode == 1 and "only a person" in done.stderr
+    assert done.returncode == 1 and "not a terminal" in done.stderr
 
 
 def test_show_says_where_it_was_said_how_sure_it_is_and_when_it_fades(seeded: Machine) -> None:

@@ -211,5 +211,5 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
     assert (shared["name"], shared["readers"]) == ("the shop", "")
     eventually(lambda: team.rows("ann", "select text from memories") == [(RULE,)])
     assert team.rows("bob", "select text from memories") == []
-    assert "took 1 project off it" in " ".join(ann.csmd("team", "leave", "--yes").split())
+    assert "deleted 1 project from it" in " ".join(ann.csmd("team", "leave", "--yes").split())
     assert team.rows("ann", "select count(*) from projects") == [(0,)] and ann.csmd("status", "--json")["team"] is None
