@@ -52,6 +52,7 @@ class HookRun:
     """A registered hook that was run with a marker: its problem, and whether the marker was stored or spooled."""
 
     event: str
+    command: str
     took_ms: float
     problem: str = ""
     stored: bool = False

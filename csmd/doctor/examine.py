@@ -84,7 +84,9 @@ def _send_marker(paths: Paths, hook: Registered, answers: bool) -> HookRun:
         spooled = True
         with contextlib.suppress(OSError):
             path.unlink()
-    return HookRun(event=hook.event, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled)
+    return HookRun(
+        event=hook.event, command=hook.command, took_ms=took_ms, problem=problem, stored=stored, spooled=spooled
+    )
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:

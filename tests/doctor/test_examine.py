@@ -281,7 +281,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("hooks", "fail", "no hook of csmd's is registered", lambda p: p.set(hooks={})),
     ("hooks", "fail", "no hook is registered for PreCompact", lambda p: _without(p, "PreCompact")),
     ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
-    ("other-assistants", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
+    ("other-assistants", "note", "unknown whether `codex` runs", lambda p: _codex(p, None, None)),
     ("other-assistants", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
     ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _opencode(p, {}, "")),
     ("other-assistants", "fail", "OpenCode does not run csmd's hooks for SessionStart (missing)", lambda p: _opencode(p, {})),
@@ -305,13 +305,13 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("daemon-version", "warn", "the daemon is csmd 0.0.1", lambda p: p.told(version="0.0.1")),
     ("capture", "fail", "the hook for Stop does not work: it ended with exit code 3", lambda p: p.sent(p.hook("Stop", f"exit 3; {p.command('Stop')}"))),
     ("capture", "fail", "the hook for Stop does not work: it did not end within 0.3 s", lambda p: p.sent(p.hook("Stop", f"sleep 600; {p.command('Stop')}", timeout=0.3))),
-    ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, runs=(HookRun(event="Stop", took_ms=1.0),))),
-    ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, runs=(HookRun(event="Stop", took_ms=2000.0, stored=True),))),
+    ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=1.0),))),
+    ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=2000.0, stored=True),))),
     ("paused", "warn", "until you resume it", lambda p: p.told(paused={"until": ""})),
     ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": "2031-01-01T00:00:00.000Z"}])),
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
     ("dreams", "warn", "a dream is overdue, the last one failed (the latest: no room)", lambda p: p.told(dream={"overdue": "25 h", "due": False, "running": None, "latest": {"error": "no room"}, "verdict": "overdue, the last one failed"})),
-    ("hung-mark", "warn", "a hook waited in vain 4 s ago", _fresh_mark),
+    ("hung-mark", "warn", "a hook timed out 4 s ago", _fresh_mark),
     ("model", "note", "search is by words alone", lambda p: p.scene),
     ("typed-prompts", "warn", "no prompt of the last 4 sessions counts as typed by a person", lambda p: p.told(prompts={"sessions": 4, "typed": 0})),
     ("spool", "warn", "1 event waits in the spool, the oldest for 1 h", lambda p: _spool_a(p, 6000)),
@@ -524,7 +524,7 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
         "typed-prompts",
     }
     passed = sum(one["level"] == "ok" for one in value["checks"])
-    assert f"{passed} checks passed, 9 not asked: no daemon answers" in machine.run("doctor").stdout
+    assert f"{passed} checks passed, 9 skipped: no daemon answers" in machine.run("doctor").stdout
     assert machine.spooled() == []
     machine.paths.stopped_mark.touch()
     scene = look(machine)
@@ -661,7 +661,7 @@ def test_what_may_not_be_read_is_told(well: Patient) -> None:
 def test_a_disk_that_does_not_answer_costs_one_check(well: Patient) -> None:
     pipe = well.machine.root / "pipe"
     os.mkfifo(pipe)
-    slow = replace(CHECKS["private"], limit_s=0.05, look=lambda _: iter([pipe.read_bytes()]))  # type: ignore[list-item]
+    slow = replace(CHECKS["private"], limit_s=0.05, examine=lambda _: iter([pipe.read_bytes()]))  # type: ignore[list-item]
     found = examine.collect_findings([slow, CHECKS["hooks"], slow], well.scene)
     assert [[one.what for one in some] for _, some in found] == [
         ["no answer within 0.05 s"],
