@@ -33,23 +33,25 @@ def find_outdated(
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     citations = failures.context_citations(rows, session_seq)
-    last: dict[int, StatedMemory] = {}
+    last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
         by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
         if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
             statement.text, statement.category, by_assistant=by_assistant, turn=turn
         ):
-            last[statement.memory_seq] = statement
-    if not last:
+            last_statements[statement.memory_seq] = statement
+    if not last_statements:
         return {}
-    first = min(statement.ordinal for statement in last.values())
+    first = min(statement.ordinal for statement in last_statements.values())
     edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
-    claims = [_to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    claims = [
+        _to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last_statements.values()
+    ]
     rewritten = {
         key: (statement.uuid, statement.at)
-        for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
+        for key, statement in statement_context.find_rewrites(last_statements.values(), changes, prompts).items()
     }
     edited = {key: (edit.uuid, edit.at) for key, edit in statement_context.find_edits(claims, edits).items()}
     return rewritten | edited
@@ -57,10 +59,10 @@ def find_outdated(
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
-    around = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
-    after = bisect_right(prompts, statement.ordinal)
-    answered = prompts[after] if after < len(prompts) else sys.maxsize
-    return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
+    remark = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
+    following = bisect_right(prompts, statement.ordinal)
+    next_prompt = prompts[following] if following < len(prompts) else sys.maxsize
+    return Claim(statement.memory_seq, statement.text, statement.ordinal, remark, next_prompt if remark else 0)
 
 
 def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
@@ -109,10 +111,10 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        out = scene.uuid in personal or tombstones.is_forgotten(
+        is_withheld = scene.uuid in personal or tombstones.is_forgotten(
             rows, quoted, authority="user", project=project, at="", key=key
         )
-        if not (quoted and out):
+        if not (quoted and is_withheld):
             allowed[seq] = scene
         elif scene.text.startswith(statement_context.REVIEW):
             allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
@@ -135,10 +137,10 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
 
 def _relative_path(path: str, roots: Sequence[str]) -> str:
     """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
-    flat = path.replace("\\", "/")
-    if ".." in flat.split("/") or flat.startswith("~"):
+    posix = path.replace("\\", "/")
+    if ".." in posix.split("/") or posix.startswith("~"):
         return ""
     if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
         return path
     prefixes = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
-    return next((flat.removeprefix(root) for root in prefixes if flat.startswith(root)), "")
+    return next((posix.removeprefix(root) for root in prefixes if posix.startswith(root)), "")

@@ -90,20 +90,20 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
         for key, subject in subjects.items()
         if _is_frequent(subject, total) and _is_thing(key, subject, total, sessions)
     }
-    score = {key: _score(key, subject, total) for key, subject in kept.items()}
-    score = {key: score[key] for key in _drop_covered(kept, score)}
+    scores = {key: _score(key, subject, total) for key, subject in kept.items()}
+    scores = {key: scores[key] for key in _drop_covered(kept, scores)}
     for _ in range(3):  # memories whose topic too few others chose choose again
-        chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
+        chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
-        few = [key for key in score if members[key] < _compute_minimum(total)]
-        if not few:
+        rare = [key for key in scores if members[key] < _compute_minimum(total)]
+        if not rare:
             break
-        for key in few:
-            del score[key]
-    chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
-    top = max(score.values(), default=1.0)
+        for key in rare:
+            del scores[key]
+    chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
+    best_score = max(scores.values(), default=1.0)
     return [
-        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(score[key] / top, 3))
+        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(scores[key] / best_score, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
@@ -154,10 +154,10 @@ def _compute_minimum(total: int) -> int:
 
 
 def _is_frequent(subject: _Subject, total: int) -> bool:
-    number = len(subject.memories)
-    if not _compute_minimum(total) <= number <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
+    count = len(subject.memories)
+    if not _compute_minimum(total) <= count <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
         return False
-    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING_SHARE * number
+    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING_SHARE * count
 
 
 def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
@@ -165,13 +165,13 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
 
     Words that are not a name must do so in enough memories and sessions, a single word in more than a phrase.
     """
-    number, is_word = len(subject.memories), len(key) == 1
+    count, is_word = len(subject.memories), len(key) == 1
     # The first word of a sentence does not show whether it is a name.
-    if subject.named * MIN_NAMED_FRACTION >= number:
-        return 2 * subject.deed <= number
+    if subject.named * MIN_NAMED_FRACTION >= count:
+        return 2 * subject.deed <= count
     least_sessions = max(MIN_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
     least_memories = 2 * _compute_minimum(total) - 1 if is_word else _compute_minimum(total)
-    is_usual = number >= least_memories and len(subject.things) >= least_sessions
+    is_usual = count >= least_memories and len(subject.things) >= least_sessions
     return is_usual and subject.thing >= MIN_THINGS_PER_DEED * subject.deed
 
 
@@ -180,14 +180,14 @@ def _choose_name(subject: _Subject) -> str:
     return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
-def _drop_covered(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
+def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> list[Key]:
     """Drops subjects whose memories are mostly those of a longer or better one that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
-    for key in sorted(score, key=lambda key: (-score[key], key)):
+    for key in sorted(scores, key=lambda key: (-scores[key], key)):
         own = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_covered(own, by_key[other].memories, part=set(key) < set(other)) for other in rivals):
+        if any(_is_covered(own, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -195,22 +195,22 @@ def _drop_covered(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> li
     return kept
 
 
-def _is_covered(own: set[int], others: set[int], *, part: bool) -> bool:
+def _is_covered(own: set[int], others: set[int], *, is_part: bool) -> bool:
     """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
-    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if part else len(own | others))
+    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if is_part else len(own | others))
 
 
 def _score(key: Key, subject: _Subject, total: int) -> float:
-    number = len(subject.memories)
-    spread = math.log(1 + number) * math.log(1 + total / number)
-    named = NAMED_WEIGHT if subject.named * 2 >= number else 1.0
-    return spread * WORDS_WEIGHT[len(key)] * named
+    count = len(subject.memories)
+    spread = math.log(1 + count) * math.log(1 + total / count)
+    name_weight = NAMED_WEIGHT if subject.named * 2 >= count else 1.0
+    return spread * WORDS_WEIGHT[len(key)] * name_weight
 
 
-def _choose_best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
+def _choose_best(keys: Sequence[Key], scores: Mapping[Key, float]) -> list[Key]:
     """The best topics of one memory, none a part of another."""
     best: list[Key] = []
-    for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
+    for key in sorted((key for key in keys if key in scores), key=lambda key: (-scores[key], key)):
         if len(best) < MAX_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
             best.append(key)
     return best
@@ -221,10 +221,10 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
 
     `reading`: more of the past is being imported. The computation takes seconds, outside of reads and writes.
     """
-    due = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
-    if due is None:
+    pending = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
+    if pending is None:
         return 0
-    project, memories = due
+    project, memories = pending
     tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
     since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
     changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))

@@ -112,12 +112,12 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
-    about = upkeep_queries.about_memory(rows, memory.id)
-    _settle(rows, [candidate for candidate in about if not _still_applies(rows, candidate)], now=now)
+    waiting = upkeep_queries.about_memory(rows, memory.id)
+    _settle(rows, [candidate for candidate in waiting if not _still_applies(rows, candidate)], now=now)
 
 
-def _settle(rows: Rows, settled: Sequence[Candidate], *, now: str) -> None:
-    for candidate in settled:
+def _settle(rows: Rows, outdated: Sequence[Candidate], *, now: str) -> None:
+    for candidate in outdated:
         candidates.set_status(rows, candidate, "done", now=now)
 
 
@@ -144,12 +144,12 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     """Finds the defects of single memories among some that are in order of row key."""
     if not checked:
         return []
-    after, to = checked[0].seq - 1, checked[-1].seq
+    after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=to),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=to),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=to),
+        "stale": upkeep_queries.past_archiving(rows, after=after, to=upto),
+        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=upto),
+        "orphan": upkeep_queries.without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -269,7 +269,7 @@ def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
 
 
 def apply(
-    rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, as_said: bool = False
+    rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, by_person: bool = False
 ) -> tuple[list[Finding], list[Finding]]:
     """Repairs findings in the caller's transaction; (repaired, left because they no longer apply).
 
@@ -277,36 +277,36 @@ def apply(
     or archive a memory that a person is asked about.
     """
     repaired: list[Finding] = []
-    left: list[Finding] = []
+    skipped: list[Finding] = []
     asked_about = candidates.asked_about(rows) if by == ASSISTANT else frozenset()
     for finding in plan:
-        current = _revalidate(rows, finding, key=key, as_said=as_said)
+        current = _revalidate(rows, finding, key=key, by_person=by_person)
         if current is None or (finding.kind != "missing_embedding" and finding.memory.id in asked_about):
-            left.append(finding)
+            skipped.append(finding)
         else:
             repaired.append(current)
             _repair(rows, current, by=by, now=now)
-    return repaired, left
+    return repaired, skipped
 
 
-def _revalidate(rows: Rows, finding: Finding, *, key: bytes, as_said: bool) -> Finding | None:
+def _revalidate(rows: Rows, finding: Finding, *, key: bytes, by_person: bool) -> Finding | None:
     """Reads the memories of a finding again; None if it no longer applies."""
     current = [memory for old in finding.memories if (memory := memories.by_id(rows, old.id)) is not None]
     if len(current) < len(finding.memories) or not all(memory.is_alive for memory in current):
         return None
     if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in current):
         return None
-    now = replace(finding, memories=tuple(current))
-    memory, into = now.memory, now.into
+    updated = replace(finding, memories=tuple(current))
+    memory, into = updated.memory, updated.into
     if into is not None and not duplicates.may_merge(memory, into):
         return None
     if [new.version for new in current] == [old.version for old in finding.memories]:
-        return now
+        return updated
     if into is None:
         applies = _has_defect(rows, memory, finding.kind)
     else:
-        applies = as_said or duplicates.compare(memory, into) is not None
-    return now if applies else None
+        applies = by_person or duplicates.compare(memory, into) is not None
+    return updated if applies else None
 
 
 def _repair(rows: Rows, finding: Finding, *, by: str, now: str) -> None:

@@ -351,7 +351,7 @@ def test_what_has_changed_since_is_not_undone(store: Store) -> None:
     done = answer(store, ident, "keep")
     remembered(store, SAID[0], "u9")
     before = state(store)
-    with pytest.raises(CsmdError, match="said again since"):
+    with pytest.raises(CsmdError, match="a source of it was added or removed since"):
         undo(store, done)
     assert state(store) == before
 
