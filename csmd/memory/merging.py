@@ -29,7 +29,7 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
     if not duplicates.is_visible_wherever(into, memory, everywhere=everywhere):
         raise BadInput(f"{into.id} is not visible in the project of {memory.id}", hint="merge memories of one project")
     if (memory.gate == "correction") != (into.gate == "correction"):
-        raise BadInput("a correction can be merged only with another correction")
+        raise BadInput("a correction can be merged with corrections only")
     if not duplicates.may_merge(memory, into):
         why = "is pinned" if memory.pinned else f"was said by the {memory.authority}, {into.id} by the {into.authority}"
         raise BadInput(

@@ -1,4 +1,4 @@
-"""Finds where a session's memories were said, and the edits that changed the code that they describe."""
+"""Finds the scenes of a session's memories, and the edits that changed the code that they describe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
-#: The last edits of a session that are read; nearly all sessions have fewer.
+#: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
 MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
 MAX_CHANGE_CHARACTERS = 1_200
@@ -29,7 +29,7 @@ def find_outdated(
 ) -> dict[int, tuple[str, str]]:
     """Maps each memory of a session to (uuid, time) of the edit that changed its code after it was last stated.
 
-    An assistant's reply that is cited with a user's statement reports what was done about it, and does not restate it.
+    An assistant's reply that is cited with a user's statement reports the work on it, and does not restate it.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     citations = failures.context_citations(rows, session_seq)
@@ -58,7 +58,7 @@ def find_outdated(
 
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
-    """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
+    """Returns a memory's claim with the remark around it; edits before the next prompt answer the remark."""
     remark = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
     following = bisect_right(prompts, statement.ordinal)
     next_prompt = prompts[following] if following < len(prompts) else sys.maxsize
@@ -85,10 +85,7 @@ def _text_field(value: Any, name: str) -> str:
 
 
 def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
-    """The scenes of a session's memories that differ from the stored ones.
-
-    NO_SCENE for a memory that has none any more.
-    """
+    """Returns the scenes of a session's memories that differ from the stored ones, NO_SCENE for a lost one."""
     stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
     stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
@@ -122,7 +119,7 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
-    """A session's last file changes, in order, and whether they are complete and readable."""
+    """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     file_changes = memory_scenes.file_changes_of(
         rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
     )
@@ -136,7 +133,7 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
 
 
 def _relative_path(path: str, roots: Sequence[str]) -> str:
-    """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
+    """Returns a file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
     posix = path.replace("\\", "/")
     if ".." in posix.split("/") or posix.startswith("~"):
         return ""

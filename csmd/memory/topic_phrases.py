@@ -1,4 +1,4 @@
-"""Finds the phrases that a text may be about: names, files, code, and noun phrases of up to three words; pure."""
+"""Finds the possible topics of a text: names, files, code, and noun phrases of up to three words; pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BREAKS = (
 ) - _WORDS["determiner"]
 #: Stems of words common in every project: they make a phrase only together with another word.
 _GENERIC_STEMS = frozenset(map(tokens.stem, _WORDS["generic"] | _WORDS["verb"]))
-#: Words of a phrase.
+#: Most words of a phrase.
 MAX_WORDS = 3
-#: Characters of a text that are read.
+#: Most characters of a text that are read.
 MAX_CHARACTERS = 1200
-#: Phrases of a text.
+#: Most phrases of a text.
 MAX_PHRASES = 120
 
 _TOKEN = re.compile(
@@ -44,13 +44,12 @@ _AFTER_VERB = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", 
 _NON_NOUN_ENDINGS = ("ly", "ed")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
-
 #: The stems of a phrase's words; a file's name is one word.
 Key = tuple[str, ...]
 
 
 class Phrase(NamedTuple):
-    """Words that a text may be about.
+    """A possible topic of a text.
 
     `is_led`: they follow an article or the like, or are a name. `closes`: they are in the place of a phrase's noun.
     `is_thing`: in the place of a thing, as in "in the queue" or "the queue is"; `is_deed`: in that of a verb, an amount
@@ -75,7 +74,7 @@ class Part(NamedTuple):
 
 
 def find_phrases(text: str) -> list[Phrase]:
-    """Finds the phrases that a text may be about, in order."""
+    """Finds the possible topics of a text, in order."""
     phrases: list[Phrase] = []
     run: list[Part] = []
     before, is_opening = "", True
@@ -105,7 +104,7 @@ def _file_phrase(name: str) -> Phrase:
 
 
 def _split_code(code: str) -> list[Phrase]:
-    """The phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
+    """Returns the phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
     words = code.split()
     if not words:
         return []

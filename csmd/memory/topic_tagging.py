@@ -13,34 +13,33 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: Tags of one memory.
+#: Most tags of one memory.
 MAX_TAGS = 3
-#: Fewer memories than this share nothing that could be told from chance.
+#: Fewest memories of a project that is tagged: in fewer, common words are chance.
 MIN_TAGGABLE = 5
-#: A topic has at least this many memories, of at least this many sessions.
+#: Fewest memories and sessions of a topic.
 MIN_MEMORIES = 2
 MIN_SESSIONS = 2
-#: A topic of more than this part of the memories separates nothing.
+#: Greatest share of the memories with one topic.
 MAX_SHARE = 0.2
-#: Words are a name if they are written as one in at least one of this many of their memories.
+#: Words are a name if they are written as one in at least one of this many memories.
 MIN_NAMED_FRACTION = 3
-#: Words that are not a name must be used as a thing at least this many times as often as for what is done.
+#: Words that are not a name must be used as a noun at least this many times as often as a verb.
 MIN_THINGS_PER_DEED = 2
-#: A topic is dropped for a longer one that this part of its memories say.
+#: A topic is dropped for a longer one with at least this share of its memories.
 MIN_COVERED_SHARE = 0.6
-#: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives
-#: and verbs never do.
+#: Least share of the memories in which the noun of a topic ends a phrase after an article, or is a name by itself.
 MIN_CLOSING_SHARE = 0.3
-#: Number of words -> how much the score of a topic is raised for it.
+#: Number of words -> the factor of a topic's score.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
-#: How much the score is raised of a topic that is mostly written as code or as a file.
+#: The factor of the score of a topic that is mostly written as code or as a file.
 NAMED_WEIGHT = 1.15
-#: A project is tagged again when one of this many memories is new, while csmd is at rest and while it imports the past.
+#: A project is tagged again when one of this many memories is new.
 MEMORIES_PER_CHANGE_AT_REST = 200
 MEMORIES_PER_CHANGE_IMPORTING = 4
-#: The newest memories of a project that are read: each takes a millisecond of a processor that hooks need too.
+#: Most memories of a project that are read, the newest: each takes a millisecond of processor time.
 MAX_MEMORIES = 5000
-#: Tags of one write, behind which hooks wait.
+#: Tags of one write, for which hooks wait.
 WRITE_BATCH = 200
 
 
@@ -110,8 +109,8 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
 
 
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
-    """(subjects that enough memories share, by their words; those of each memory)."""
-    # Nine phrases in ten are in one memory alone: they are counted by their hash, and only the others are kept.
+    """Returns (the subjects that enough memories share, by key; the keys of each memory)."""
+    # Nine phrases in ten are in one memory only: all are counted by their hash, and only the others are kept.
     counts = Counter(
         hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
     )
@@ -141,7 +140,7 @@ def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subj
 
 
 def normalise_name(typed: str) -> str:
-    """Normalises a topic's name: one line, small letters, no surrounding marks; "" for nothing."""
+    """Normalises a topic's name to small letters on one line without surrounding marks."""
     return display.cut(tokens.normalise(typed), 60)
 
 
@@ -149,7 +148,7 @@ def normalise_name(typed: str) -> str:
 
 
 def _compute_minimum(total: int) -> int:
-    """The fewest memories of a topic in a project with `total` memories."""
+    """Computes the fewest memories of a topic in a project with `total` memories."""
     return max(MIN_MEMORIES, math.ceil(math.log2(total) / 3))
 
 
@@ -176,7 +175,7 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
 
 
 def _choose_name(subject: _Subject) -> str:
-    """The usual spelling of a subject, and of several usual ones the shortest."""
+    """Returns the most frequent spelling of a subject, the shortest of several."""
     return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
@@ -208,7 +207,7 @@ def _score(key: Key, subject: _Subject, total: int) -> float:
 
 
 def _choose_best(keys: Sequence[Key], scores: Mapping[Key, float]) -> list[Key]:
-    """The best topics of one memory, none a part of another."""
+    """Returns the best topics of one memory, none a part of another."""
     best: list[Key] = []
     for key in sorted((key for key in keys if key in scores), key=lambda key: (-scores[key], key)):
         if len(best) < MAX_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
@@ -217,9 +216,9 @@ def _choose_best(keys: Sequence[Key], scores: Mapping[Key, float]) -> list[Key]:
 
 
 def step(store: Store, *, force: bool, reading: bool) -> int:
-    """Tags the memories of the next project that has changed enough (with `force`: at all); how many, 0 for none left.
+    """Tags the memories of the next project that has changed enough (with `force`: at all); returns their number, or 0.
 
-    `reading`: more of the past is being imported. The computation takes seconds, outside of reads and writes.
+    `reading`: an import is running. The computation takes seconds, outside of reads and writes.
     """
     pending = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
     if pending is None:

@@ -154,7 +154,7 @@ def find_reason_to_stay(
 
 
 def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
-    """Returns item of an action -> why it stays, "" for none: if something that it `made` has to stay, all of it does.
+    """Maps the items of an action to the reasons why they stay; all stay if an item that it `created` has to stay.
 
     A half-undone promotion would be done again.
     """

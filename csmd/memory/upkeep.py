@@ -1,7 +1,7 @@
 """Finds memories that need repair, queues them for review, and repairs them.
 
-Duplicates are merged, faded memories archived, missing vectors made again; only a person can judge a memory whose turns
-are all gone.
+Duplicates are merged, faded memories archived, missing vectors created; a memory whose turns are all gone is left to a
+person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The name of the stage's cursors, and of the candidates that it queues.
 SOURCE = "upkeep"
-#: As `by`: an assistant asked for the repair.
+#: The author of a repair that an assistant requested.
 ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
@@ -32,7 +32,7 @@ STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
     "missing_embedding": "open",
     "orphan": "needs_review",
 }
-#: Kind -> what repairs it.
+#: Kind -> the repair.
 REPAIR_OF_KIND: dict[CandidateKind, str] = {
     "duplicate": "merge",
     "near_duplicate": "merge",
@@ -49,7 +49,7 @@ MAX_NEAR = 8
 SWEEP_BATCH = 400
 #: Candidates that one step checks again.
 RECHECK_BATCH = 50
-#: The most waiting candidates that `plan_all` compares with what it finds.
+#: The most waiting candidates that `plan_all` compares with its findings.
 MAX_WAITING = 5000
 
 
@@ -67,7 +67,7 @@ class Queueing:
 def plan_queue(
     findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[FindingKey], now: str
 ) -> Queueing:
-    """Compares findings with the queue: new findings are added, candidates without a finding settled."""
+    """Plans to add the findings that the queue lacks, and to settle its candidates without a finding."""
     queued = {key_of(candidate): candidate for candidate in waiting}
     wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
     return Queueing(
@@ -122,7 +122,7 @@ def _settle(rows: Rows, outdated: Sequence[Candidate], *, now: str) -> None:
 
 
 def _select_settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that upkeep may settle: those of its kinds, except edits of pages, which only a person settles."""
+    """Selects the candidates that upkeep may settle: those of its kinds, except edits of pages."""
     return [candidate for candidate in waiting if candidate.kind in STATUS_OF_KIND and candidate.source != PAGE]
 
 
@@ -159,11 +159,11 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
-    faded = f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below"
+    limit = f"{confidence.ARCHIVE_BELOW * 100:.0f}"
     reason = {
-        "stale": f"{faded} {confidence.ARCHIVE_BELOW * 100:.0f}",
-        "missing_embedding": "it was passed by and has no vector",
-        "orphan": "none of the turns that told it is there any more",
+        "stale": f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}",
+        "missing_embedding": "it has no vector",
+        "orphan": "all turns that state it are deleted",
     }[kind]
     sure = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
@@ -173,7 +173,7 @@ def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
 
 
 def step(store: Store, *, now: str) -> int:
-    """Checks the next memories or candidates; how many, 0 when none are left.
+    """Checks the next memories or candidates; returns their number, 0 if none are left.
 
     The checks run on a reader, and nothing is written if nothing is left: a hook may be waiting behind a write.
     """
@@ -190,7 +190,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
-    """(how many were checked, changes to the queue, new cursors).
+    """Returns (number of memories or candidates checked, changes to the queue, new cursors).
 
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
@@ -229,7 +229,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
-    """Plans to add the findings that are not in the queue yet, and settles nothing."""
+    """Plans to add the findings that are not in the queue yet, without settling any."""
     waiting = _select_settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
     return replace(plan_queue(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
 
@@ -240,10 +240,7 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
-    """Finds what needs repair in some projects (None: all), of some kinds.
-
-    Pairs that a person rejected are left out.
-    """
+    """Finds the defects of some kinds in some projects (None: all), without pairs that a person rejected."""
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
@@ -256,7 +253,7 @@ def find_findings(
 
 
 def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
-    """Computes how the queue would change if all memories of some projects were checked now.
+    """Plans the changes to the queue if all memories of some projects were checked now.
 
     Candidates of another source, as dreams make, are left alone.
     """
@@ -271,7 +268,7 @@ def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
 def apply(
     rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, by_person: bool = False
 ) -> tuple[list[Finding], list[Finding]]:
-    """Repairs findings in the caller's transaction; (repaired, left because they no longer apply).
+    """Repairs findings in the caller's transaction; returns (repaired, skipped because they no longer apply).
 
     With `as_said` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
     or archive a memory that a person is asked about.

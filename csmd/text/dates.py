@@ -58,7 +58,7 @@ def parse_date(match: re.Match[str]) -> DateParts:
 def find_dates(text: str, since: str) -> list[NamedDay]:
     """Finds the days that a text of the day `since` names, in order.
 
-    A month or a week stands for its last day. A date without a year is the next one within half a year, a day of the
+    A month or a week means its last day. A date without a year is the next one within half a year, a day of the
     week the next such day.
     """
     today = date.fromisoformat(since)

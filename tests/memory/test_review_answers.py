@@ -178,7 +178,7 @@ def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(
     gone, ident = remembered(store, SAID[0], "u1"), remembered(store, SAID[1], "u2")
     answer(store, gone, "drop")
     before = state(store)
-    with pytest.raises(CsmdError, match="you made csmd forget this text"):
+    with pytest.raises(CsmdError, match="was forgotten or purged"):
         answer(store, ident, "edit", said=SAID[0])
     assert state(store) == before
 
