@@ -440,7 +440,7 @@ def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) ->
     one, other = remembered(store, SAID[0], "u1"), remembered(store, SAID[1], "u2")
     answer(store, one, "supersede", other=other)
     for old, new in ((other, one), (one, one)):
-        with pytest.raises(BadInput, match="superseded by"):
+        with pytest.raises(BadInput, match="cannot supersede"):
             answer(store, old, "supersede", other=new)
 
 
