@@ -118,7 +118,7 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     if not into.is_alive:
         raise BadInput(
             f"{into.id}, into which {memory.id} was merged, is archived or superseded",
-            hint=f"undo that first: csmd pipeline merge --undo {into.id}",
+            hint=f"csmd pipeline merge --undo {into.id}",
         )
     merged, absorption = changes
     _check_may_undo(memory, merged, by_person=by_person)

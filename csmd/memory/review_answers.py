@@ -326,7 +326,7 @@ def _remember(
     if not made:
         raise CsmdError(
             "this text, or a part of it, was forgotten or purged",
-            hint="allow it again: csmd remember in a terminal if it was forgotten, csmd forget --lift if it was purged",
+            hint="`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text",
         )
     belief_changes.record_change(rows, made, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return made

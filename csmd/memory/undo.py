@@ -47,7 +47,7 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     if answer.kind == FORGET and not answer.undone_at:
         raise CsmdError(
             f"{answer.item} was forgotten for good and cannot be restored",
-            hint="state it again: csmd remember; undo another answer: csmd undo ID",
+            hint="`csmd remember` states it again, `csmd undo ID` undoes another answer",
         )
     changed = journal.changed_rows(rows, answer.seq)
     if answer.undone_at or not changed:
