@@ -80,7 +80,9 @@ def _carry_out(
     if dry_run:
         return {"dry_run": True, "actions": [_action_json(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
-    done, left = ctx.store.write(lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, as_said=as_said))
+    done, left = ctx.store.write(
+        lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, by_person=as_said)
+    )
     ctx.poke()
     return {"dry_run": False, "actions": list(map(_action_json, done)), "left": list(map(_action_json, left))}
 
@@ -165,7 +167,7 @@ def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int 
             {
                 "kind": belief.kind, "subject": belief.subject,
                 **as_json(belief.memory, BELIEF_FIELDS, project=root_of.get(belief.memory.project_seq, ""), told=belief.turns),
-                "sessions": belief.sessions, "also": [memory.id for memory in belief.also],
+                "sessions": belief.sessions, "also": [memory.id for memory in belief.others],
             }
             for beliefs_of_kind in by_kind.values()
             for belief in beliefs_of_kind[:limit]

@@ -102,7 +102,7 @@ class ToolContext:
     def paused(self) -> dict[str, str] | None:
         """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
-        pause = pauses.current(self.now())
+        pause = pauses.find_current(self.now())
         return {"since": pause[0], "until": pause[1], "by": pauses.by} if pause else None
 
 

@@ -124,7 +124,7 @@ def refuse_if_excluded(ctx: ToolContext, *directories: str) -> None:
     if ctx.paused():
         raise CsmdError("csmd is paused: an assistant cannot save anything", hint="`csmd resume` in a terminal")
     paths = [place for place in directories if place]
-    if ctx.excludes.place(*paths) or ctx.excludes.off(*paths):
+    if ctx.excludes.covers_directory(*paths) or ctx.excludes.has_off_mark(*paths):
         raise CsmdError("the user excluded this directory: an assistant cannot save anything")
 
 

@@ -298,8 +298,8 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
     reading.sweep_transcripts(parts.background.context, full=True)
     while reading.read_backlog(parts.background.context):
         pass
-    list(parts.background.stages.distilling(force=True))
-    parts.background.stages.carry("believe")
+    list(parts.background.stages.distill_sessions(force=True))
+    parts.background.stages.run_stage("believe")
     parts.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     for asking, seen in ((open_place, False), (str(walled), True)):
         assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen
