@@ -167,9 +167,9 @@ def record(
     if turn is not None and is_probe(event):
         return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
-    if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
+    if not events.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
-    activity.count(rows, redaction_counts(redacted))
+    activity.increment_counters(rows, redaction_counts(redacted))
     if turn is not None and place is not None:
         listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
         turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))

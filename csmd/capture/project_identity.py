@@ -62,7 +62,7 @@ class Disk(Protocol):
     def is_same_file(self, path: str, other: str) -> bool:
         """Whether both paths name one existing file or directory (device and inode)."""
 
-    def entries(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """The names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
@@ -243,7 +243,7 @@ def _as_on_disk(place: str, disk: Disk) -> str:
         ):
             break  # this directory distinguishes names, and so do those above it
         folded = _fold(name)
-        parts[depth] = next((held for held in disk.entries(folder) if _fold(held) == folded), name)
+        parts[depth] = next((held for held in disk.list_names(folder) if _fold(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 

@@ -40,7 +40,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.store.files import Notes
+from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -117,7 +117,7 @@ class Sink:
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
             token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
             if self._is_hosts_own:
-                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -128,9 +128,9 @@ class Sink:
                     sessions.withdraw(rows, self._path, uuid)
                 trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
-                activity.count(rows, news)
+                activity.increment_counters(rows, news)
                 cursors.save_file(rows, state, now=now)
-            activity.count(rows, redaction_counts(redacted))
+            activity.increment_counters(rows, redaction_counts(redacted))
             return new, redacted.total()
 
         batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
@@ -244,7 +244,7 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
             return report
         # An excluded session is read and left out, so that it stays out when it is no longer excluded.
         report.excluded = excludes.off(started, project.place, *roots)
-        notes = opened_files.enter_context(contextlib.closing(Notes(options.quarantine, source=source)))
+        notes = opened_files.enter_context(contextlib.closing(QuarantineNotes(options.quarantine, source=source)))
         _Pieces(store, options, transcript, start, adapter, places, notes, report).read(path)
     return report
 
@@ -259,7 +259,7 @@ class _Pieces:
     start: Start
     adapter: Adapter
     places: Places
-    notes: Notes
+    notes: QuarantineNotes
     report: Tail
 
     def read(self, path: Path) -> None:
@@ -325,7 +325,7 @@ def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
 
 
 def _parse(
-    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: Notes, now: str, read_line: ReadLine
+    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: QuarantineNotes, now: str, read_line: ReadLine
 ) -> int:
     """Reads lines into a reading; returns how many of them are bad."""
     bad = 0

@@ -25,7 +25,7 @@ from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
 
-_SIDECARS = backup.SUFFIXES[1:]
+_SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
 
 def copies(paths: Paths) -> list[Path]:
@@ -106,7 +106,7 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
         path.unlink()
     for suffix in _SIDECARS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    files.to_disk(path.parent)
+    files.flush_to_disk(path.parent)
     return outcome
 
 

@@ -190,7 +190,7 @@ class Background(threading.Thread):
             unwritten=context.lookups.unwritten,
             forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(
-                rows, context.config, unread=unread_directories(client_versions.elsewhere(rows), context.config, [""])
+                rows, context.config, unread=unread_directories(client_versions.list_other_directories(rows), context.config, [""])
             ),
         )  # fmt: skip
 

@@ -373,7 +373,7 @@ class Stages:
         embedder, store = self.context.embedder, self.store
         if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
-        waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
+        waiting = store.read(partial(compactions.list_uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
         wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}
         counts = embedder.count_tokens([*(turn.text for turn in waiting), *wholes.values()], deadline_s=COUNT_S)
         if counts is None or not waiting:
@@ -382,7 +382,7 @@ class Stages:
 
         def note(rows: Rows) -> None:
             for turn, tokens in zip(waiting, counts, strict=False):
-                compactions.note_counted(rows, turn, tokens, whole=whole.get(turn.seq))
+                compactions.record_count(rows, turn, tokens, whole=whole.get(turn.seq))
 
         store.write(note)
         return len(waiting)

@@ -82,7 +82,7 @@ def _rebuild(
     note("reading rows", 0, 0)
     unread: list[str] = []
     with ExitStack() as opened:
-        sound = backup.newest_sound(config.paths.database)
+        sound = backup.find_newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
         if readable and migrate.is_before_schema(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that are gone since.
@@ -191,9 +191,11 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
     """
     database = config.paths.database
     with workshop_of(config) as workshop:
-        chosen = backup.newest_sound(database) if source == "latest" else Path(source)
+        chosen = backup.find_newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
-            raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+            raise BadInput(
+                f"there is no backup that can be used in {backup.backup_folder(database)}", hint="csmd repair"
+            )
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         note("copying", 0, 0)

@@ -229,7 +229,7 @@ def _begin_background(config: Config, ending: ExitStack) -> Background:
     ending.callback(store.close)
     ending.callback(_last_checkpoint, store)
     ending.callback(_last_rescue, store)
-    backup.note_opened(paths.database)
+    backup.record_open_files(paths.database)
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
     embedder = models.Embedder(

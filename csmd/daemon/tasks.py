@@ -239,14 +239,14 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is new, empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
+    chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
     for total in transfer.export_memories(
         context.store, directory, task.order["places"], withholds=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
     every, forgotten = context.store.read(
-        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
+        lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
         "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total,

@@ -98,7 +98,7 @@ def read_session(
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
     """Returns how many entries of the assistant's plan are done, and how many there are."""
-    done = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
+    done = work.fold([work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd)
     return sum(progress == "done" for _, progress, _ in done.todo), len(done.todo)
 
 

@@ -66,7 +66,7 @@ def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
 
 def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
-    chain = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
+    chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), ident)
     if not any(journal.action_counts(rows, dream.seq) for dream in chain):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
@@ -125,7 +125,7 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Gener
         items[item] = is_file
         if why or not item:
             skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or ERASED))
-    history = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
+    history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
     back = sorted(item for item in items if item and item not in skipped)
     return Undone(
         dreams=tuple(history[dream.id] for dream in undone),
@@ -155,7 +155,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
 
 def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     """Restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
-    history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
     seqs = [dream.seq for dream in history if dream.state == "undoing"]
     if seqs:
         for path in store.read(lambda rows: journal.paths_written(rows, seqs, undone_only=True)):

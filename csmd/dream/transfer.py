@@ -242,11 +242,11 @@ def export_memories(
 
     With `withholds` they are redacted first, because older rules may have let secrets through.
     """
-    seqs = store.read(lambda rows: exports.seqs(rows, places))
+    seqs = store.read(lambda rows: exports.list_exported(rows, places))
     records: list[dict[str, Any]] = []
     for start in range(0, len(seqs), BATCH):
         part = seqs[start : start + BATCH]
-        records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
+        records += store.read(lambda rows, part=part: [exports.memory_record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
     if withholds:
         records = [redact_record(record, redact, Counter()) for record in records]
@@ -436,7 +436,7 @@ class _Import:
                 continue
             made = ident if same_id is None else supersession.free_identity(rows, project, text)
             exports.insert_memory(rows, made, record, project=project, text_hash=text_hash)
-            exports.note_imported(rows, made, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
+            exports.record_import(rows, made, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
             self.renamed[ident] = made
             self.counts.new += 1
             incomplete.append(number)
@@ -446,7 +446,7 @@ class _Import:
         """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
             origin = {**origin, "remote": normal_remote(origin["remote"])}
-        here, project = self.here, exports.place(rows, origin, now=self.now, here=self.here)
+        here, project = self.here, exports.ensure_project(rows, origin, now=self.now, here=self.here)
         if origin and origin["kind"] != workspaces.KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])
             if is_gone or (here is not None and here.remote == origin["remote"] != "" and here.root != root):
@@ -461,8 +461,8 @@ class _Import:
             return False
         raised = {name: record[name] for name in ("authority", "origin")}
         memories.update_belief(rows, replace(memory, **raised, pinned=bool(record["pinned"])))
-        exports.put_scene(rows, memory.seq, self._without_purged(rows, record))
-        exports.note_imported(rows, memory.id, reason="a person vouched for it", now=self.now)
+        exports.set_scene(rows, memory.seq, self._without_purged(rows, record))
+        exports.record_import(rows, memory.id, reason="a person vouched for it", now=self.now)
         return True
 
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:

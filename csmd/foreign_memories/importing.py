@@ -205,4 +205,4 @@ def _write(
         counts.forgotten += not ident
         counts.kinds[memory.kind] += 1
         if is_new and memories.by_id(rows, ident) is not None:
-            exports.note_imported(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)
+            exports.record_import(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)

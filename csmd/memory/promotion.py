@@ -175,7 +175,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
         elif stored.status != "dropped":
             _renew(rows, stored, candidate, key=key, now=now)
     for candidate in allowed.values():
-        ident = candidates.identity(candidate.kind, project, candidate.fingerprint, "")
+        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 
@@ -207,7 +207,7 @@ def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now
     # An inferred memory stays only if the candidate would become the same memory now.
     if is_over and is_believed and (stays or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
-    if candidates.renew(rows, stored, derived):
+    if candidates.update_stored(rows, stored, derived):
         for memory in inferred:
             _update_inferred(rows, memory, before=stored, key=key)
 
@@ -239,7 +239,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
             if ident:
                 promoted[current.id] = ident
         elif action.step == "known":
-            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+            candidates.update_stored(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
             candidates.set_status(rows, current, "needs_review", now=now)
     return promoted
@@ -267,7 +267,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
-    candidates.renew(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
+    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)

@@ -68,7 +68,7 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        batch = statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
+        batch = statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
@@ -82,7 +82,7 @@ def believe(store: Store) -> tuple[int, int]:
 
 def is_behind(rows: Rows) -> bool:
     """Whether a statement waits to become a memory."""
-    return bool(statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
+    return bool(statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(

@@ -272,7 +272,7 @@ def _keep(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
     kept = supersession.aged(rows, replace(current, confidence=sure))
     memories.update_belief(rows, kept)
-    was, now = belief_changes.state(memory), belief_changes.state(kept)
+    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(kept)
     belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
     return memory.id
 
@@ -296,7 +296,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
-    was, now = belief_changes.state(memory), belief_changes.state(changed)
+    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(changed)
     belief_changes.record_change(
         rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
     )
@@ -313,7 +313,7 @@ def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory |
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
         tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, answer.at
+        rows, memory.id, "drop", belief_changes.belief_state(memory), "", "a person dropped it", PERSON, answer.at
     )
     return ""
 
@@ -373,7 +373,7 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
     """
     seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MAX_OF_IMPORT)
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.imported(rows, seqs):
+    for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")
         source = source if reason.startswith(_FROM) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")

@@ -91,7 +91,7 @@ def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float,
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
     question = Candidate(
-        id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
+        id=candidates.candidate_id("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
@@ -301,11 +301,11 @@ def _update_superseding(
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
         return
     refused = belief_changes.refused_successors(rows, memory.id)
-    stated_at = belief_changes.stated_at(rows, memory)
+    stated_at = belief_changes.last_stated_at(rows, memory)
     endings: list[tuple[str, Memory, Comparison]] = []
     replaced: set[str] = set()
     for other in near:
-        at = belief_changes.stated_at(rows, other)
+        at = belief_changes.last_stated_at(rows, other)
         # Neither of two statements made at once overturns the other.
         if other.id in refused or _effective_from(memory, other, at) <= stated_at:
             continue
@@ -387,7 +387,7 @@ def mark_superseded(
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
     left = round(max(confidence.MIN_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.state(old), belief_changes.state(lowered)
+    was, now = belief_changes.belief_state(old), belief_changes.belief_state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
@@ -475,5 +475,5 @@ def find_heir(rows: Rows, memory: Memory) -> Memory | None:
     for _ in range(HEIRS):
         if heir is None or not heir.gives_way:
             return heir
-        heir = memories.by_id(rows, heir.superseded_by or curations.note_of(rows, heir.seq))
+        heir = memories.by_id(rows, heir.superseded_by or curations.find_note(rows, heir.seq))
     return None

@@ -103,7 +103,7 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     for candidate in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
-            ident = candidates.identity(
+            ident = candidates.candidate_id(
                 candidate.kind, candidate.project_seq, candidate.fingerprint, candidate.created_at
             )
             candidates.put_candidate(rows, replace(candidate, id=ident))
@@ -195,7 +195,7 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
     """
-    reached = {subject: cursors.cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
+    reached = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
     new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}

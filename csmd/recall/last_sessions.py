@@ -218,10 +218,10 @@ def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: b
 def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[SessionSummary]:
     """The latest sessions of these places but this one, the latest first, without what was superseded or forgotten since."""
     own = [place for place in places if place]
-    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged_sessions(rows, projects=own)
-    stands = curations.stands(rows, [row.session_seq for row in latest])
+    stands = curations.work_states(rows, [row.session_seq for row in latest])
     holds, closed = _holds_still(rows, own, key), journal.closed_items(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
@@ -246,7 +246,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
 def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
     """(time, subject) of each commit of the latest sessions of these places."""
     own = [place for place in places if place]
-    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     return [
         (at or row.at, text.partition(" ")[2])
         for row in latest

@@ -231,7 +231,7 @@ def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[i
     pasted = failure_reports.pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
-    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
+    same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
     errors = [failures.find_error(rows, mark, search_query.places) for mark in (same, pasted.fingerprint) if mark]
     known_errors = [error for error in errors if error]
     fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known_errors if error.fixed_uuid])

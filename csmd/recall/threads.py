@@ -110,7 +110,7 @@ def step(store: Store, *, model: str | None) -> int:
         for older, newer, sure in links:
             passages.link_passages(rows, older, newer, sure, most=MOST)
         if not passages.mark_relinked(rows, model_seq, seqs):
-            reached = max(seqs[-1], cursors.cursor(rows, STAGE, str(model_seq)))
+            reached = max(seqs[-1], cursors.read_cursor(rows, STAGE, str(model_seq)))
             cursors.move_cursor(rows, STAGE, str(model_seq), reached)
 
     if seqs:
@@ -121,7 +121,7 @@ def step(store: Store, *, model: str | None) -> int:
 def count_waiting(rows: Rows, *, model: str | None) -> int:
     """How many passages have not been looked at."""
     model_seq = _model_seq(rows, model)
-    reached = cursors.cursor(rows, STAGE, str(model_seq or 0))
+    reached = cursors.read_cursor(rows, STAGE, str(model_seq or 0))
     changed = len(passages.passages_to_relink(rows, model_seq or 0))
     return changed + passages.count_after(rows, reached, until=_last_ready(rows, model_seq))
 
@@ -132,13 +132,13 @@ def _model_seq(rows: Rows, model: str | None) -> int | None:
 
 def _last_ready(rows: Rows, model: int | None) -> int:
     """The last passage that can be looked at: with a model, the last that has its vector."""
-    return passages.last_passage(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
+    return passages.last_passage(rows) if model is None else cursors.read_cursor(rows, "embed-passage", str(model))
 
 
 def _find_links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], list[int]]:
     """((older, newer, probability) of the next passages, which these are)."""
     model = _model_seq(rows, name)
-    after = cursors.cursor(rows, STAGE, str(model or 0))
+    after = cursors.read_cursor(rows, STAGE, str(model or 0))
     seqs = passages.passages_to_relink(rows, model or 0)[:BATCH]
     seqs = seqs or passages.after_passage(rows, after, until=_last_ready(rows, model), limit=BATCH)
     finder = PairFinder(rows, model)

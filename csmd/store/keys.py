@@ -73,7 +73,7 @@ def write_record(home: Path, record: Record | None) -> None:
         (home / RECORD).unlink(missing_ok=True)
     else:
         files.write_atomic(home / RECORD, wire.pretty(record._asdict()).encode())
-    files.to_disk(home)
+    files.flush_to_disk(home)
 
 
 def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:

@@ -71,9 +71,9 @@ def _copy_to(rows: Rows, backup: Path) -> None:
     # SQLite fills an existing empty file, so the copy is never readable by others.
     os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     rows.run("vacuum into :path", path=str(unfinished))
-    files.to_disk(unfinished)
+    files.flush_to_disk(unfinished)
     unfinished.replace(backup)
-    files.to_disk(backup.parent)
+    files.flush_to_disk(backup.parent)
 
 
 def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:

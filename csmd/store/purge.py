@@ -357,7 +357,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         id=ident,
     )
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
-    changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
+    changed += checkpoints.delete_of_session(rows, seq) + checkpoints.clear_session_goals(rows, ident)
     for table in ("injections", "events", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
@@ -411,9 +411,9 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     rows.run(sql, text=text, hash=new, purged=PURGED, seq=seq)
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
-    digests.take_back(rows, seq)
+    digests.clear_sessions_of_turn(rows, seq)
     curations.delete_notes_of_turn(rows, seq)
-    checkpoints.take_back(rows, seq)
+    checkpoints.drop_turn(rows, seq)
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -490,7 +490,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         if hits:
             rewrite_turn(rows, seq, cleaned, key)
     if rows.exists("select 1 from sessions where id = :id", id=session):
-        cursors.move_cursor(rows, LATE_SECRETS, session, cursors.cursor(rows, LATE_SECRETS, session) + 1)
+        cursors.move_cursor(rows, LATE_SECRETS, session, cursors.read_cursor(rows, LATE_SECRETS, session) + 1)
 
 
 def late_secrets(rows: Rows) -> dict[str, int]:

@@ -519,7 +519,7 @@ def empty_stub_sessions(rows: Rows) -> int:
         )
     for (seq,) in rows.all(stub):  # everything made of a session is made again from those that list its turns
         digests.clear(rows, int(seq))
-        checkpoints.clear(rows, int(seq))
+        checkpoints.delete_of_session(rows, int(seq))
         packet_rows.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608

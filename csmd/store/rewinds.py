@@ -73,7 +73,7 @@ def _clear_what_was_made(rows: Rows, session_seq: int, left: Sequence[int], begi
             _take_back(rows, seq)
     digests.clear(rows, session_seq)
     stored_days.clear_days(rows, session_seq)
-    if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # a kept turn may have counted as a repetition
+    if cursors.read_cursor(rows, DISTILL, str(session_seq)) >= begin:  # a kept turn may have counted as a repetition
         cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
 
 
@@ -100,7 +100,7 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     if standing:
         digests.clear(rows, session_seq)
         stored_days.clear_days(rows, session_seq)
-        if cursors.cursor(rows, DISTILL, str(session_seq)) >= first:
+        if cursors.read_cursor(rows, DISTILL, str(session_seq)) >= first:
             cursors.move_cursor(rows, DISTILL, str(session_seq), first - 1)
     return standing
 
@@ -169,6 +169,6 @@ def _take_back(rows: Rows, seq: int) -> None:
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
-    checkpoints.take_back(rows, seq)
+    checkpoints.drop_turn(rows, seq)
     if kind not in TOOL_KINDS:  # a tool was run whatever was said afterwards
         packet_rows.take_back_packets(rows, uuid)

@@ -296,7 +296,7 @@ def _restore_candidate(rows: Rows, was: Image) -> None:
     if now is None:
         candidates.put_candidate(rows, candidate)
     else:
-        candidates.renew(rows, now, candidate)
+        candidates.update_stored(rows, now, candidate)
     rows.run("update candidates set version = :version where id = :id", version=candidate.version, id=candidate.id)
 
 

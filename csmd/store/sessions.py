@@ -189,8 +189,8 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     if seq is None:
         return False
     stored_days.take_back_days(rows, int(seq))
-    digests.take_back(rows, int(seq))
-    checkpoints.take_back(rows, int(seq))
+    digests.clear_sessions_of_turn(rows, int(seq))
+    checkpoints.drop_turn(rows, int(seq))
     rows.delete("turns", seq=seq)
     return True
 

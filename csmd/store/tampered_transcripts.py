@@ -50,6 +50,6 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     rows.delete("statements", session_seq=session_seq)
     digests.clear(rows, session_seq)
     stored_days.clear_days(rows, session_seq)
-    checkpoints.clear(rows, session_seq)
+    checkpoints.delete_of_session(rows, session_seq)
     packet_rows.take_back_session_packets(rows, session_seq)
     failures.forget_session(rows, session_seq)

@@ -97,12 +97,12 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     texts = rows.all(sql, session=seq, purged=PURGED, limit=limit)
     for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
-        compactions.note_dropped(
+        compactions.record_drop(
             rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
         )
     if len(texts) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(texts))])
+    activity.increment_counters(rows, [(SAID_DROPPED, len(texts))])
     return max(len(texts), 1)  # at least 1: the next session may have some
 
 
@@ -111,7 +111,7 @@ def _drop(rows: Rows, texts: Sequence[Row], *, why: str, cause: compactions.Caus
     for seq, kind, text in texts:
         freed += len(text.encode())
         name = f"tool {_NOUNS[kind]}"
-        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
+        compactions.record_drop(rows, seq, text=text, name=name, why=why, cause=cause)
     if texts:
-        activity.count(rows, [(DROPPED, len(texts)), (DROPPED_BYTES, freed)])
+        activity.increment_counters(rows, [(DROPPED, len(texts)), (DROPPED_BYTES, freed)])
     return len(texts)

@@ -45,7 +45,7 @@ def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int
     size = bytes_of(turn.text)
     if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
         return turn, size
-    activity.count(rows, [("turns not kept", 1)])
+    activity.increment_counters(rows, [("turns not kept", 1)])
     return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
 
 
@@ -250,18 +250,18 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
         counted=None,
         gone=0,
     )
-    compactions.forget(rows, seq)
+    compactions.delete_record(rows, seq)
     _note_left_out(rows, seq, turn, text)
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
-    digests.take_back(rows, seq)
-    checkpoints.take_back(rows, seq)
+    digests.clear_sessions_of_turn(rows, seq)
+    checkpoints.drop_turn(rows, seq)
 
 
 def _note_left_out(rows: Rows, seq: int, turn: Turn, text: str) -> None:
     """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
     if turn.kind in TOOL_KINDS or turn.text != text:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
+        compactions.record_trim(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:

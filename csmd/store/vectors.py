@@ -127,7 +127,7 @@ def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int,
         "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     )
     changed = rows.all(sql, model=model, kind=kind, limit=limit)
-    after = cursors.cursor(rows, f"embed-{kind}", str(model))
+    after = cursors.read_cursor(rows, f"embed-{kind}", str(model))
     return changed or rows.all(f"{selected} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
@@ -152,7 +152,7 @@ def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
 
 def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
     """The row key up to which rows of a kind have vectors of a model."""
-    return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
+    return 0 if model is None else cursors.read_cursor(rows, f"embed-{kind}", str(model))
 
 
 def add(
@@ -187,7 +187,7 @@ def add(
         if made:
             insert_vector(rows, kind, model, made, project, vector)
             added += 1
-    if reached > cursors.cursor(rows, f"embed-{kind}", str(model)):
+    if reached > cursors.read_cursor(rows, f"embed-{kind}", str(model)):
         cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
     return added
 
@@ -241,7 +241,7 @@ def reembed(rows: Rows, kind: str, row_seq: int) -> None:
     """Deletes the vectors of a memory or passage whose text changed; each model makes a new one."""
     delete_for(rows, kind, row_seq)
     for model in rows.column("select seq from vector_models order by seq"):
-        if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
+        if row_seq <= cursors.read_cursor(rows, f"embed-{kind}", str(model)):
             rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq)
 
 

@@ -131,11 +131,11 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     if memory is None:
         return None
     seq, project = memory
-    record = transfer.redact_record(exports.record(rows, seq), redact, Counter())
+    record = transfer.redact_record(exports.memory_record(rows, seq), redact, Counter())
     of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
-        "edges": exports.edges(rows, seq), "vectors": of_models,
+        "edges": exports.memory_edges(rows, seq), "vectors": of_models,
     }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
             "text": redact(version.text, Counter()),
             "items": [
                 (kind, redact(text, Counter()), *rest)
-                for kind, text, *rest in digests.items(rows, version.seq)
+                for kind, text, *rest in digests.list_items(rows, version.seq)
                 if kind != "word"
             ],
         }
@@ -240,7 +240,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     )
     team.note_author(rows, place, made, remote)
     exports.add_annotations(rows, made, ident, item, renamed={})
-    exports.note_imported(rows, ident, reason=f"{place.author} said it", now=now)
+    exports.record_import(rows, ident, reason=f"{place.author} said it", now=now)
 
 
 def _as_colleagues(record: Mapping[str, Any]) -> Json:

@@ -128,7 +128,7 @@ def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 def _by_tier(rows: Rows) -> dict[str, int]:
     numbers: Counter[str] = Counter()
-    for _, tier, number in activity.memories_by(rows):
+    for _, tier, number in activity.memories_by_gate_and_tier(rows):
         numbers[tier] += number
     return dict(sorted(numbers.items()))
 

@@ -42,7 +42,7 @@ def dream_json(rows: Rows, dream: Dream) -> Json:
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dream_scopes.dream_places):
+    for place in read(dream_scopes.list_scopes):
         facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
         yield
     return facts
@@ -240,14 +240,14 @@ def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
 @TOOLS.add("csm_dream_history")
 def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    listed = dreams.history(rows, limit=between(limit, MOST), offset=max(offset, 0))
+    listed = dreams.list_dreams(rows, limit=between(limit, MOST), offset=max(offset, 0))
     return {"dreams": [dream_json(rows, dream) for dream in listed]}
 
 
 def _find(rows: Rows, typed: str) -> Dream:
     """Returns the dream with an id or its beginning, or the latest for `last`."""
     if typed == "last":
-        latest = dreams.history(rows, limit=1)
+        latest = dreams.list_dreams(rows, limit=1)
         if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return latest[0]

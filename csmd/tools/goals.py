@@ -66,7 +66,7 @@ def _set_goal(
 @TOOLS.add("csm_goal_list")
 def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
+    root_of, listed = roots(rows), checkpoints.list_goals(rows, projects=seen, done=done)
     return {"goals": [_goal(goal, root_of) for goal in listed]}
 
 

@@ -124,5 +124,5 @@ def backups(database: Path) -> list[Json]:
     return [
         {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
         for path in backup.list_backups(database)
-        if (made := backup.made_at(path))
+        if (made := backup.time_in_name(path))
     ]

@@ -432,7 +432,10 @@ def _lost_confidence(changes: list[belief_changes.Change]) -> float:
     """How much confidence a memory has lost to contradictions that were not undone."""
     lost = 0.0
     for change in changes:
-        before, after = belief_changes.confidence_in(change.before), belief_changes.confidence_in(change.after)
+        before, after = (
+            belief_changes.confidence_in_state(change.before),
+            belief_changes.confidence_in_state(change.after),
+        )
         stands = change.change == belief_changes.SUPERSEDED and not change.undone_at
         if stands and before is not None and after is not None:
             lost += max(0.0, before - after)
@@ -443,8 +446,8 @@ def _change_json(change: belief_changes.Change) -> Json:
     """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
-        sure_before=belief_changes.confidence_in(change.before), sure_after=belief_changes.confidence_in(change.after),
-        superseded_by=belief_changes.read_state(change.after).get("superseded_by", ""),
+        sure_before=belief_changes.confidence_in_state(change.before), sure_after=belief_changes.confidence_in_state(change.after),
+        superseded_by=belief_changes.parse_state(change.after).get("superseded_by", ""),
     )  # fmt: skip
 
 

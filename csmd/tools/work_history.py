@@ -93,7 +93,7 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
         versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
         links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
-    latest = digests.latest(rows, projects=seen, limit=between(limit, MOST))
+    latest = digests.list_latest(rows, projects=seen, limit=between(limit, MOST))
     named = sessions.named(rows, [row.session_seq for row in latest])
     return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in latest]}
 

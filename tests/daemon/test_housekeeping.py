@@ -220,7 +220,7 @@ def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monk
 
 
 def test_the_newest_few_are_kept(parts: Any) -> None:
-    folder = backup.folder_of(parts.store.path)
+    folder = backup.backup_folder(parts.store.path)
     folder.mkdir()
     for day in range(10, 20):
         (folder / f"csmd-202601{day}T000000Z.db").touch()
@@ -262,5 +262,5 @@ def test_growth_is_told_per_day_over_the_last_two_weeks(
 def test_the_background_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
         parts.background.step(now)
-    ((_, size),) = parts.store.read(activity.size_list)
+    ((_, size),) = parts.store.read(activity.list_sizes)
     assert size > 0

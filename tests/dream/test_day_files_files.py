@@ -77,7 +77,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
 
 def close(store: Store, session: str, at: str = "2026-03-01T10:20:00.000Z") -> None:
     event = Event(id=f"end-{session}-{at}", host="claude", name="session_end", session_id=session, at=at)
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=""))
 
 
 def files(memory: Path) -> list[str]:

@@ -84,13 +84,13 @@ def test_only_a_dream_that_is_done_and_stands_counts_as_the_last(store: Store) -
     done = store.write(lambda rows: write(rows, "done"))
     for state in ("failed", "cancelled"):
         store.write(lambda rows, state=state: write(rows, state))  # type: ignore[misc]
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and (last.id, last.sessions, last.ended_at) == (done.id, 5, LATER)
-    assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=2))] == ["cancelled", "failed"]
+    assert [one.state for one in store.read(lambda rows: dreams.list_dreams(rows, limit=2))] == ["cancelled", "failed"]
     idents = believed(store)
     newest = dream(store, [("archive", idents[2], idents[2])])
     undo(store, newest.id)
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and last.id == done.id
 
 
@@ -140,17 +140,17 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
 
     def forget(*some: Dream, most: int = 50) -> list[int]:
         seqs = [one.seq for one in some]
-        return list(iter(lambda: store.write(lambda rows: dreams.forget(rows, seqs, most=most)), 0))
+        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, most=most)), 0))
 
     store.write(lambda rows: dreams.set_states(rows, [1], "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"
     store.write(lambda rows: dreams.set_states(rows, [1], "done", now=LATER))
     assert forget(first, most=1) == [1, 1]
-    assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
+    assert [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
         undo(store, first.id)
     assert forget(second) == [1]
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and last.id == second.id
     with pytest.raises(CsmdError, match="not kept any more"):
         undo(store, second.id)
@@ -220,9 +220,9 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         assert dump(store) != was
         assert sound(store) == {}
         assert store.write(lambda rows: dreams.fail_interrupted(rows, now=LAST)) == 1
-        (broken,) = store.read(lambda rows: dreams.history(rows, limit=9))
-        assert (broken.state, broken.error) == ("failed", dreams.KILLED)
-        assert store.read(dreams.last) is None
+        (broken,) = store.read(lambda rows: dreams.list_dreams(rows, limit=9))
+        assert (broken.state, broken.error) == ("failed", dreams.KILLED_ERROR)
+        assert store.read(dreams.find_latest) is None
         assert undo(store, broken.id).skipped == ()
         assert dump(store) == was
     finally:
@@ -243,7 +243,7 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
-    (one,) = store.read(lambda rows: dreams.history(rows, limit=9))
+    (one,) = store.read(lambda rows: dreams.list_dreams(rows, limit=9))
     assert one.state == "undone"
     assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 0
 
@@ -270,7 +270,7 @@ def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
         undo(store, first.id)
     monkeypatch.setattr(store, "write", write)
     assert dump(store) != was and sound(store) == {}
-    assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=9))] == ["done", "done"]
+    assert [one.state for one in store.read(lambda rows: dreams.list_dreams(rows, limit=9))] == ["done", "done"]
     undone = undo(store, first.id)
     assert [one.id for one in undone.dreams] == [second.id, first.id] and undone.skipped == ()
     assert dump(store) == was

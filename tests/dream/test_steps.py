@@ -43,9 +43,9 @@ NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"
 
 
-def look_in(rows: Rows) -> dream_scopes.Place:
+def look_in(rows: Rows) -> dream_scopes.DreamScope:
     key = projects.seq_of(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"))
-    return next(one for one in dream_scopes.dream_places(rows) if one.seq == key)
+    return next(one for one in dream_scopes.list_scopes(rows) if one.seq == key)
 
 
 def look(store: Store) -> Snapshot:
@@ -201,7 +201,7 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert dream(store, now=NOW, facts=facts) > 3
     kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from change_sets"))}
     assert {"merge", "archive", "raise"} <= kinds
-    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=5))]
     undone = run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
@@ -253,7 +253,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
-    ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    ident = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     assert run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
@@ -308,8 +308,8 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
 
 def outlive(store: Store) -> None:
     """Forgets what dreams did, as it is when their journal was kept long enough."""
-    known = store.read(lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL)])
-    while store.write(lambda rows: dreams.forget(rows, known, most=50)):
+    known = store.read(lambda rows: [one.seq for one in dreams.list_dreams(rows, limit=dreams.NO_LIMIT)])
+    while store.write(lambda rows: dreams.delete_actions(rows, known, most=50)):
         pass
 
 
@@ -339,7 +339,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
-    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    asked = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     run_to_end(dream_undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)

@@ -128,7 +128,7 @@ def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | No
 
 def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
-    found = store.read(lambda rows: [exports.record(rows, seq) for seq in exports.seqs(rows, None)])
+    found = store.read(lambda rows: [exports.memory_record(rows, seq) for seq in exports.list_exported(rows, None)])
     for one in found:
         one["changes"] = [change for change in one["changes"] if change["change"] != exports.IMPORTED]
     return found

@@ -260,7 +260,7 @@ def test_full_text_vectors_log_and_integrity_are_as_in_a_plain_database(tmp_path
     assert store.read(lambda rows: rows.value(nearest, e=b"\1\2\3\5")) == 7
     assert store.read(lambda rows: rows.value("select count(*) from f where f match 'vermilion'")) == 1
     assert store.cleanse()
-    copied = backup.make(path, tmp_path / "copy.db")
+    copied = backup.make_backup(path, tmp_path / "copy.db")
     store.close()
     for file in (path, copied.path):
         assert sqlite.is_encrypted_file(file) and b"lighthouse" not in file.read_bytes()

@@ -95,7 +95,7 @@ class Story:
 
     def copy(self, name: str) -> None:
         target, before = self.path.with_name(f"{name}.db"), len(self.acknowledged)
-        if self.attempt(lambda: backup.make(self.path, target, vfs=self.disk.name)):
+        if self.attempt(lambda: backup.make_backup(self.path, target, vfs=self.disk.name)):
             self.copies[target] = before
 
 

@@ -97,7 +97,7 @@ def test_a_daemon_that_is_killed_while_it_dreams_leaves_a_sound_store_and_the_ne
         assert is_sound(machine)
     daemon = machine.start()
     history = machine.call("csm_dream_history")["dreams"]
-    assert [(one["state"], one["error"]) for one in history] == [("failed", dreams.KILLED)] * len(points)
+    assert [(one["state"], one["error"]) for one in history] == [("failed", dreams.KILLED_ERROR)] * len(points)
     done = machine.work("csm_dream_run", force=True)
     assert done["state"] == "done"
     assert machine.call("csm_dream_plan")["actions"] == [], "it has planned anew, and left nothing"

@@ -104,7 +104,7 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
                 at=f"2026-05-04T08:00:{number / 20:06.3f}Z",
             )  # fmt: skip
             turn = Turn(uuid=f"hook:{number}", session_id="s", kind="user", text=event.text, at=event.at)
-            events.record(rows, event, text_hash=event.text, payload_hash=event.text)
+            events.record_event(rows, event, text_hash=event.text, payload_hash=event.text)
             assert provisional_turns.add_provisional(
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )

@@ -125,7 +125,9 @@ def used() -> Iterator[Used]:
     waiting = store.read(lambda rows: vectors.backlog(rows, "passage", model, limit=999))
     passages = [(seq, project, 0, 9, seq.to_bytes(4, "big")) for seq, project, _ in waiting]
     store.write(lambda rows: vectors.add(rows, "passage", model, passages, reached=waiting[-1][0]))
-    backup.make(machine.paths.database, backup.place_of(machine.paths.database, now="2026-01-02T03:04:05.000Z"))
+    backup.make_backup(
+        machine.paths.database, backup.backup_path(machine.paths.database, now="2026-01-02T03:04:05.000Z")
+    )
     made.backed_up = store.read(everything)
 
     def forget(rows: Rows) -> None:

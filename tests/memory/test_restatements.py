@@ -192,7 +192,7 @@ def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, sai
     try:
         before = dump(store)
         dream_for_real(store, now=LATER)
-        done = store.read(lambda rows: dreams.history(rows, limit=1))[0]
+        done = store.read(lambda rows: dreams.list_dreams(rows, limit=1))[0]
         assert {LOGS, LOGGED} - set(alive(store)) or not {LOGS, LOGGED} <= {text for text, *_ in said}
         if dump(store) != before:
             undo(store, done.id)

@@ -85,7 +85,10 @@ def snapshot(store: Store) -> dict[str, Any]:
         rows_of = dict(rows.all("select id, seq from sessions"))
         return {
             ident: (
-                [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
+                [
+                    (row.text, row.why, row.upto, digests.list_items(rows, row.seq))
+                    for row in digests.of_session(rows, seq)
+                ],
                 [link[1:] for link in session_link_rows.links_of_session(rows, seq, projects=None)],
             )
             for ident, seq in sorted(rows_of.items())
@@ -150,7 +153,7 @@ def test_a_session_that_goes_on_is_digested_anew_and_one_that_ends_is_told_so(st
     ((body, why, upto, _),) = snapshot(store)["s01"][0]
     assert ("checks passed" in body, why, upto) == (True, "settled", 6)
     event = Event(id="e1", host="claude", name="session_end", session_id="s01", at="2026-03-01T11:00:00.000Z")
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=""))
     work_through(store)
     assert [why for _, why, *_ in snapshot(store)["s01"][0]] == ["end"]
 

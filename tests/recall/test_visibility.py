@@ -247,7 +247,7 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 def start(store: Store, source: str, number: int) -> None:
     event = Event(id=f"e{number}", host="claude", name="session_start", session_id="s9", source=source, payload=str(number),
                   at=f"2026-03-02T10:{number:02d}:00.000Z")  # fmt: skip
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=str(number)))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=str(number)))
 
 
 def brief_of(store: Store, number: int) -> str:

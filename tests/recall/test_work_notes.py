@@ -62,7 +62,7 @@ def told(
 
 def context_began(store: Store, session: str, source: str, at: str) -> None:
     event = Event(id=f"e-{session}", host="claude", name="session_start", session_id=session, at=at, source=source)
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=f"p{at}"))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=f"p{at}"))
 
 
 def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solved_it(store: Store) -> None:

@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 
 
 def bump(name: str) -> Callable[[Rows], None]:
-    return lambda rows: activity.count(rows, [(name, 1)])
+    return lambda rows: activity.increment_counters(rows, [(name, 1)])
 
 
 def running(statement: str) -> Callable[[Rows], int]:
@@ -410,7 +410,10 @@ def test_a_read_that_handles_damage_still_returns(store: Store, path: Path) -> N
 
 def test_a_value_that_cannot_be_stored_fails_its_own_write_alone(store: Store) -> None:
     with held(store):
-        bad = [store.submit(bump("\ud800")), store.submit(lambda rows: activity.count(rows, [("a", 1 << 70)]))]
+        bad = [
+            store.submit(bump("\ud800")),
+            store.submit(lambda rows: activity.increment_counters(rows, [("a", 1 << 70)])),
+        ]
         good = store.submit(bump("good"))
     assert all(future.exception(PATIENCE_S) is not None for future in bad)
     assert good.exception(PATIENCE_S) is None
@@ -467,7 +470,7 @@ def test_the_log_is_bounded_while_readers_follow_one_another(
             future.result(PATIENCE_S)
 
     def write(rows: Rows) -> None:
-        activity.count(rows, [("x" * 100_000, 1)])
+        activity.increment_counters(rows, [("x" * 100_000, 1)])
         rows.run("delete from counters where name like 'x%'")
 
     lanes: tuple[core.Lane, ...] = ("main", "status", "hook")
@@ -665,7 +668,7 @@ def busy(seconds: float) -> None:
     "A write that looks long for each of its rows ends when its time is over; the rest is the next one's"
 )
 def test_within_short_write_yields_what_fits_and_at_least_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "SHORT_S", 0.05)
+    monkeypatch.setattr(core, "SHORT_WRITE_S", 0.05)
     left, writes = list(range(7)), []
     while left:
         taken = []
@@ -680,7 +683,7 @@ def test_within_short_write_yields_what_fits_and_at_least_one_item(monkeypatch: 
 
 def test_the_background_does_not_wait_while_no_hook_is_answered(stood: Stood) -> None:
     first = HookPriority()
-    busy(core.TURN_S)
+    busy(core.MIN_WORK_S)
     assert list(first.giving_way("abc")) == ["a", "b", "c"]
     assert stood.asked == []
 
@@ -691,7 +694,7 @@ def test_the_background_waits_until_the_hook_is_answered(stood: Stood) -> None:
     first.set_answering(True)
     stood.answered_meanwhile = True
     for _ in first.giving_way(range(5)):
-        busy(core.TURN_S * 1.5)
+        busy(core.MIN_WORK_S * 1.5)
     assert len(stood.asked) == 1
 
 
@@ -701,9 +704,9 @@ def test_the_background_gets_half_of_the_time_during_endless_hooks(stood: Stood)
     first = HookPriority()
     first.set_answering(True)
     for _ in first.giving_way(range(20)):
-        busy(core.TURN_S * 1.5)
+        busy(core.MIN_WORK_S * 1.5)
     first.give_way()
-    assert stood.asked and max(stood.asked) <= core.PATIENCE_S
+    assert stood.asked and max(stood.asked) <= core.MAX_PAUSE_S
     assert 2 * sum(stood.asked) <= time.monotonic() - began
 
 

@@ -106,7 +106,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     Store(path, now="").close()
     copy = path.with_name("csmd.before-migration.db")
     newer = path.parent / "backups" / "csmd-20260102T000000Z.db"
-    backup.make(path, newer)
+    backup.make_backup(path, newer)
     (folder / "9001_mood.sql").unlink()
     before = path.read_bytes()
     for there, hint in (

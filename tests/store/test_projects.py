@@ -174,7 +174,7 @@ def test_what_the_disk_says_of_odd_paths_is_an_answer(tmp_path: Path) -> None:
     for path in ("", "\0", "\ud800", "/x" * 5000, str(tmp_path / "file" / "sub"), str(tmp_path)):
         assert isinstance(files.resolve(path)[1], bool)
         assert isinstance(files.is_same_file(path, path), bool)
-        assert isinstance(files.entries(path), list)
+        assert isinstance(files.list_names(path), list)
         assert isinstance(files.file_stamp(path), str)
         assert isinstance(files.is_missing(path), bool)
     assert [files.is_missing(str(tmp_path / name)) for name in ("file", "file/sub", "x")] == [False, True, True]

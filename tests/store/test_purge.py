@@ -88,7 +88,7 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     receipts.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
                         tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip
     event = given.event(f"e-{uuid}", said, session=turn.session_id)
-    events.record(rows, event, text_hash=tokens.keyed_hash(said, key_of(rows)), payload_hash=uuid)
+    events.record_event(rows, event, text_hash=tokens.keyed_hash(said, key_of(rows)), payload_hash=uuid)
     return made
 
 
@@ -139,7 +139,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         workspaces.add_topic(rows, workspaces.ensure(rows, "lens", now=given.now), "a topic")
         candidates.put_candidate(rows, CANDIDATE)
         dream(rows, now=given.now)
-        row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
+        row = checkpoints.CheckpointRow(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
         said = rows.value("select text from turns where uuid = 'u00'")
         checkpoints.put_checkpoint(
             rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)]
@@ -564,7 +564,7 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
     def hear(rows: Rows) -> bool:
         event = given.event("e-again", f"yes, {PURGED}", session="s2-other", second=950)
         hash_ = tokens.keyed_hash(event.text, filled.hash_key)
-        assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
+        assert events.record_event(rows, event, text_hash=hash_, payload_hash="p2")
         turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
         return provisional_turns.add_provisional(
             rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path=""

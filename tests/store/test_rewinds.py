@@ -185,7 +185,7 @@ def test_what_was_run_before_a_rewind_was_run(world: World) -> None:
     )
     world.read(*BEGIN, LEFT[0], call, Line("r1", "c1", "[main 1a2b3c4] Use Redis", "tool_result"), *STANDS)
     world.believe()
-    entries = world.store.read(lambda rows: digests.entries(rows, 1))
+    entries = world.store.read(lambda rows: digests.read_entries(rows, 1))
     assert [entry[1] for entry in entries] == ["p0", "a0", "c1", "r1", "p2", "a2"]
     assert world.told() == {RABBIT}
 

@@ -190,10 +190,10 @@ def test_of_a_session_that_went_on_in_another_project_only_that_is_near_which_on
         assert search.turn_neighbours(rows, [two], projects=None)[two].after == three
         asked = search.user_turns_between(rows, given.at(0), "", projects=[here], limit=9)
         assert [seq for seq, _ in asked] == [one]
-        entries = digests.entries(rows, found[one].session)
+        entries = digests.read_entries(rows, found[one].session)
         assert len(entries) == 4, "without a wall a digest tells all of its session"
         workspaces.join(rows, workspaces.ensure(rows, "secret", now=""), there)
-        assert [row[3] for row in digests.entries(rows, found[one].session)] == ["said 0", "said 1"]
+        assert [row[3] for row in digests.read_entries(rows, found[one].session)] == ["said 0", "said 1"]
 
     store.write(story)
 

@@ -90,7 +90,7 @@ def story(rows: Rows, given: Given) -> int:
         turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
-        events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
+        events.record_event(rows, event, text_hash=given.hash(said), payload_hash=ident)
         provisional_turns.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
@@ -109,8 +109,8 @@ def _add_turn(rows: Rows, given: Given) -> None:
 
 
 def _add_provisional(rows: Rows, given: Given) -> None:
-    events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
-    events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record_event(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record_event(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
     provisional_turns.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
@@ -137,9 +137,11 @@ def _purged_names(rows: Rows, given: Given) -> None:
 
 
 def _unheard(rows: Rows, given: Given) -> None:
-    events.note_unreported(rows, ["s1"], at=given.now)
+    events.mark_unreported(rows, ["s1"], at=given.now)
     events.unreported_sessions(rows)
-    events.live_sessions(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
+    events.sessions_without_events(
+        rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400)
+    )
     events.latest_events(rows, "claude")
     events.drop_unreported(rows, ["s1"])
 
@@ -148,8 +150,8 @@ def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
     cursors.sessions_behind(rows, "gotchas", after="distill")
     turns.stream_turns(rows, 1, after=0, upto=9, written=True)
-    failures.session_of(rows, "s1")
-    failures.projects_of(rows, 1)
+    failures.gotcha_progress(rows, "s1")
+    failures.session_projects(rows, 1)
     failures.memories_after(rows, 0, limit=9)
     failures.stated_memories(rows, 1, "s1")
     failures.is_stated_in(rows, 1, 1)
@@ -158,11 +160,11 @@ def _gotchas(rows: Rows, given: Given) -> None:
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
     )
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
-    failures.failures_in(rows, 1)
-    failures.fixed_until(rows, 1, 1)
+    failures.session_failures(rows, 1)
+    failures.last_fix_ordinal(rows, 1, 1)
     failures.of_session(rows, 1)
-    failures.message(rows, 1)
-    failures.same_message(rows, "m", other_than="g", projects=[1])
+    failures.error_message(rows, 1)
+    failures.find_same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     failures.symptoms_of(rows, [1])
     fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
@@ -214,7 +216,9 @@ def _noted(rows: Rows, given: Given) -> None:
 
 def _checkpoints(rows: Rows, given: Given) -> None:
     session = rows.value("select min(seq) from sessions")
-    row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
+    row = checkpoints.CheckpointRow(
+        0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", ""
+    )
     checkpoints.put_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
     events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
@@ -226,16 +230,16 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.last_turns(rows, session, upto=9)
     checkpoints.count_turns_after(rows, session, upto=0, until=given.at(400))
     checkpoints.of_summary(rows, session, "l1")
-    checkpoints.pending(rows, session)
-    checkpoints.latest(rows, "s1")
-    checkpoints.restored_checkpoint(rows, project=1, session_id="s1")
+    checkpoints.find_pending(rows, session)
+    checkpoints.find_latest(rows, "s1")
+    checkpoints.find_restored(rows, project=1, session_id="s1")
     checkpoints.items_of(rows, 1)
     checkpoints.captured_turns(rows, 1)
     checkpoints.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
     checkpoints.open_goals(rows, projects=[0, 1], session_id="s1")
-    checkpoints.take_back(rows, 1)
+    checkpoints.drop_turn(rows, 1)
     checkpoints.clear_session_goals(rows, "s1")
-    checkpoints.clear(rows, session)
+    checkpoints.delete_of_session(rows, session)
 
 
 def _dream(rows: Rows, given: Given) -> None:
@@ -250,7 +254,7 @@ def _dream(rows: Rows, given: Given) -> None:
         row_images.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
-    place = dream_scopes.Place(seq=1, everywhere=0)
+    place = dream_scopes.DreamScope(seq=1, everywhere=0)
     dream_scopes.record_compared_digest(rows, place, "d1")
     dream_scopes.compared_digest(rows, place)
     dream_scopes.vector_state(rows, place)
@@ -380,7 +384,7 @@ HOT: dict[str, Any] = {
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
     "conversation": lambda rows, _: session_contents.conversation(rows, 1, projects=None),
     "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
-    "last dream": lambda rows, _: dreams.last(rows),
+    "last dream": lambda rows, _: dreams.find_latest(rows),
     "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.list_sessions(rows, projects=[1], limit=9),
     "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
@@ -389,9 +393,9 @@ HOT: dict[str, Any] = {
     "is_any_left": lambda rows, _: text_retention.is_any_output_left(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "unheard sessions": _unheard,
-    "count": lambda rows, _: activity.count(rows, [("bad lines", 1)]),
-    "last_event": lambda rows, _: activity.last_event(rows),
-    "last_read": lambda rows, _: activity.last_read(rows),
+    "count": lambda rows, _: activity.increment_counters(rows, [("bad lines", 1)]),
+    "last_event": lambda rows, _: activity.last_event_times(rows),
+    "last_read": lambda rows, _: activity.last_read_at(rows),
     "sessions for the days' files": _told_days,
     "typed prompts": lambda rows, given: sessions.count_typed(rows, latest=10),
     "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
@@ -443,7 +447,7 @@ def test_few_sessions_or_memories_lead_to_their_turns_and_not_all_that_is_search
 
 @pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
 def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
-    assert store.read(lambda rows: scans(rows, [(dict(activity.COUNTED)[name], {})])) == set()
+    assert store.read(lambda rows: scans(rows, [(dict(activity.COUNT_QUERIES)[name], {})])) == set()
 
 
 @pytest.mark.invariant("Status counts no long table")
@@ -454,12 +458,12 @@ def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Sto
         story(rows, given)
         watching = Watching(rows.connection)
         activity.tallied_counts(watching)
-        activity.memories_by(watching)
-        activity.size_list(watching)
+        activity.memories_by_gate_and_tier(watching)
+        activity.list_sizes(watching)
         return {step.partition(":")[0] for step in scans(rows, watching.ran)}
 
     found = store.write(look)
-    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in activity.TALLIED)
+    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in activity.TALLIED_COUNTS)
     assert {step.split()[1] for step in found} <= {"tallies", "memories", "projects", "sessions", "sizes"}, found
 
 

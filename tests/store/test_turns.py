@@ -41,7 +41,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     """A hook's event and its provisional turn, as capture records them; whether the turn was stored."""
     kind = more.pop("kind", "user")
     named = given.event(ident, said, **{"name": "prompt" if kind == "user" else "stop", **more})
-    if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
+    if not events.record_event(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
     project = projects.ensure(rows, given.project(), now=given.now)
     return provisional_turns.add_provisional(
@@ -233,7 +233,7 @@ def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
                 0
             ],
         ) == (0, 0)
-        events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
+        events.record_event(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
         assert provisional_turns.close_provisional(
             rows,
             provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
@@ -440,7 +440,9 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
 )
 def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(store: Store, given: Given) -> None:
     def record(rows: Rows, ident: str, payload: str, second: float, name: str = "prompt") -> bool:
-        return events.record(rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload)
+        return events.record_event(
+            rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload
+        )
 
     def story(rows: Rows) -> None:
         assert record(rows, "e1", "p", 10)
@@ -450,7 +452,7 @@ def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(
         assert record(rows, "e4", "p", 12.1), "2.1 s later"
         assert record(rows, "e5", "q", 12.2, name="stop")
         assert record(rows, "e6", "p", 12.3), "something happened between the two"
-        assert events.record(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
+        assert events.record_event(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
             "another session"
         )
 

@@ -166,7 +166,7 @@ def test_what_both_said_stays_each_ones_own(homes: tuple[Home, Home]) -> None:
     ]
     (colleagues,) = [memory for memory in bob.memories() if memory.author]
     assert colleagues.superseded_by == "" and colleagues.authority == "external" and colleagues.id != own
-    assert bob.store.read(lambda rows: exports.seqs(rows, None)) == [
+    assert bob.store.read(lambda rows: exports.list_exported(rows, None)) == [
         memory.seq for memory in sorted(bob.memories(), key=lambda one: (one.created_at, one.id)) if not memory.author
     ]
     bob.share()
