@@ -23,7 +23,7 @@ QUOTED = re.compile(r"`[^`]*`")
 LEFT: dict[str, tuple[int, int]] = {
     "cli": (0, 1),
     "foreign_memories": (1, 0),
-    "store": (1, 1),
+    "store": (0, 1),
 }
 
 

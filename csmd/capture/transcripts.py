@@ -102,20 +102,22 @@ class Sink:
         def write(rows: Rows, begin: int) -> tuple[int, int]:
             end = min(begin + BATCH_TURNS, len(reading.turns))
             is_last = end == len(reading.turns)
-            new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
+            new, redacted, marks = 0, Counter[str](), tombstones.purged_marks(rows, key)
             for revert in reading.reverts if begin == 0 else ():
-                rewinds.revert(rows, revert.stream, revert.is_abandoned)
+                rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
                 for left in exits_at.get(index, ()):
                     text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
-                    turns.unqueue(
+                    turns.mark_unqueued(
                         rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
                     )
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
                     redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
+            token_usage.record_usage(
+                rows, [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
+            )
             if self._is_hosts_own:
                 client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
@@ -125,7 +127,7 @@ class Sink:
                 for session, title in early.items():
                     turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
-                    sessions.withdraw(rows, self._path, uuid)
+                    sessions.withdraw_turn(rows, self._path, uuid)
                 trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
                 activity.increment_counters(rows, news)
@@ -172,7 +174,9 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.record_tampered(
+        rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key)
+    )
 
 
 def _line_of(turn: Turn) -> str:
@@ -220,8 +224,8 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
     report, excludes = Tail(), options.excludes
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
-        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
-        source = clean(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
+        name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
+        source = clean(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[0]
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)

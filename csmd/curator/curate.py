@@ -156,7 +156,7 @@ def read_sheets(rows: Rows, ended: EndedSession, standing: dict[int, list[brief.
         return []
     versions = digests.of_session(rows, ended.seq)
     if ended.project_seq not in standing:
-        places = sorted({ended.project_seq, projects.everywhere(rows, ended.project_seq)})
+        places = sorted({ended.project_seq, projects.everywhere_of(rows, ended.project_seq)})
         standing[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
     own = {candidate.memory_id for candidate in candidates}
     return ask_about(

@@ -92,7 +92,7 @@ class Clients:
 
         def note_directory(rows: Rows) -> None:
             client_versions.record_other_directory(
-                rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso()
+                rows, tombstones.cursor_name(rows, path, key=store.hash_key), at=now_iso()
             )
 
         store.write(note_directory)

@@ -210,7 +210,7 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
                     yield None
-        done = store.read(lambda rows: journal.action_counts(rows, dream.seq))
+        done = store.read(lambda rows: journal.count_actions(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
@@ -285,7 +285,7 @@ class Dreaming:
     def rewrite_pages(self) -> Iterator[None]:
         """Updates the existing pages from the memories, without a journal; does nothing while another process
         dreams."""
-        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        if not self._context.store.read(stored_pages.read_pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)

@@ -128,9 +128,9 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
         "conversation_days": settings.storage_conversation_days,
-        "conversation_turns_dropped": counters.get(text_retention.SAID_DROPPED, 0),
-        "tool_outputs_dropped": counters.get(text_retention.DROPPED, 0),
-        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES, 0),
+        "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
+        "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
+        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
         "tokens_saved": compactions.tokens_saved(rows),
     }
 
@@ -140,7 +140,7 @@ def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     room = _room(rows, settings)
     if not room.is_short:
         return []
-    if not text_retention.is_any_output_left(rows):
+    if not text_retention.has_output(rows):
         what = "all tool output is dropped, conversation is kept: raise storage.max_mb"
     elif room.is_over:
         what = "the oldest tool output is being dropped"

@@ -74,7 +74,7 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
         ) from error
     try:
         backup.finish_replacement(paths.database)
-        (unlock or partial(keys.unlock, paths.home))()
+        (unlock or partial(keys.use_stored_key, paths.home))()
         rescued = backup.restore_rescued(paths.database)
         backup.move_stale_log_aside(paths.database, now=now_iso())
         yield rescued

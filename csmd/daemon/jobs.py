@@ -171,7 +171,7 @@ class Background(threading.Thread):
             Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
-                "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
+                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=housekeeping.MERGE_S,
                 first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
             ),
             Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S,

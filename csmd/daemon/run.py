@@ -108,7 +108,7 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
     try:
         while True:
             try:
-                keys.unlock(paths.home, partial(_ask_for_key, stop))
+                keys.use_stored_key(paths.home, partial(_ask_for_key, stop))
                 return
             except KeyMissing as error:
                 if stop.has_signal:

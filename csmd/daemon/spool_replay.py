@@ -117,7 +117,7 @@ def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Fut
         ingest.record(
             rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room, waited=True
         )
-        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
+        return event.name == "session_start" and not receipts.is_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
 

@@ -86,7 +86,7 @@ def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
         "sessions": len(sessions.transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
-        "gone": sessions.read_among(rows, on_disk.missing),
+        "gone": sessions.count_with_transcript(rows, on_disk.missing),
     }
 
 
@@ -116,7 +116,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
-        "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
+        "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
         "memories": _memories(activity.memories_by_gate_and_tier(rows)),
         "counters": counters,
@@ -157,7 +157,7 @@ def unknown_figures() -> dict[str, Any]:
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNT_QUERIES), 0),
         "memories": _memories([]), "counters": {},
         "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [],
-        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "told": asdict(receipts.UseTotals(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
 

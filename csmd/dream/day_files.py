@@ -386,7 +386,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
     as_of, after = store.read(
         lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
     )
-    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOKED_AT))
+    endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after

@@ -67,7 +67,7 @@ def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
 def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
     chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), ident)
-    if not any(journal.action_counts(rows, dream.seq) for dream in chain):
+    if not any(journal.count_actions(rows, dream.seq) for dream in chain):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
             hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
@@ -142,7 +142,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     paths = store.read(lambda rows: journal.paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(journal.actions, dream=seq))[::-1]
+        keys = store.read(partial(journal.list_actions, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH):
             store.write(partial(_undo_actions, seqs=keys[start : start + BATCH], now=now, key=key))
             yield
@@ -167,7 +167,7 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 
 def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Marks which writes of a file are to be undone."""
-    chain, marks = journal.file_history(rows, seqs, path), tombstones.marks(rows, key)
+    chain, marks = journal.file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
     purged = [
         writing.seq for writing in chain if marks and writing.before is not None and clean(writing.before, marks)[1]

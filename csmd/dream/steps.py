@@ -111,7 +111,7 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
 
 def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, Any]:
     """Reads some of a scope's memories and what is known about them, by field of the snapshot."""
-    decided = past_decisions.past_decisions(rows, place, seqs)
+    decided = past_decisions.read_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
         "topics": dream_scopes.dream_topics(rows, place, seqs),
@@ -143,11 +143,11 @@ def _candidate_id(fact: Fact) -> str:
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """Returns the pairs of row keys whose vectors are near, of some memories with all of a scope."""
-    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.find_memory_model), [], [])
     number = 0  # of vectors to compare with all later ones; they come first
     for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in parts_of(some, READ):
-            more = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
+            more = read(partial(near_memories.read_signs, model=signs.model, seqs=part))
             signs.seqs.extend(more.seqs)
             signs.codes.extend(more.codes)
             yield

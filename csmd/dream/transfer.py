@@ -447,7 +447,7 @@ class _Import:
         if origin:
             origin = {**origin, "remote": normal_remote(origin["remote"])}
         here, project = self.here, exports.ensure_project(rows, origin, now=self.now, here=self.here)
-        if origin and origin["kind"] != workspaces.KIND:
+        if origin and origin["kind"] != workspaces.WORKSPACE_KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])
             if is_gone or (here is not None and here.remote == origin["remote"] != "" and here.root != root):
                 root = "" if is_gone and root == origin["root"] else root
@@ -476,5 +476,5 @@ class _Import:
                 exports.mark_import_complete(rows, ident)
 
     def _without_purged(self, rows: Rows, record: Mapping[str, Any]) -> dict[str, Any]:
-        purged = tombstones.marks(rows, self.key)
+        purged = tombstones.purged_marks(rows, self.key)
         return drop_purged(record, lambda text: bool(purged.spans(text)))

@@ -57,7 +57,7 @@ def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
         for call in calls:
             source = chooser.source_of_call(call.turn, call.tool, call.result)
             if source is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
+                passages.store_call_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 

@@ -168,7 +168,7 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
     """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just
     one fits."""
     by_name: dict[str, set[int]] = {}
-    for path, seq in workspaces.directories(rows):
+    for path, seq in workspaces.list_directories(rows):
         for name in (path, PurePath(path).name, folder_name(path)):
             by_name.setdefault(name, set()).add(seq)
 

@@ -30,7 +30,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.cursors import SessionBehind
-from csmd.store.memories import EDITED
+from csmd.store.memories import EDITED_CODE
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -231,9 +231,9 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
         for refutation in findings.within.refutations:
             _store_refutation(rows, refutation, findings.ids, now=now)
         for memory, (uuid, at) in findings.edited.items():
-            failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
+            failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED_CODE, lowered=0.0)
         for memory, scene in findings.scenes.items():
-            memory_scenes.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
+            memory_scenes.set_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, failures.RELATED_STAGE, str(session_seq), findings.last)
 

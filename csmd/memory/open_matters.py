@@ -68,7 +68,7 @@ def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) 
     return memories.where(
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
-        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "
+        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', places)} "
         f"order by m.created_at desc, m.seq desc limit {MAX_PROMISES}",
         after=after,
     )
@@ -171,7 +171,7 @@ def _plan_step(rows: Rows) -> _Plan:
     return _Plan(0, prompts[-1].seq if prompts else 0, len(prompts), fulfilled)
 
 
-def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
+def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.UserPrompt]) -> list[tuple[Memory, str]]:
     """The promises that a sentence of some prompts says are fulfilled, each with the uuid of the first such prompt."""
     subjects = {promise.id: _subject_stems(promise.text) for promise in promises}
     fulfilled: dict[str, tuple[Memory, str]] = {}

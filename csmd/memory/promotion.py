@@ -21,7 +21,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.core import Store
-from csmd.store.memories import INFERRED
+from csmd.store.memories import INFERRED_ORIGIN
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.vocabulary import Authority, Scope
@@ -127,7 +127,7 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
             carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
-        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
 
@@ -140,7 +140,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+    if tombstones.purged_marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _identity(queued) == _identity(candidate)), None)
@@ -162,7 +162,7 @@ def _identity(candidate: Candidate) -> tuple[str, str]:
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Makes a project's queue contain exactly the derived candidates, as far as habits are concerned."""
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     allowed = {
         _identity(candidate): candidate
         for candidate in derived
@@ -224,7 +224,9 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     return promotions(waiting, profile=profile, memory_of=memory_of)
 
 
-def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
+def carry_out(
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED_ORIGIN
+) -> dict[str, str]:
     """Carries out a plan, except for candidates changed since; maps candidates to the memories they became.
 
     With another `origin` than inferred the memory is a person's: csmd neither changes nor withdraws it.
@@ -254,7 +256,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     statement = _to_statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
     ident, is_new = "", False
-    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
+    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
         if elsewhere:
             ident = elsewhere
@@ -281,9 +283,9 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
         return ""
     same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
     here = candidate.project_seq
-    everywhere = projects.everywhere(rows, here)
+    everywhere = projects.everywhere_of(rows, here)
     for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _inferred_memories(rows, other)):
             return inferred[0].id
     return ""
@@ -301,7 +303,7 @@ def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
 def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
     return Statement(
         text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=authority, reasons=(INFERRED, candidate.kind),
+        authority=authority, reasons=(INFERRED_ORIGIN, candidate.kind),
     )  # fmt: skip
 
 
@@ -352,9 +354,9 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
         return
     candidate = _combine(of_memory)
     scope: Scope = "user" if len(of_memory) > 1 else "project"
-    home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    home = candidate.project_seq if scope == "project" else projects.everywhere_of(rows, candidate.project_seq)
     if memory.project_seq != home:
-        project_merges.give_project(rows, memory, home)
+        project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sources(candidate)

@@ -114,7 +114,7 @@ def remember(
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
-        tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
+        tombstones.record_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
@@ -240,7 +240,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
         else:
             of_speaker = by_user and _classify(statement).about_speaker
             scope = scope_of(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
-    return scope, project if scope == "project" else projects.everywhere(rows, project)
+    return scope, project if scope == "project" else projects.everywhere_of(rows, project)
 
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
@@ -257,7 +257,7 @@ def is_forgotten(
     It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the
     forgetting is allowed.
     """
-    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
+    if PURGED in statement.text or tombstones.purged_marks(rows, key).spans(statement.text):
         return True
     return tombstones.is_statement_forgotten(
         rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
@@ -272,7 +272,7 @@ def forget(
     key: bytes,
     now: str,
     by_person: bool,
-    quoted_in: forgotten.Places = forgotten.NOWHERE,
+    quoted_in: forgotten.Traces = forgotten.NO_TRACES,
 ) -> None:
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
@@ -280,7 +280,7 @@ def forget(
     with the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that
     already quote it (`store.forget`).
     """
-    for whole in memory_links.wholes_of(rows, memory):
+    for whole in memory_links.whole_memories_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
@@ -290,7 +290,7 @@ def forget(
         if by_person or other.authority != "user"
     ]
     going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
-    going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
+    going += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
     for gone, _ in going:
         if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
             continue
@@ -316,7 +316,7 @@ def forget(
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
     correction, (_, home) = statement.gate == "correction", place_of(rows, statement, project)
-    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -356,7 +356,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
     if source.at < memory.created_at and memory.origin == "stated":
-        memories.stated_earlier(rows, memory.seq, source)
+        memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_unasked_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)

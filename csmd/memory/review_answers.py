@@ -311,7 +311,7 @@ def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory |
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     # Said again, it confirms the one that stays.
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
-        tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
+        tombstones.remove_forgetting(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
         rows, memory.id, "drop", belief_changes.belief_state(memory), "", "a person dropped it", PERSON, answer.at
     )
@@ -371,7 +371,7 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` as in `unreviewed`.
     """
-    seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MAX_OF_IMPORT)
+    seqs = upkeep_queries.memories_to_review(rows, projects=places, below=LOW, since=since, limit=MAX_OF_IMPORT)
     imports: dict[str, Import] = {}
     for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")

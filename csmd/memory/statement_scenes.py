@@ -104,7 +104,7 @@ def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: 
 
 def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memory_scenes.scene_places(rows, session_seq)
+    project, _ = memory_scenes.scene_directories(rows, session_seq)
     personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
@@ -122,7 +122,7 @@ def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: byt
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
     file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=CHARACTERS)
-    _, roots = memory_scenes.scene_places(rows, session_seq)
+    _, roots = memory_scenes.scene_directories(rows, session_seq)
     read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
     return [

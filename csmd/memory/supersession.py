@@ -112,7 +112,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def rest_of(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the parts of a replaced memory that still hold; None for none."""
-    seq = memory_links.rest_of(rows, memory_id)
+    seq = memory_links.second_half_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -154,7 +154,7 @@ def _is_rule(text: str) -> bool:
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
-    for seq in memory_links.release_rest(rows, change.memory_id):
+    for seq in memory_links.release_second_half(rows, change.memory_id):
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
@@ -396,8 +396,8 @@ def mark_superseded(
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     """Returns the scopes whose memories are compared: the project's own and the general ones; None for all."""
     if not home:
-        return projects.visible(rows, inside=0)
-    return sorted({home, projects.everywhere(rows, home), 0})
+        return projects.visible_projects(rows, inside=0)
+    return sorted({home, projects.everywhere_of(rows, home), 0})
 
 
 def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:

@@ -147,9 +147,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, to = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=to),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=to),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=to),
+        "stale": upkeep_queries.memories_to_archive(rows, after=after, to=to),
+        "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=to),
+        "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=to),
     }
     return [_describe_defect(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -217,7 +217,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     dropped = upkeep_queries.dropped_pairs(rows)
     findings: list[Finding] = []
     for memory in new:
-        everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
+        everywhere = {memory.project_seq: projects.everywhere_of(rows, memory.project_seq)}
         terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
         near = search.memories_matching(rows, terms, projects=scopes, limit=NEAR)
         similar = {other.seq: other for other in (*near, memory)}
@@ -247,7 +247,7 @@ def find_findings(
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIRS.isdisjoint(kinds):
-        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
+        everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
         dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIRS.issuperset(kinds):

@@ -580,7 +580,7 @@ def _current_pieces(
     uuids = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, uuids)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
-    anything_forgotten = tombstones.has(rows, "memory")
+    anything_forgotten = tombstones.has_kind(rows, "memory")
     is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
     current: list[Piece] = []
     for piece in pieces:

@@ -164,9 +164,9 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with open_rows(path, readonly=True, vfs=vfs) as rows:
-        if not migrate.is_of_csmd(rows):
+        if not migrate.is_csmd_database(rows):
             raise BadInput(f"{path} is a database of another program")
-        migrate.pending(rows)
+        migrate.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")

@@ -91,7 +91,7 @@ def delete_record(rows: Rows, seq: int) -> None:
 def record_drop(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
     """Replaces a turn's text by `[NAME of N bytes WHY]` and records the loss."""
     sql = "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0"
-    noted = rows.one(sql, seq=seq)
+    noted = rows.first(sql, seq=seq)
     before, tokens, is_counted = noted or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
     left = f"[{name} of {before} bytes {why}]"
     _write(rows, seq, Sizes(before, len(left), tokens, weigh_tokens(left)), cause=cause, is_counted=is_counted)
@@ -131,7 +131,7 @@ def list_uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted
 
 def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
     """Records how many tokens a turn's stored text has, and its whole text if that was counted too."""
-    noted = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
+    noted = rows.first("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
     before = tokens
     if noted is not None:
         cause, size, estimated = noted

@@ -419,9 +419,9 @@ def _file_identity(path: Path) -> tuple[int, int, int, int]:
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.pending`."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.find_pending`."""
     try:
-        migrate.pending(rows)
+        migrate.find_pending(rows)
     except SchemaTooNew as error:
         copy = backup.find_newest_compatible(path)
         if copy is None:

@@ -33,7 +33,7 @@ def list_scopes(rows: Rows) -> list[DreamScope]:
 def scope_memories(rows: Rows, place: DreamScope) -> list[int]:
     """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
     held = (
-        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
+        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} "  # noqa: S608
         "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
     )
     own = rows.column(held, place=place.seq, alive=0, most=MAX_MEMORIES)

@@ -40,7 +40,7 @@ INCOMPLETE = "in part"
 def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
     return rows.column(
-        f"select m.seq from memories m where m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "  # noqa: S608
+        f"select m.seq from memories m where m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', places)} "  # noqa: S608
         "order by m.created_at, m.id"
     )
 
@@ -104,7 +104,7 @@ def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Proj
     """
     if not named:
         return 0
-    if named["kind"] == workspaces.KIND:
+    if named["kind"] == workspaces.WORKSPACE_KIND:
         return workspaces.ensure(rows, named["name"], now=now)
     kind: Any = named["kind"]  # the reader of the file has checked it
     project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
@@ -120,7 +120,7 @@ def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Proj
 
 
 def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project | None) -> int | None:
-    behind = workspaces.named(rows, wall) if wall else 0
+    behind = workspaces.find_workspace(rows, wall) if wall else 0
     if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
     sql = (
@@ -135,7 +135,7 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 def _wall_of(rows: Rows, project: Project) -> int:
     """The workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
-    return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
+    return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
@@ -163,7 +163,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
         row_images.restore_annotations(rows, seq, table, item[table])
     set_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
-        topics.tag(rows, seq, name, by=by, weight=weight)
+        topics.tag_memory(rows, seq, name, by=by, weight=weight)
     for change in item["changes"]:
         written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
         made = belief_changes.record_change(rows, ident, **written)
@@ -180,7 +180,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
 def set_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
     """Stores the scene of a record."""
     for uuid, text in item["scene"]:
-        memory_scenes.note_scene(rows, seq, uuid=uuid, text=text)
+        memory_scenes.set_scene(rows, seq, uuid=uuid, text=text)
 
 
 def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:

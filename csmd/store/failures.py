@@ -142,7 +142,7 @@ def _with_fix(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
     """An error with its last fix and the memory that explains it."""
-    at, files, text, uuid = rows.one(
+    at, files, text, uuid = rows.first(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
         f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_outside_context('f')} "
         "order by f.at desc, f.seq desc limit 1",
@@ -267,7 +267,7 @@ def gotcha_progress(rows: Rows, ident: str) -> tuple[int, int, int] | None:
         "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
         "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id"
     )
-    return rows.one(sql, related=RELATED_STAGE, id=ident)
+    return rows.first(sql, related=RELATED_STAGE, id=ident)
 
 
 def transcript_of(rows: Rows, session_seq: int) -> str:

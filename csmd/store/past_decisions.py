@@ -40,7 +40,7 @@ class PastDecisions:
     questioned: set[str] = field(default_factory=set)
 
 
-def past_decisions(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> PastDecisions:
+def read_decisions(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> PastDecisions:
     """Returns the past decisions about those of some memories that belong to the scope itself."""
     decisions = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(

@@ -104,7 +104,9 @@ def _reread(ctx: ToolContext, rows: Rows, left_out: Sequence[Compaction]) -> Gen
     same, changed = 0, list[str]()
     gone = 0
     for row in left_out:
-        for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
+        for turn in turns.find_cut(
+            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        ):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
             whole = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)

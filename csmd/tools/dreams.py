@@ -36,7 +36,7 @@ MOST = 1000
 def dream_json(rows: Rows, dream: Dream) -> Json:
     """Returns a dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
-    return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
+    return as_json(dream, names, did=journal.count_actions(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
@@ -94,11 +94,11 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
 
     None without a model.
     """
-    provider = ledger.asked_provider(rows)
+    provider = ledger.provider_to_ask(rows)
     if provider is None:
         return None
     settings = ctx.config.settings
-    left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
+    left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
     questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
@@ -166,7 +166,7 @@ def _diff(
             number += 1
             did += [change] if offset < number <= last else []
         yield
-    total = sum(journal.action_counts(rows, dream.seq).values())
+    total = sum(journal.count_actions(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
 
 
@@ -178,7 +178,7 @@ def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) 
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    for seq in journal.actions(rows, dream.seq):
+    for seq in journal.list_actions(rows, dream.seq):
         action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
             yield _change_set_json(rows, action, journal.changed_rows(rows, seq), written)

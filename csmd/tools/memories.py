@@ -88,12 +88,12 @@ def _list(
         return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
     present.check_words(words, FILTERS)
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
-    shown, total = memories.page(
+    shown, total = memories.list_page(
         rows, projects=seen, gate=gate, category=category, type_=type_, state=state,
         session=find_session(rows, session, asking).id if session else "", since=within.since, until=within.until,
         limit=between(limit, MAX_LISTED) if limit else ALL, offset=max(offset, 0),
     )  # fmt: skip
-    replaced = memories.replaced_by(rows, [memory.id for memory in shown])
+    replaced = memories.memories_replaced_by(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)
     for row, memory in zip(listed, shown, strict=True):
         row["replaced_by"] = _replacement_json(rows, memory, asking)
@@ -151,7 +151,7 @@ def _save(
         home = behind
         if place:
             home = projects.ensure_with_directory(
-                writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now
+                writing, ingest.permitted_place(place, tombstones.purged_marks(writing, key)), now=now
             ).seq
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
@@ -263,7 +263,7 @@ def _forget(
     """Forget a memory for good."""
     key = ctx.store.hash_key
     target = _find_to_forget(rows, id_, key, asking)
-    pages = yield from forget.find_places(rows, target)
+    pages = yield from forget.find_traces(rows, target)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
         memory = find_memory(writing, target.id, asking)  # read again: the user may have stated it meanwhile
@@ -273,7 +273,7 @@ def _forget(
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        quoted_in = pages if memory.text == target.text else forget.NO_TRACES
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
             home = memory.project_seq
@@ -396,7 +396,7 @@ def _show(
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
-        "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
+        "topics": [asdict(topic) for topic in topics.topics_of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
         "links": [
             row for link in memory_links.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))

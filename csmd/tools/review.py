@@ -42,7 +42,9 @@ def _review_list(
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.NEW_DAYS * 86_400)
-    unsure = upkeep_queries.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MAX_WAITING)
+    unsure = upkeep_queries.memories_to_review(
+        rows, projects=wanted, below=review_answers.LOW, since=since, limit=MAX_WAITING
+    )
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]

@@ -38,7 +38,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -63,7 +63,7 @@ def opening(request: pytest.FixtureRequest) -> Open:
 def store(opening: Open, tmp_path: Path) -> Iterator[Store]:
     made = opening(tmp_path)
     yield made
-    assert made.write(integrity) == []
+    assert made.write(check_database) == []
     made.close()
 
 
@@ -257,7 +257,7 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0],
+            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.START, most=1000)[0],
         )
 
     assert store.write(story) == (1, 1)
@@ -337,8 +337,8 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         ]
         assert vectors.count_waiting(rows, model) == 3
         made = [(key, 0, 0, 6, bytes([number * 10, 1, 1, 1])) for number, key in enumerate(keys)]
-        assert vectors.add(rows, "memory", model, made, reached=keys[-1]) == 3
-        assert vectors.add(rows, "memory", later, made[:1], reached=keys[0]) == 1
+        assert vectors.add_vectors(rows, "memory", model, made, reached=keys[-1]) == 3
+        assert vectors.add_vectors(rows, "memory", later, made[:1], reached=keys[0]) == 1
         assert (vectors.count_waiting(rows, model), vectors.count_waiting(rows, later)) == (0, 2)
         near = vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
         assert near[0] == (keys[1], 0, 6, 0.0) and len(near) == 2

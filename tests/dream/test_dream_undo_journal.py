@@ -116,7 +116,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {}
+    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {}
     with pytest.raises(CsmdError, match="nothing of the dream"):
         undo(store, done.id)
 
@@ -185,7 +185,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     assert (after["superseded_by"], after["links"]) == (idents[1], [f"superseded_by {idents[1]}"])
     assert after["confidence"] < 0.8 and before["text"] == after["text"] == SAID[0]
     assert (page["files"][0]["path"], page["files"][0]["diff"].splitlines()[-1]) == (PAGE, "+one")
-    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
+    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {"page": 1, "supersede": 1}
 
 
 # --- kills
@@ -216,7 +216,7 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         child.kill()
     store = Store(path, now=NOW)
     try:
-        assert store.write(integrity.integrity) == []
+        assert store.write(integrity.check_database) == []
         assert dump(store) != was
         assert sound(store) == {}
         assert store.write(lambda rows: dreams.fail_interrupted(rows, now=LAST)) == 1
@@ -328,7 +328,7 @@ def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     done = dream(store, [("merge", idents[0], idents[1])])
     merged = store.read(lambda rows: memory_of(rows, idents[1]))
     assert merged.used_at == LATER, "it counts as used when the other one was"
-    store.write(lambda rows: projects.touch(rows, home(rows), LAST))
+    store.write(lambda rows: projects.record_active_day(rows, home(rows), LAST))
     store.write(lambda rows: remember.use(rows, merged, at=LAST))
     assert undo(store, done.id).skipped == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
@@ -344,7 +344,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 
     def merge(rows: Rows) -> int:
         into = projects.ensure(rows, Project(key="b", root="/p/b", name="beta", kind="path"), now=NOW)
-        projects.touch(rows, into, "2026-02-01")
+        projects.record_active_day(rows, into, "2026-02-01")
         project_merges.merge_projects(rows, home(rows), into)
         return into
 
@@ -362,7 +362,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("raise", idents[0], idents[1])])
-    (action,) = store.read(lambda rows: journal.actions(rows, done.seq))
+    (action,) = store.read(lambda rows: journal.list_actions(rows, done.seq))
     made, belief = sorted(
         (row.item for row in store.read(lambda rows: [r.was for r in journal.changed_rows(rows, action)])), reverse=True
     )
@@ -477,7 +477,7 @@ def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_t
     write_page(store, dream(store, []), text)
 
     store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
-    marks = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, store.hash_key))
     done = purge_files.purge(
         place, place / "log", marks, [], everything=False,
         purged=lambda kind, names: set(store.read(lambda rows: stored_pages.missing_memories(rows, names))) if kind == "memory" else set(),

@@ -77,7 +77,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 def is_sound(machine: Machine) -> bool:
     with open_rows(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
+        assert integrity.check_database(rows) == [] and integrity.find_violations(rows, key) == {}
         return True
 
 

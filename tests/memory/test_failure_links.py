@@ -293,7 +293,7 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
 
     def written(rows: Rows) -> tuple[object, object]:
         before = stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)
-        tampered_transcripts.note_tampered(
+        tampered_transcripts.record_tampered(
             rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
         )
         return before, stage._to_relate(rows, ident="s1", last=10**6, key=store.hash_key)

@@ -47,8 +47,8 @@ def embed(store: Store) -> None:
 
     def write(rows: Rows) -> None:
         model = vectors.ensure_model(rows, MODEL, DIM, now=NOW)
-        for seq, project, text in vectors.backlog(rows, "memory", model, limit=99):
-            vectors.add(rows, "memory", model, [(seq, project, 0, len(text), POINTS[text])], reached=seq)
+        for seq, project, text in vectors.read_backlog(rows, "memory", model, limit=99):
+            vectors.add_vectors(rows, "memory", model, [(seq, project, 0, len(text), POINTS[text])], reached=seq)
 
     store.write(write)
 

@@ -93,8 +93,8 @@ def snapshot(store: Store) -> dict[str, Any]:
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": outcome_rows.outcomes_counted(rows, projects=None),
-            "continuity": outcome_rows.continuity(rows, projects=None),
+            "counted": outcome_rows.read_outcomes(rows, projects=None),
+            "continuity": outcome_rows.model_and_version_spans(rows, projects=None),
             "waiting": [(candidate.text, candidate.status, candidate.evidence) for candidate in waiting(rows)],
         }
 
@@ -182,7 +182,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     assert snapshot(store)["s16"][1]
 
     def forget(rows: Rows) -> None:
-        purge.begin(rows, now=NOW)
+        purge.record_begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s15"], key=store.hash_key, now=NOW)
 
     store.write(forget)
@@ -228,7 +228,7 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
-        lambda rows: tampered_transcripts.note_tampered(
+        lambda rows: tampered_transcripts.record_tampered(
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",

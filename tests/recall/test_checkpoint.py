@@ -436,7 +436,7 @@ def purged(store: Store, typed: str, **more: Any) -> None:
     plan = store.read(lambda rows: purge_plans.resolve_plan(rows, typed, key=store.hash_key, **more))
     store.write(lambda rows: purge_plans.add_tombstones(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
-    store.write(purge.end)
+    store.write(purge.record_end)
 
 
 @pytest.mark.invariant(
@@ -477,7 +477,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
     step(store)
     assert "quokka" in str(everything(store))
     if how == "withdrawn":
-        store.write(lambda rows: sessions.withdraw(rows, "/t/s1.jsonl", "s1-3"))
+        store.write(lambda rows: sessions.withdraw_turn(rows, "/t/s1.jsonl", "s1-3"))
     elif how == "rewritten":
         say(store, 3, "the parser is to be fixed as well please")
     else:
@@ -487,7 +487,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
             )
         )
         store.write(
-            lambda rows: tampered_transcripts.note_tampered(
+            lambda rows: tampered_transcripts.record_tampered(
                 rows, ["s1.jsonl"], at=at(0), hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
             )
         )

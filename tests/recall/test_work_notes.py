@@ -189,7 +189,7 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
     go_through(store)
     (error,) = store.read(lambda rows: failures.list_errors(rows, None, limit=9))
     turn = store.read(
-        lambda rows: rows.one("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
+        lambda rows: rows.first("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
     )
     items = [BriefItem(id=error.id, score=1.0, reason="solved before")]
     store.write(

@@ -122,7 +122,7 @@ def recalled(at: str) -> Lookup:
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_log, "MAX_NOTED", 3)
+    monkeypatch.setattr(lookup_log, "MAX_ROWS", 3)
 
     def story(rows: Rows) -> None:
         for second in range(6):

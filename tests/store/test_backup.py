@@ -12,7 +12,7 @@ import pytest
 from csmd.errors import BadInput, Damaged, SchemaTooNew, StoreError
 from csmd.store import activity, backup, sqlite
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 
 
 def grow(store: Store, pages: int = 1) -> None:
@@ -52,7 +52,7 @@ def test_a_copy_made_while_others_write_is_of_one_moment(store: Store, path: Pat
         assert found["one"] == found["other"] > 0
         assert copy.path.stat().st_mode & 0o777 == 0o600 and copy.bytes == copy.path.stat().st_size
         Store(copy.path, now="").close()
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_copy_is_one_file_and_nothing_unfinished_is_left(store: Store, path: Path) -> None:

@@ -16,7 +16,7 @@ LIMIT = 8192
 OUTPUT = "".join(f"line {number}: the heron stands in the reeds\n" for number in range(900))
 
 
-def add(rows: Rows, given: Any, turn: Turn, *, room: int = turns.EVERYTHING) -> int:
+def add(rows: Rows, given: Any, turn: Turn, *, room: int = turns.UNLIMITED_BYTES) -> int:
     project = rows.value("select seq from projects where key = 'key-shop'")
     if project is None:
         rows.run(

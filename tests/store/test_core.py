@@ -21,7 +21,7 @@ from csmd.daemon.server import Exchange, WaitingRoom
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import activity, core, fulltext, sqlite, vectors
 from csmd.store.core import HookPriority, Store, within_short_write
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
 
@@ -147,7 +147,7 @@ def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is
     assert store.read(activity.counters) == done
     store.write(running("pragma max_page_count = 100000"))
     store.write(running(fill))
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_full_queue_refuses_hooks_and_lets_the_background_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
         for lane in core.LANES:
             with pytest.raises(StoreError):
                 store.read(running(statement), lane=lane)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
@@ -557,9 +557,9 @@ def test_a_write_waits_for_another_program_and_says_so_when_that_takes_too_long(
 
 
 def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store) -> None:
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.write(lambda rows: rows.run("insert into memories_fts (rowid, text) values (5, 'planted')"))
-    assert [problem.split(":")[0] for problem in store.write(integrity)] == ["memories_fts"]
+    assert [problem.split(":")[0] for problem in store.write(check_database)] == ["memories_fts"]
     store.write(lambda rows: rows.run("insert into memories_fts (memories_fts) values ('rebuild')"))
 
     def plant(rows: Rows) -> None:
@@ -568,7 +568,7 @@ def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store)
         vectors.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
 
     store.write(plant)
-    assert len(store.write(integrity)) == 3
+    assert len(store.write(check_database)) == 3
 
 
 #: Writes until it is killed; says each row that was acknowledged.
@@ -620,7 +620,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         child.wait(PATIENCE_S)
         acknowledged.update(said)
         store = Store(path, now="")
-        assert store.write(integrity) == []
+        assert store.write(check_database) == []
         stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
         assert acknowledged <= stored
         reader = Rows(sqlite.connect(path, readonly=True))

@@ -69,7 +69,7 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
         ):
             turn = given.turn(uuid, uuid, session=session, second=second, agent_id=agent)
             turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
-        provisional_turns.settle_provisional(rows, "early", at=given.at(30))
+        provisional_turns.record_settled(rows, "early", at=given.at(30))
         first, last = cursors.sessions_behind(rows, "distill")
         assert (first.session_id, first.position, first.turns, first.started_at) == ("early", 0, 2, given.at(10))
         assert (first.last_at, first.settled_at, last.session_id) == (given.at(20), given.at(30), "late")

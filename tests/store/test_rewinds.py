@@ -73,7 +73,7 @@ class World:
     def rewound(self, session: str = "s1") -> list[str]:
         found = self.store.read(lambda rows: sessions.by_id(rows, session))
         assert found is not None
-        conversation = self.store.read(lambda rows: session_contents.conversation(rows, found.seq, projects=None))
+        conversation = self.store.read(lambda rows: session_contents.read_conversation(rows, found.seq, projects=None))
         return [turn.uuid for turn in conversation if turn.rewound]
 
     def searchable(self) -> set[str]:
