@@ -193,14 +193,14 @@ def supersede(rows: Rows, key: bytes, one: str, other: str) -> None:
 def promote(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
-        memories.update_belief(rows, supersession.aged(rows, replace(memory, tier="durable")))
+        memories.update_belief(rows, supersession.refresh_thresholds(rows, replace(memory, tier="durable")))
         belief_changes.record_change(rows, one, "promoted", memory.tier, "durable", "two sessions", "dream", LATER)
 
 
 def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
         memory = memory_of(rows, one)
-        memories.update_belief(rows, supersession.aged(rows, replace(memory, confidence=0.85)))
+        memories.update_belief(rows, supersession.refresh_thresholds(rows, replace(memory, confidence=0.85)))
 
 
 def raise_(rows: Rows, key: bytes, one: str, other: str) -> None:

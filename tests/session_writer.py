@@ -59,7 +59,7 @@ def go_through(store: Store) -> int:
     while remember.believe(store)[0]:
         pass
     total = 0
-    for session in failure_links.waiting(store):
+    for session in failure_links.find_pending(store):
         total += failure_links.relate_session(store, session, now=NOW)
     while looked := failure_links.recheck_sessions(store, now=NOW):
         total += looked

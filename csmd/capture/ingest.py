@@ -23,8 +23,8 @@ from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
-from csmd.privacy.fingerprints import HIDDEN, Marks, clean
-from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
+from csmd.privacy.fingerprints import HASHED_NAME_PREFIX, Marks, remove_purged
+from csmd.privacy.redaction import KNOWN_AGAIN, RedactionCounts, storable_path
 from csmd.store import activity, events, files, probes, projects, provisional_turns, sessions, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
@@ -60,7 +60,7 @@ def is_probe(event: Event) -> bool:
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
-    counts = Removed()
+    counts = RedactionCounts()
     event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
         return None, counts
@@ -208,7 +208,7 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
         return None
     if place is not None and event.at <= purged_since(rows, [place], key).get(place.key, ""):
         return None
-    text, _ = clean(event.text, tombstones.purged_marks(rows, key))
+    text, _ = remove_purged(event.text, tombstones.marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
     if text and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None
@@ -217,9 +217,11 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
 
 def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
     """The event without the secrets that its session has elsewhere; its own are noted first."""
-    if isinstance(redacted, Removed) and redacted.secrets:
+    if isinstance(redacted, RedactionCounts) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
-    text, hits = clean(event.text, tombstones.secrets_of(rows, [event.session_id], key), hole=KNOWN_AGAIN)
+    text, hits = remove_purged(
+        event.text, tombstones.secrets_of(rows, [event.session_id], key), placeholder=KNOWN_AGAIN
+    )
     return replace(event, text=text) if hits else event
 
 
@@ -233,16 +235,18 @@ def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str,
 def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
     """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no
     transcript."""
-    listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
+    listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
         return turn, place, listed
-    return replace(turn, cwd=clean(turn.cwd, marks)[0]), permitted_place(place, marks), listed
+    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permitted_place(place, marks), listed
 
 
 def permitted_place(place: Project, marks: Marks) -> Project:
     """A project with its name and root as they may be stored; its key identifies it."""
     if not marks:
         return place
-    root, name, where, remote = (clean(text, marks)[0] for text in (place.root, place.name, place.place, place.remote))
+    root, name, where, remote = (
+        remove_purged(text, marks)[0] for text in (place.root, place.name, place.place, place.remote)
+    )
     main = place.worktree_of and permitted_place(place.worktree_of, marks)
     return replace(place, root=root, name=name, place=where, remote=remote, worktree_of=main)

@@ -24,7 +24,7 @@ from csmd.capture.claude_instructions import (
 )
 from csmd.hosts.adapter import InstructionNames
 from csmd.hosts.adapters import ADAPTERS, CLAUDE
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import remove_purged
 from csmd.privacy.redaction import redact
 from csmd.store import instruction_rows, projects, tombstones
 from csmd.store.core import Store
@@ -92,7 +92,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
-        return clean(redact(wire.clean(text), Counter()), purged)[0]
+        return remove_purged(redact(wire.clean(text), Counter()), purged)[0]
 
     by_path: dict[str, instruction_rows.Instruction] = {}
     for host, files_of_host in by_host.items():

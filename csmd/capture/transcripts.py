@@ -23,7 +23,7 @@ from csmd.hosts.adapter import Adapter
 from csmd.hosts.json_fields import moment_of
 from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, times_in
 from csmd.paths import is_file
-from csmd.privacy.fingerprints import Marks, clean
+from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact, storable_path
 from csmd.store import (
     activity,
@@ -224,8 +224,8 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
     report, excludes = Tail(), options.excludes
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
-        name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
-        source = clean(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[0]
+        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
+        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)

@@ -14,7 +14,7 @@ from csmd.conversation import Project, Turn
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.json_fields import EPOCH
 from csmd.hosts.transcript_reading import Reading
-from csmd.privacy.fingerprints import PURGED, clean
+from csmd.privacy.fingerprints import PURGED, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import tombstones
 from csmd.store.core import Store
@@ -155,7 +155,7 @@ def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
         return reading
 
     def without_secrets(session: str, text: str) -> str:
-        return clean(text, marks[session], hole=KNOWN_AGAIN)[0] if session in marks else text
+        return remove_purged(text, marks[session], placeholder=KNOWN_AGAIN)[0] if session in marks else text
 
     return replace(
         reading,
@@ -178,11 +178,11 @@ def _drop_purged(
         return turn.session_id not in purged and turn.stream not in purged and turn.at > until
 
     def permit_titles(titles: dict[str, str]) -> dict[str, str]:
-        return {session: clean(title, marks)[0] for session, title in titles.items() if session not in purged}
+        return {session: remove_purged(title, marks)[0] for session, title in titles.items() if session not in purged}
 
     reading = reading.only(is_permitted)
     emptied = _purged_turns(rows, reading.turns, key)
-    texts = [PURGED if turn.uuid in emptied else clean(turn.text, marks)[0] for turn in reading.turns]
+    texts = [PURGED if turn.uuid in emptied else remove_purged(turn.text, marks)[0] for turn in reading.turns]
     permitted = [
         turn if text == turn.text else replace(turn, text=text) for turn, text in zip(reading.turns, texts, strict=True)
     ]

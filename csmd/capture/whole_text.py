@@ -16,7 +16,7 @@ from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
 from csmd.hosts.transcript_reading import OpenTranscript, Reading
 from csmd.paths import is_file
-from csmd.privacy.fingerprints import Marks, clean
+from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
@@ -56,7 +56,9 @@ def read_whole(
         with contextlib.suppress(OSError):
             original = yield from _find(Path(path), turn, excludes, is_thorough)
             if original is not None:
-                text = clean(clean(original.text, sources.purged)[0], sources.secrets, hole=KNOWN_AGAIN)[0]
+                text = remove_purged(
+                    remove_purged(original.text, sources.purged)[0], sources.secrets, placeholder=KNOWN_AGAIN
+                )[0]
                 if is_same(text, turn):
                     return text
     return None

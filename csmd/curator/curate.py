@@ -427,7 +427,7 @@ def _memory_of(
     project = ended.project_seq
     gate, category = answer.KINDS[note.does]
     statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
-    scope, home = remember.place_of(rows, statement, project, None if note.is_everywhere else "project")
+    scope, home = remember.find_scope(rows, statement, project, None if note.is_everywhere else "project")
     last = max(note.cites, key=lambda candidate: (candidate.by == note.by, candidate.at, candidate.ordinal))
     source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)
     if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
@@ -437,15 +437,8 @@ def _memory_of(
     if repeated is not None and repeated.is_alive and not repeated.is_refuted and may_be(repeated, repeated is same):
         return repeated, last
     decay: Decay = "session" if note.is_for_days else "durable"
-    made = remember.draft(
-        rows,
-        statement,
-        source,
-        home=home,
-        scope=scope,
-        origin=CURATED_ORIGIN,
-        decay=decay,
-        for_good=not note.is_for_days,
+    made = remember.draft_memory(
+        rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
     )
     others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
     more = {
@@ -463,8 +456,8 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
     if belief_changes.last_stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
         return 0
     may = _may_end(new.authority, old)
-    asks = confidence.why_not_replaced(pinned=old.pinned)
-    lowers = confidence.lowering(SURE)
+    asks = confidence.explain_refusal(pinned=old.pinned)
+    lowers = confidence.compute_loss(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
     def overturn() -> None:
@@ -473,7 +466,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
                 rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at
             )
         else:
-            supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
+            supersession.ask_which_holds(rows, old, new, reason=asks, sure=SURE, at=at)
 
     why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
     ids = [old.id, new.id]

@@ -26,7 +26,7 @@ from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.hosts import adapters
 from csmd.paths import is_directory, is_file
-from csmd.privacy.redaction import state_of_rules
+from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
 from csmd.store import files, lookup_log
 from csmd.store.core import Store
@@ -380,7 +380,7 @@ class Context:
         self.excludes = excludes(config, self.pauses)
         self.excluded: set[Path] = set()
         """Transcripts that were found to belong to a project that the user leaves out."""
-        self.rules = state_of_rules()
+        self.rules = read_rule_state()
         """What a later daemon knows the rules by that this one redacts with."""
         self.withholds = True
         """Whether the store may hold secrets that older rules let through: whatever is shown is redacted first."""

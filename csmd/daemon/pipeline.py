@@ -107,7 +107,7 @@ def _tool_words(stages: Stages, force: bool) -> int:
 def _gotchas(stages: Stages, force: bool) -> int:
     """One session; one that fails is shown in status and does not block others."""
     now = now_iso()
-    for session in failure_links.waiting(stages.store, stages.pace(force)):
+    for session in failure_links.find_pending(stages.store, stages.pace(force)):
         look = partial(failure_links.relate_session, stages.store, session, now=now)
         count = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
         if count is not None:

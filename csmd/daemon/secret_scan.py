@@ -20,7 +20,7 @@ from csmd.dream import day_files
 from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import remove_purged
 from csmd.store import found_secrets, purge, purge_files, stored_pages, tombstones
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
@@ -199,7 +199,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
 
     def redact(text: str) -> tuple[str, dict[str, int]]:
-        cleaned, hits = clean(text, marks, hole=redaction.KNOWN_AGAIN)
+        cleaned, hits = remove_purged(text, marks, placeholder=redaction.KNOWN_AGAIN)
         return cleaned, {"known-again": hits} if hits else {}
 
     keys = store.read(lambda rows: purge.session_keys(rows, seen))

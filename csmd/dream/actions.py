@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from csmd.knowledge import Candidate, Evidence, Memory, Provenance
 from csmd.memory import confidence, promotion
-from csmd.memory.duplicates import Key
+from csmd.memory.duplicates import FindingKey
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.
@@ -70,7 +70,7 @@ class Fact:
 
 def recurs(fact: Fact) -> bool:
     """Whether a fact was seen often enough to be remembered, unless a habit covers it."""
-    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT.confidence
+    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT_PROFILE.confidence
     return fact.kind in CATEGORY and (fact.sessions >= RECURS or (fact.kind in DONE and is_sure))
 
 
@@ -187,7 +187,7 @@ class Snapshot:
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
     """(kind of action, memory or fingerprint) of dreams' actions that were undone."""
-    dropped: frozenset[Key] = frozenset()
+    dropped: frozenset[FindingKey] = frozenset()
     raised: dict[str, Candidate] = field(default_factory=dict)
     """The candidates that dreams made of facts, of any status, by fingerprint."""
     facts: tuple[Fact, ...] = ()
@@ -213,7 +213,7 @@ class Snapshot:
         return bisect_right(self.days.get(scope, ()), on)
 
     def aged(self, memory: Memory) -> Memory:
-        """Returns a memory with its attention thresholds recomputed (as `memory.supersession.aged`)."""
+        """Returns a memory with its attention thresholds recomputed (as `memory.supersession.refresh_thresholds`)."""
         return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
@@ -290,7 +290,7 @@ def sort_key(memory: Memory) -> tuple[str, str, str, str]:
 
 def is_sure(memory: Memory) -> bool:
     """Whether a memory is sure enough, and was said in enough sessions, to stay for good."""
-    return memory.confidence > confidence.DURABLE_ABOVE and len(memory.sessions) >= confidence.DURABLE_SESSIONS
+    return memory.confidence > confidence.DURABLE_ABOVE and len(memory.sessions) >= confidence.MIN_DURABLE_SESSIONS
 
 
 def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:

@@ -236,13 +236,13 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
 def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Merges memories that say the same: the best evidenced wording stays, or the one that says more.
 
-    Of two that say it in other words the better wording (`duplicates.wording_rank`) stays.
+    Of two that say it in other words the better wording (`duplicates.rank_wording`) stays.
     """
 
     def best_first(memory: Memory) -> tuple[object, ...]:
-        worded = duplicates.wording_rank(memory) if frozenset(pair) in gathered.reworded else ()
+        worded = duplicates.rank_wording(memory) if frozenset(pair) in gathered.reworded else ()
         # Pinned, by authority, confidence, evidence; then the plainest, the oldest.
-        return worded, duplicates.rank(memory)[:4], len(memory.text), sort_key(memory)
+        return worded, duplicates.rank_evidence(memory)[:4], len(memory.text), sort_key(memory)
 
     for pair in gathered.restated:
         alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
@@ -370,8 +370,8 @@ def _plan_supersession(snapshot: Snapshot, gathered: Gathered, old: Memory, othe
             continue
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.replaces:
-            lowered = old.confidence - confidence.lowering(how.confidence)
-            sureness = round(max(confidence.MIN_LEFT, lowered), 4)
+            lowered = old.confidence - confidence.compute_loss(how.confidence)
+            sureness = round(max(confidence.MIN_REMAINING, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
@@ -393,11 +393,11 @@ def _plan_question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: 
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        if may and new.authority != "user" and not supersession.are_brief(old, new):
+        if may and new.authority != "user" and not supersession.are_single_sentences(old, new):
             continue  # a long statement of an assistant makes no clear question
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.is_doubtful if may else how.replaces:
-            why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
+            why = confidence.DOUBTFUL_REPLACEMENT if may else confidence.explain_refusal(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
                 ask_confidence=similarity.DOUBTFUL if may else how.confidence,
@@ -462,7 +462,7 @@ def _lift(snapshot: Snapshot) -> Looks:
     Each statement is compared with all those that say it in full.
     """
     abroad = snapshot.abroad
-    ranked = sorted(abroad.values(), key=lambda memory: (duplicates.rank(memory)[:5], sort_key(memory)))
+    ranked = sorted(abroad.values(), key=lambda memory: (duplicates.rank_evidence(memory)[:5], sort_key(memory)))
     groups: dict[str, list[Memory]] = {memory.id: [memory] for memory in ranked}
     for part, full in chain.from_iterable(find_restatements(ranked)):
         if (abroad[part].gate == "correction") == (abroad[full].gate == "correction"):
@@ -544,7 +544,7 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
     if memory.tier != "daily":
         return f"has faded: neither told nor used since {memory.fresh_at[:10]}"
     passed = today - snapshot.day(memory.project_seq, memory.fresh_at[:10])
-    if confidence.has_warm_floor(memory) or passed <= confidence.DAILY_DAYS:
+    if confidence.has_warm_floor(memory) or passed <= confidence.MAX_DAILY_HOT_DAYS:
         return ""
     return f"is a daily memory, neither told nor used for {passed} active days"
 

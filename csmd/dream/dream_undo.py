@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csmd.errors import CsmdError
 from csmd.memory.undo import PURGED_SINCE, undo_action
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import remove_purged
 from csmd.privacy.redaction import redact
 from csmd.store import belief_changes, dreams, files, journal, memories, past_decisions, stored_pages, tombstones
 from csmd.store.core import Store
@@ -170,7 +170,9 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
     chain, marks = journal.file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
     purged = [
-        writing.seq for writing in chain if marks and writing.before is not None and clean(writing.before, marks)[1]
+        writing.seq
+        for writing in chain
+        if marks and writing.before is not None and remove_purged(writing.before, marks)[1]
     ]
     why = why_files_stay(chain, content, purged)
     for writing in chain:

@@ -231,7 +231,7 @@ def _fact(
         return None
     return Fact(
         kind=kind, fingerprint=fingerprint, text=text, project_seq=project, seen=seen, total=total, sessions=sessions,
-        confidence=habits.habit_confidence(sessions, fit=seen / total, against=0), evidence=evidence,
+        confidence=habits.estimate_confidence(sessions, fit=seen / total, against=0), evidence=evidence,
     )  # fmt: skip
 
 
@@ -248,7 +248,7 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
     for habit in habits.find_habits(packets):
         counts = re.match(r"(\d+) of (\d+) ", habit.count)
         if habit.category == "procedure" and counts and int(counts[2]) >= MIN_MILESTONES:
-            sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(habit.seen)]
+            sources = [(packet.session_id, packet.uuid) for packet in habits.sort_by_typicality(habit.seen)]
             facts.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
                      seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
@@ -271,7 +271,7 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
     text += f", else with {join_names(besides)}" if besides else ""
     text += f"; there {'are' if len(variants) > 1 else 'is'} also {join_names(variants)}" if variants else ""
-    sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(runs)]
+    sources = [(packet.session_id, packet.uuid) for packet in habits.sort_by_typicality(runs)]
     return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(runs), total=total, sources=sources)
 
 

@@ -33,7 +33,7 @@ OPEN_DAYS = 14
 #: How many times as many memories as have room are considered for a page, the surest first.
 CONSIDERED = 2.5
 #: Least confidence of an assistant's statement on a page: below it a person is asked.
-MIN_SURE = review_answers.LOW
+MIN_SURE = review_answers.MIN_UNREVIEWED_CONFIDENCE
 #: Fewest words of a line that repeats another one.
 MIN_INSIDE = 5
 #: A line repeats another one if the other has at least this share of its words, and all its numbers.

@@ -356,7 +356,7 @@ class EditTransaction:
         if memory is not None:
             answer = review_answers.ReviewAnswer(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
             try:
-                return review_answers.of_memory(self._rows, memory, answer).made
+                return review_answers.record_memory_answer(self._rows, memory, answer).made
             except CsmdError:
                 return None
         statement = Statement(

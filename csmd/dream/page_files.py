@@ -16,7 +16,7 @@ from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.knowledge import Memory
-from csmd.privacy.fingerprints import Marks, clean
+from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact
 from csmd.store import candidates, failures, files, journal, page_lines, stored_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
@@ -307,7 +307,7 @@ def write_page(path: Path, text: str) -> None:
 def read_clean(raw: bytes, purged: Marks) -> tuple[str, str]:
     """Returns a file's text without secrets and purged words, and why it cannot be read or ""."""
     text, problem = page_format.decode_page(raw)
-    return clean(redact(wire.clean(text), Counter()), purged)[0], problem
+    return remove_purged(redact(wire.clean(text), Counter()), purged)[0], problem
 
 
 def is_unedited(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:

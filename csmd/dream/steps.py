@@ -290,7 +290,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         return
     at = belief_changes.last_stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
-        supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.ask_confidence, at=at)
+        supersession.ask_which_holds(rows, memory, other, reason=action.reason, sure=action.ask_confidence, at=at)
         return
     if action.kind == "merge":
         belief_changes.merge_memories(rows, memory, action.after[1], reason=action.reason, by=by, now=now)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from csmd import wire
-from csmd.privacy.redaction import redact, without_private
+from csmd.privacy.redaction import redact, remove_private
 from csmd.text import display
 from csmd.vocabulary import TurnKind
 
@@ -32,7 +32,7 @@ def cut_long(plain: str, removed: Counter[str]) -> str:
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
-    plain = without_private(display.strip_fenced(plain), removed)
+    plain = remove_private(display.strip_fenced(plain), removed)
     return display.cut_at_words(plain, limit=MAX_CHARACTERS)
 
 

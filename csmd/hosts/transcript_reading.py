@@ -19,7 +19,7 @@ from csmd.hosts import stored_calls
 from csmd.hosts.json_fields import moment, object_in, string
 from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
-from csmd.privacy.redaction import Removed, redact
+from csmd.privacy.redaction import RedactionCounts, redact
 from csmd.text import display
 
 #: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
@@ -93,7 +93,7 @@ class Reading:
     reverts: list[Revert] = field(default_factory=list)
     worktrees: list[tuple[str, str]] = field(default_factory=list)
 
-    def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
+    def note_removed(self, turns: Sequence[Turn], removed: RedactionCounts) -> None:
         """Counts what was removed from a line with these turns."""
         if removed:
             self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
@@ -150,7 +150,7 @@ class Line:
 
     value: dict[str, Any]
     reading: Reading
-    removed: Removed = field(default_factory=Removed)
+    removed: RedactionCounts = field(default_factory=RedactionCounts)
 
     def clean(self, text: str) -> str:
         """A text of the line as it is stored."""
@@ -169,7 +169,7 @@ class Line:
     def note_removed(self, turns: Sequence[Turn]) -> None:
         """Counts what was removed from the line so far under its turns."""
         self.reading.note_removed(turns, self.removed)
-        self.removed = Removed()
+        self.removed = RedactionCounts()
 
     def skip(self) -> list[Turn]:
         """Counts the line as one without turns."""

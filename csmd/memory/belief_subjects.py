@@ -9,13 +9,13 @@ from typing import Literal
 
 from csmd.knowledge import Memory
 from csmd.memory import topic_phrases
-from csmd.memory.duplicates import rank
+from csmd.memory.duplicates import rank_evidence
 from csmd.text import similarity, tokens
 
 BeliefKind = Literal["preference", "opinion", "worldview"]
 #: Two memories are on one subject if they share this part of their content words, and at least SUBJECT_COMMON of them.
-SUBJECT_SHARE = 1 / 3
-SUBJECT_COMMON = 2
+MIN_SHARED_PART = 1 / 3
+MIN_SHARED_STEMS = 2
 #: In the order in which they are shown. The first that fits is a memory's kind; facts, plans, people and gotchas fit
 #: none.
 BELIEF_KINDS: dict[BeliefKind, Callable[[Memory], bool]] = {
@@ -82,12 +82,12 @@ def _belief_kind(memory: Memory) -> BeliefKind | None:
 
 
 def _evidence(memory: Memory) -> tuple[int, tuple[bool, int, float, int, str, str]]:
-    return -len({source.session_id for source in memory.provenance}), rank(memory)
+    return -len({source.session_id for source in memory.provenance}), rank_evidence(memory)
 
 
 def _are_on_one_subject(left: frozenset[str], right: frozenset[str]) -> bool:
     shared = len(left & right)
-    return bool(left) and (left == right or shared >= max(SUBJECT_COMMON, SUBJECT_SHARE * len(left | right)))
+    return bool(left) and (left == right or shared >= max(MIN_SHARED_STEMS, MIN_SHARED_PART * len(left | right)))
 
 
 def _subject(text: str, common: frozenset[str], uses: Counter[str], size: int) -> str:

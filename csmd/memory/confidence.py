@@ -22,23 +22,23 @@ WARM_ABOVE = 0.3
 #: A memory that has faded below this may be archived.
 ARCHIVE_BELOW = 0.1
 #: A replacement lowers the older statement's confidence by at least this, if it is barely sure.
-MIN_LOWERED = 0.20
+MIN_LOSS = 0.20
 #: A certain replacement lowers the older statement's confidence by this.
-MAX_LOWERED = 0.50
+MAX_LOSS = 0.50
 #: No replacement lowers a confidence further than to this.
-MIN_LEFT = 0.05
+MIN_REMAINING = 0.05
 #: Why a person is asked about a possible replacement: it is unsure.
-UNSURE = "the newer one may replace the older, or be about something else"
+DOUBTFUL_REPLACEMENT = "the newer one may replace the older, or be about something else"
 #: Why a person is asked about a memory whose subject was given up.
-LEFT = "the newer one gives up what the older one is for, and does not say for what"
+SUBJECT_GIVEN_UP = "the newer one gives up what the older one is for, and does not say for what"
 #: Active days for which a daily memory is HOT.
-DAILY_DAYS = 30
+MAX_DAILY_HOT_DAYS = 30
 #: A memory above this confidence becomes durable,
 DURABLE_ABOVE = 0.9
 #: if it was stated in at least this many sessions.
-DURABLE_SESSIONS = 2
+MIN_DURABLE_SESSIONS = 2
 #: What separates the days of a range or an enumeration.
-_BETWEEN_DAYS = re.compile(
+_DAY_SEPARATOR = re.compile(
     r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:on|by|the|in) ){0,2}", re.IGNORECASE
 )
 
@@ -60,19 +60,19 @@ def lower(confidence: float, by: float) -> float:
     return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
 
 
-def lowering(sure: float) -> float:
+def compute_loss(sure: float) -> float:
     """How much a replacement that is `sure` (SURE to 1) lowers the older statement's confidence."""
     certainty = min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE)))
-    return round(MIN_LOWERED + (MAX_LOWERED - MIN_LOWERED) * certainty, 4)
+    return round(MIN_LOSS + (MAX_LOSS - MIN_LOSS) * certainty, 4)
 
 
-def why_not_replaced(*, pinned: bool) -> str:
+def explain_refusal(*, pinned: bool) -> str:
     """Returns why a person is asked about a memory that stays although a newer one contradicts it."""
     why = "is pinned" if pinned else "was said with more authority, or holds in more places"
     return f"the newer one says otherwise, but the older one {why}"
 
 
-def days_until(confidence: float, floor: float, decay: Decay) -> float:
+def count_days_until(confidence: float, floor: float, decay: Decay) -> float:
     """Active days until `c * 3^-(age/horizon)` falls to `floor`."""
     horizon = DECAY_HORIZON_DAYS[decay]
     if math.isinf(horizon):
@@ -86,7 +86,7 @@ def has_warm_floor(memory: Memory) -> bool:
     return memory.gate == "correction" or (stated and memory.category == "preference")
 
 
-def due_day(text: str, *, gate: Gate, at: str) -> str:
+def find_due_day(text: str, *, gate: Gate, at: str) -> str:
     """The day (ISO) that a promise made at a time is for; "" if it names no future day.
 
     The first future day counts, because a plan may go on about later ones ("we ship on the 10th, the plan of 2031 is
@@ -99,12 +99,12 @@ def due_day(text: str, *, gate: Gate, at: str) -> str:
         return ""
     _, end, day = min(future, key=lambda term: term[2])
     for start, next_end, next_day in future:
-        if start >= end and _BETWEEN_DAYS.fullmatch(text[end:start]):
+        if start >= end and _DAY_SEPARATOR.fullmatch(text[end:start]):
             end, day = next_end, max(day, next_day)
     return day
 
 
-def days_to(day: str, *, on: str) -> int:
+def count_days_to(day: str, *, on: str) -> int:
     """Days from a time until a day (ISO); 0 for "" and for a past day."""
     return max(0, (date.fromisoformat(day) - date.fromisoformat(on[:10])).days) if day else 0
 
@@ -118,13 +118,13 @@ def set_thresholds(memory: Memory, *, today: int) -> Memory:
     """
 
     def day(floor: float, most: float = math.inf) -> int:
-        days = min(days_until(memory.confidence, floor, memory.decay), most)
+        days = min(count_days_until(memory.confidence, floor, memory.decay), most)
         return NEVER if math.isinf(days) else today + math.floor(days)
 
     lasts = not memory.superseded_by and has_warm_floor(memory)
-    promised = days_to(due_day(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
+    promised = count_days_to(find_due_day(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
     until = 0 if memory.superseded_by else today + promised
-    hot = day(HOT_ABOVE, DAILY_DAYS if memory.tier == "daily" else math.inf)
+    hot = day(HOT_ABOVE, MAX_DAILY_HOT_DAYS if memory.tier == "daily" else math.inf)
     return replace(
         memory, hot_until=hot if memory.confidence > HOT_ABOVE else today - 1,
         warm_until=NEVER if lasts else max(until, day(WARM_ABOVE)),
@@ -132,18 +132,18 @@ def set_thresholds(memory: Memory, *, today: int) -> Memory:
     )  # fmt: skip
 
 
-def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
+def classify_attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
     """Whether a memory is preloaded (HOT), shown on a match (WARM), or found by explicit search only (COLD)."""
     if today <= hot_until:
         return "HOT"
     return "WARM" if today <= warm_until else "COLD"
 
 
-def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> Tier:
+def choose_tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> Tier:
     """The tier of a memory: durable if stated for good, permanent, or sure and said in two sessions."""
     if decay == "ephemeral":
         return "session"
-    sure = confidence > DURABLE_ABOVE and sessions >= DURABLE_SESSIONS
+    sure = confidence > DURABLE_ABOVE and sessions >= MIN_DURABLE_SESSIONS
     return "durable" if for_good or sure or decay == "permanent" else "daily"
 
 
@@ -156,7 +156,7 @@ class Factor:
     why: str
 
 
-def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0.0) -> tuple[Factor, ...]:
+def explain_confidence(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0.0) -> tuple[Factor, ...]:
     """Explains a memory's confidence; the effects add up to its strength at `today`.
 
     `today` and `confirmed_on` are active days of its scope; `lowered` is how much contradictions took away.
@@ -175,7 +175,7 @@ def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0
     fades = "permanent: it does not fade"
     if memory.decay != "permanent":
         fades = f"{since}; to a third in {amount(round(horizon), 'active day')}"
-    raised = round(strength(memory, days=days) - memory.confidence - faded, 4)
+    raised = round(fade(memory, days=days) - memory.confidence - faded, 4)
     lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
     turns = amount(confirmations, "more turn")
     reasons = (
@@ -189,7 +189,7 @@ def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0
     return tuple(Factor(name=name, effect=effect, why=why) for counts, name, effect, why in reasons if counts)
 
 
-def strength(memory: Memory, *, days: int) -> float:
+def fade(memory: Memory, *, days: int) -> float:
     """The confidence after a number of active days: `c * 3^-(days/horizon)`, never below WARM for lasting memories."""
     faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
     lasting = has_warm_floor(memory) and not memory.superseded_by

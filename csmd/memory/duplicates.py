@@ -14,14 +14,14 @@ from csmd.text import claims, restatement, sentence, similarity, tokens
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, Decay
 
 #: Two memories with a smaller share of their content words in common are not compared further.
-NEAR_SHARE = 0.5
+MIN_NEAR_SHARE = 0.5
 #: Two memories that each add something of their own must share at least this many content words.
-NEAR_SHARED = 5
+MIN_NEAR_STEMS = 5
 #: A memory may only be merged into one that ages no faster.
-DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
-PAIRS = frozenset({"duplicate", "near_duplicate"})
+DECAY_RANK: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
+PAIR_KINDS = frozenset({"duplicate", "near_duplicate"})
 #: (project, kind, fingerprint): identifies a finding and its candidate.
-Key = tuple[int, str, str]
+FindingKey = tuple[int, str, str]
 
 
 class Likeness(NamedTuple):
@@ -49,7 +49,7 @@ class Finding:
     confidence: float
 
     @property
-    def key(self) -> Key:
+    def key(self) -> FindingKey:
         """Its key in the queue, whichever of its memories stays."""
         fingerprint = " ".join(sorted(memory.id for memory in self.memories))
         return self.memory.project_seq, self.kind, fingerprint
@@ -84,14 +84,14 @@ def _compare_gists(
     share = similarity.overlap(left_gist, right_gist)
     if not (left_gist.stems or right_gist.stems):
         share = float(tokens.normalise(left.text) == tokens.normalise(right.text))
-    if share < NEAR_SHARE:
+    if share < MIN_NEAR_SHARE:
         return None
     only_left, only_right = left_gist.stems - right_gist.stems, right_gist.stems - left_gist.stems
     differ = bool(only_left and only_right)
     if share >= similarity.SAME_SHARE and not differ:
         return None if restatement.change_places(left.text, right.text) else Likeness(share, exact=True)
     shared = len(left_gist.stems & right_gist.stems)
-    if differ and (shared < NEAR_SHARED or (_has_digit(only_left) and _has_digit(only_right))):
+    if differ and (shared < MIN_NEAR_STEMS or (_has_digit(only_left) and _has_digit(only_right))):
         return None
     return Likeness(share, exact=False)
 
@@ -119,7 +119,7 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
         memory, gist = memories[index], gists[index]
         stems = sorted(gist.stems, key=lambda stem: (uses[stem], stem))
         # A similar text has at least one of these: no more of the words may be missing in it.
-        rare = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1] or [f"={tokens.normalise(memory.text)}"]
+        rare = stems[: len(stems) - math.ceil(MIN_NEAR_SHARE * len(stems)) + 1] or [f"={tokens.normalise(memory.text)}"]
         scopes = {memory.project_seq, everywhere.get(memory.project_seq, 0)}
         others = {other for scope in scopes for stem in rare for other in by_rare_word.get((scope, stem), ())}
         pairs = []
@@ -132,7 +132,7 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
             by_rare_word.setdefault((memory.project_seq, stem), []).append(index)
 
 
-def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
+def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
     """Sort key of memories that say the same, the one that stays first: pin, authority, confidence, evidence, age."""
     return (
         not memory.pinned,
@@ -144,7 +144,7 @@ def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
     )
 
 
-def wording_rank(memory: Memory) -> tuple[bool, int, bool, int, int]:
+def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
     """Sort key of memories that say the same in other words, the best wording first.
 
     Pinned before unpinned, the user's words before an assistant's, a text that can be read alone before one that refers
@@ -178,7 +178,7 @@ def may_merge_unasked(memory: Memory, into: Memory) -> bool:
     return (
         may_merge(memory, into)
         and (memory.gate == "correction") == (into.gate == "correction")
-        and DECAYS[into.decay] >= DECAYS[memory.decay]
+        and DECAY_RANK[into.decay] >= DECAY_RANK[memory.decay]
         and confidence.has_warm_floor(into) >= confidence.has_warm_floor(memory)
         # Inferred memories follow their counts, and what an assistant saved by itself is nobody's statement.
         and into.origin == memory.origin != "inferred"
@@ -186,7 +186,7 @@ def may_merge_unasked(memory: Memory, into: Memory) -> bool:
 
 
 def find_duplicates(
-    memories: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
+    memories: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[FindingKey] = ()
 ) -> list[Finding]:
     """Finds memories that repeat another one, each with the one that stays; the surest first.
 
@@ -196,14 +196,16 @@ def find_duplicates(
     alive = [memory for memory in memories if memory.is_alive]
     findings: list[Finding] = []
     for pair in (pair for pairs in iter_pairs(alive, everywhere=everywhere) for pair in pairs):
-        keeper, other = sorted((alive[pair.first], alive[pair.second]), key=rank)
+        keeper, other = sorted((alive[pair.first], alive[pair.second]), key=rank_evidence)
         if not is_visible_wherever(keeper, other, everywhere=everywhere):
             keeper, other = other, keeper  # the general one stays, however sure the project's own is
         if is_visible_wherever(keeper, other, everywhere=everywhere) and may_merge(other, keeper):
             finding = describe_duplicate(keeper, other, pair.likeness)
             if finding.key not in dropped:
                 findings.append(finding)
-    findings.sort(key=lambda finding: (finding.kind, rank(finding.memories[0]), -finding.confidence, finding.key))
+    findings.sort(
+        key=lambda finding: (finding.kind, rank_evidence(finding.memories[0]), -finding.confidence, finding.key)
+    )
     merged: set[str] = set()
     feasible = []
     for finding in findings:

@@ -15,7 +15,7 @@ from csmd.extraction.statement_context import Scene
 from csmd.hosts.tool_calls import SHELL, WRITERS
 from csmd.knowledge import Link
 from csmd.memory import confidence, statement_scenes
-from csmd.memory.supersession import aged
+from csmd.memory.supersession import refresh_thresholds
 from csmd.paths import name_of_transcript
 from csmd.store import (
     belief_changes,
@@ -40,12 +40,12 @@ BATCH = 20
 #: The most failures and successes that one write stores.
 WRITE_BATCH = 50
 #: Memories or turns compared with each report or cause of another session.
-NEAR = 10
+MAX_NEAR = 10
 #: Files listed for a fix.
 MAX_FILES = 12
 
 
-def waiting(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[SessionBehind]:  # noqa: B008 - frozen
+def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
     """The sessions with distilled turns that this stage has not read yet, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
@@ -72,14 +72,14 @@ def recheck_sessions(store: Store, *, now: str) -> int:
         return 0
     for ident, last in {session: memory for memory, session in new}.items():
         # None if the session was related since it stated these memories.
-        pending = store.read(partial(_to_relate, ident=ident, last=last, key=store.hash_key))
+        pending = store.read(partial(_find_unrelated, ident=ident, last=last, key=store.hash_key))
         if pending is not None:
             _relate(store, pending[0], ident, upto=pending[1], now=now)
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", new[-1][0]))
     return len(new)
 
 
-def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
+def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
     """(row key, turns to read) of a session with unrelated memories up to `last`; None for any other."""
     session = failures.gotcha_progress(rows, ident)
     if session is None or not session[1] or session[2] >= last:
@@ -155,41 +155,41 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
         if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
-        start = max(0, failure.ordinal - failures.MAX_CALL_DISTANCE)
-        around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
-        before, now = _scope(around, failure), shell_commands.scope(line, failure.command)
+        start = max(0, failure.ordinal - failures.CALL_BEFORE)
+        around = failures.turns_past(rows, session.session_seq, after=start, upto=session.turns)
+        before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
         # A run on less than what failed shows nothing.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
             continue
         later = [run.ordinal for run in failed if run.command == failure.command and run.ordinal > failure.ordinal]
         next_run = min([*later, call.ordinal])
         between = [nearby for nearby in around if nearby.ordinal > failure.ordinal]
-        files = _changed_files(between, upto=next_run)
+        files = _find_changed_files(between, upto=next_run)
         if not files:
             continue
-        passages = _passages(between, next_run=next_run, success=turn.ordinal)
-        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.error_message(rows, error))
+        passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
+        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.message(rows, error))
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=diagnosis,
         )  # fmt: skip
 
 
-def _scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure) -> frozenset[str]:
+def _find_scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
     """The arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
     line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
     return shell_commands.scope(line, failure.command)
 
 
-def _changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
+def _find_changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
     """The names of the files that were edited up to an ordinal, in order."""
     calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
     names = [file_of(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
     return list(filter(None, dict.fromkeys(names)))[:MAX_FILES]
 
 
-def _passages(between: Sequence[TranscriptTurn], *, next_run: int, success: int) -> list[tuple[str, str, bool]]:
+def _find_passages(between: Sequence[TranscriptTurn], *, next_run: int, success: int) -> list[tuple[str, str, bool]]:
     """(uuid, text, whether before `next_run`) of the assistant's messages up to the prompt after `success`."""
     passages: list[tuple[str, str, bool]] = []
     for turn in between:
@@ -247,10 +247,10 @@ def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key:
     ]
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.of_session(rows, session_seq)),
-        across=_find_across(rows, session_seq, turns, stated, key=key),
+        across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
         edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
-        scenes=statement_scenes.changed_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=failures.last_memory_seq(rows),
+        scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
+        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=failures.last_memory(rows),
     )  # fmt: skip
 
 
@@ -282,14 +282,16 @@ def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: M
     memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
     if not new or memory is None or refutation.lowered <= lost or memory.pinned:
         return
-    lowered = aged(rows, replace(memory, confidence=confidence.lower(memory.confidence, refutation.lowered - lost)))
+    lowered = refresh_thresholds(
+        rows, replace(memory, confidence=confidence.lower(memory.confidence, refutation.lowered - lost))
+    )
     memories.update_belief(rows, lowered)
     before_state, after_state = belief_changes.belief_state(memory), belief_changes.belief_state(lowered)
     reason = f"refuted: {refutation.reason}"
     belief_changes.record_change(rows, memory.id, "confidence", before_state, after_state, reason, "gotchas", now)
 
 
-def _find_across(
+def _find_symptoms_elsewhere(
     rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
@@ -302,7 +304,7 @@ def _find_across(
             continue
         symptoms += [
             failure_reports.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
-            for memory in search.memories_matching(rows, names, projects=places, limit=NEAR)
+            for memory in search.memories_matching(rows, names, projects=places, limit=MAX_NEAR)
             if failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)
             and failure_reports.belongs_across(symptom, turn.at, memory.text, memory.created_at)
             and not failures.is_stated_in(rows, memory.seq, session_seq)
@@ -313,7 +315,7 @@ def _find_across(
         is_cause = failure_reports.is_cause(cause.text, category=cause.category, authority=cause.authority)
         if len(names) < failure_reports.NAMES_ACROSS or not is_cause:
             continue
-        matching = search.turns_matching(rows, names, projects=places, limit=NEAR)
+        matching = search.turns_matching(rows, names, projects=places, limit=MAX_NEAR)
         for other in search.turns_by_seq(rows, matching).values():
             symptom = failure_reports.symptom_in(other.text) if other.kind == "user" else ""
             if (

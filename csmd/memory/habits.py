@@ -17,28 +17,28 @@ from csmd.vocabulary import Authority, CandidateKind, Category, Gate
 #: The rule that made a candidate, as `Candidate.source`.
 SOURCE = "habits"
 #: What the fingerprint of an order begins with.
-ORDER = "order:"
+ORDER_PREFIX = "order:"
 #: Turns cited for a habit, and as many against it.
-CITED = 4
+MAX_CITED = 4
 #: A habit rests on at least this many sessions.
 MIN_SESSIONS = 2
 #: The number of sessions that makes a habit half certain.
-HALF_CERTAIN = 1.25
+HALF_CERTAIN_SESSIONS = 1.25
 #: An order is regular if it is given in one session in this many.
-RARE = 25
+REGULAR_ORDER_SESSIONS = 25
 #: The part of a purpose's sessions that its usual command must have.
-REGULAR_COMMAND = 0.6
+MIN_COMMAND_SHARE = 0.6
 #: The part of the milestones that a regular step must precede.
-REGULAR_STEP = 0.7
+MIN_STEP_SHARE = 0.7
 MAX_STEPS = 5
 #: Commands less certain than this are named only if none is more certain.
-CERTAIN = 0.7
+MIN_NAMED_CONFIDENCE = 0.7
 #: Content words at an order's beginning that identify it; orders that share two of them are the same.
-KEY_WORDS = 4
+MAX_KEY_WORDS = 4
 #: A command's latest runs that are compared with the earlier ones.
 LATEST_RUNS = 6
 #: The latest runs that must have failed for a warning.
-FAILING_RUNS = 4
+MIN_FAILED_RUNS = 4
 
 #: Purpose of a command -> what the command does, in the order in which they are listed.
 PURPOSES = {
@@ -119,9 +119,9 @@ def _to_candidate(habit: Habit, project: int) -> Candidate:
 def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
     """The most typical turns, each once, in order of time."""
     by_turn: dict[str, Packet] = {}
-    for packet in most_typical_first(packets):
+    for packet in sort_by_typicality(packets):
         by_turn.setdefault(packet.uuid, packet)
-    cited = sorted(list(by_turn.values())[:CITED], key=lambda packet: (packet.at, packet.uuid))
+    cited = sorted(list(by_turn.values())[:MAX_CITED], key=lambda packet: (packet.at, packet.uuid))
     return tuple(Evidence(uuid=turn.uuid, session_id=turn.session_id, at=turn.at, against=against) for turn in cited)
 
 
@@ -137,7 +137,7 @@ def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Cand
         failed = [packet for packet in latest if packet.outcome == "failed"]
         before = sum(packet.outcome == "failed" for packet in earlier)
         is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
-        if not is_new or len(failed) < FAILING_RUNS or _count_sessions(failed) < MIN_SESSIONS:
+        if not is_new or len(failed) < MIN_FAILED_RUNS or _count_sessions(failed) < MIN_SESSIONS:
             continue
         warnings.append(
             Candidate(
@@ -152,11 +152,11 @@ def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Cand
     return warnings
 
 
-def habit_confidence(sessions: int, *, fit: float, against: int) -> float:
+def estimate_confidence(sessions: int, *, fit: float, against: int) -> float:
     """The confidence (0-1) of a habit by its sessions, the share that they make (`fit`), and sessions against it."""
     if sessions <= 0:
         return 0.0
-    certainty = sessions / (sessions + HALF_CERTAIN)
+    certainty = sessions / (sessions + HALF_CERTAIN_SESSIONS)
     return round(certainty * min(1.0, max(0.0, fit)) * sessions / (sessions + 2 * against), 4)
 
 
@@ -169,7 +169,7 @@ def find_habits(packets: Iterable[Packet]) -> list[Habit]:
     return sorted((habit for habit in habits if habit.sessions >= MIN_SESSIONS), key=lambda habit: habit.fingerprint)
 
 
-def most_typical_first(packets: Iterable[Packet]) -> list[Packet]:
+def sort_by_typicality(packets: Iterable[Packet]) -> list[Packet]:
     """Sorts packets, the most typical first: one of each session before any second, the shortest turns first."""
     counts = Counter[str]()
     ranked = []
@@ -201,10 +201,10 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
             continue
         count = _count_sessions(seen)
         wording = min(seen, key=lambda packet: (len(packet.subject.split()), packet.at, packet.uuid)).subject
-        sure = habit_confidence(count, fit=count / total * RARE, against=_count_sessions(against))
+        sure = estimate_confidence(count, fit=count / total * REGULAR_ORDER_SESSIONS, against=_count_sessions(against))
         habits.append(
             Habit(
-                fingerprint=f"{ORDER}{' '.join(sorted(key))}", kind="preference", category="procedure",
+                fingerprint=f"{ORDER_PREFIX}{' '.join(sorted(key))}", kind="preference", category="procedure",
                 core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions", confidence=sure,
                 seen=seen, against=against,
             )
@@ -219,7 +219,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
     """
     with_key: dict[frozenset[str], list[int]] = defaultdict(list)
     for index, order in enumerate(orders):
-        words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:KEY_WORDS]
+        words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:MAX_KEY_WORDS]
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             with_key[key].append(index)
     sizes = ((_count_sessions(orders[index] for index in indexes), sorted(key)) for key, indexes in with_key.items())
@@ -254,10 +254,10 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
         total = _count_sessions(packet for of_command in runs[purpose].values() for packet in of_command)
         command, seen = min(runs[purpose].items(), key=lambda item: (-_count_sessions(item[1]), item[0]))
         count = _count_sessions(seen)
-        if count >= max(MIN_SESSIONS, REGULAR_COMMAND * total):
-            sure = habit_confidence(count, fit=count / total, against=0)
+        if count >= max(MIN_SESSIONS, MIN_COMMAND_SHARE * total):
+            sure = estimate_confidence(count, fit=count / total, against=0)
             usual.append((sure, f"`{command}` {PURPOSES[purpose]}", count, seen))
-    usual = [command for command in usual if command[0] >= CERTAIN] or usual
+    usual = [command for command in usual if command[0] >= MIN_NAMED_CONFIDENCE] or usual
     if not usual:
         return []
     counts = [str(count) for _, _, count, _ in usual]
@@ -286,28 +286,28 @@ def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
                 if name != "commit" or steps[name]:
                     reached[name].append((packet, steps[name]))
                 steps[name] = {}
-            step = _step(packet)
+            step = _step_name(packet)
             for other in MILESTONES:
                 if step and other != name:
                     steps[other].setdefault(step, packet)
-    procedures = (_procedure(name, times) for name, times in sorted(reached.items()) if name in MILESTONES)
+    procedures = (_to_procedure(name, times) for name, times in sorted(reached.items()) if name in MILESTONES)
     return [procedure for procedure in procedures if procedure is not None]
 
 
-def _step(packet: Packet) -> str:
+def _step_name(packet: Packet) -> str:
     """A packet's name as a step of a procedure, "" if it is none: a command or a release that did not fail."""
     is_release = packet.kind == "milestone" and shell_commands.milestone(packet.subject) == "release"
     return packet.subject if packet.outcome != "failed" and (packet.kind == "tool" or is_release) else ""
 
 
-def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> Habit | None:
+def _to_procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> Habit | None:
     """The procedure of a milestone that was reached several times, each time after some steps; None for none."""
     counts = Counter(step for _, steps in times for step in steps)
     positions: dict[str, float] = defaultdict(float)
     for _, steps in times:
         for position, step in enumerate(steps):
             positions[step] += position / len(steps)
-    regular = [step for step, count in counts.items() if count >= max(2, REGULAR_STEP * len(times))]
+    regular = [step for step, count in counts.items() if count >= max(2, MIN_STEP_SHARE * len(times))]
     regular.sort(key=lambda step: (positions[step] / counts[step], step))
     occasion, fewest = MILESTONES[name]
     if len(regular) < fewest:
@@ -324,5 +324,5 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     return Habit(
         fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{occasion} {listing}",
         count=f"{len(complete)} of {len(times)} times", seen=complete,
-        confidence=habit_confidence(_count_sessions(complete), fit=fit, against=0),
+        confidence=estimate_confidence(_count_sessions(complete), fit=fit, against=0),
     )  # fmt: skip

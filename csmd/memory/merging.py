@@ -61,7 +61,7 @@ def merge(rows: Rows, memory: Memory, into: Memory, *, reason: str, by: str, now
         # An assistant that repeats a memory it was given uses it, and does not confirm it.
         and not (memory.authority == "assistant" and receipts.is_injected(rows, source.session_id, into.id))
     ]
-    stays = supersession.aged(rows, absorb(into, memory, confirmations=len(confirming)))
+    stays = supersession.refresh_thresholds(rows, absorb(into, memory, confirmations=len(confirming)))
     belief_changes.merge_memories(rows, memory, stays, reason=reason, by=by, now=now)
 
 
@@ -76,13 +76,13 @@ def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     return replace(
         keeper,
         confidence=sure,
-        tier=_earned_tier(keeper, sessions=len(keeper.sessions | other.sessions), sure=sure, otherwise=keeper.tier),
+        tier=_choose_tier(keeper, sessions=len(keeper.sessions | other.sessions), sure=sure, otherwise=keeper.tier),
         confirmed_at=max(keeper.confirmed_at, other.confirmed_at),
         used_at=max(keeper.used_at, other.used_at),
     )
 
 
-def _release(
+def _unabsorb(
     keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
 ) -> Memory:
     """Returns the memory that stayed without what a merge added; `tier` and `used_at` are those before the merge."""
@@ -91,14 +91,14 @@ def _release(
     return replace(
         keeper,
         confidence=sure,
-        tier=_earned_tier(keeper, sessions=len(left.sessions), sure=sure, otherwise=tier),
+        tier=_choose_tier(keeper, sessions=len(left.sessions), sure=sure, otherwise=tier),
         confirmed_at=max((source.at for source in left.provenance), default=keeper.confirmed_at),
         used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
     )
 
 
-def _earned_tier(memory: Memory, *, sessions: int, sure: float, otherwise: Tier) -> Tier:
-    tier = confidence.tier(decay=memory.decay, for_good=False, sessions=sessions, confidence=sure)
+def _choose_tier(memory: Memory, *, sessions: int, sure: float, otherwise: Tier) -> Tier:
+    tier = confidence.choose_tier(decay=memory.decay, for_good=False, sessions=sessions, confidence=sure)
     return "durable" if tier == "durable" else otherwise
 
 
@@ -112,7 +112,7 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     if archived and memory.tier == "archive" and not memory.superseded_by:
         _check_may_undo(memory, archived, by_person=by_person)
         active = replace(memory, tier=archived.before)  # type: ignore[arg-type]  # a tier, as it was recorded
-        memories.update_belief(rows, supersession.aged(rows, active))
+        memories.update_belief(rows, supersession.refresh_thresholds(rows, active))
         belief_changes.set_undone(rows, archived.seq, at=now)
         return memory
     last = belief_changes.last_merge(rows, memory.id)
@@ -131,8 +131,8 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
     free = replace(memory, tier=merged.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was recorded
     raised = float(after) - float(before)
     used_at = "".join(used)
-    stays = _release(into, memory, raised=raised, without=uuids, tier=tier, used_at=used_at)  # type: ignore[arg-type]
-    free, stays = supersession.aged(rows, free), supersession.aged(rows, stays)
+    stays = _unabsorb(into, memory, raised=raised, without=uuids, tier=tier, used_at=used_at)  # type: ignore[arg-type]
+    free, stays = supersession.refresh_thresholds(rows, free), supersession.refresh_thresholds(rows, stays)
     belief_changes.undo_merge(rows, free, stays, took_in, merged, now=now)
     return into
 

@@ -25,14 +25,14 @@ STAGE = "open matters"
 #: The most promises that are listed or compared with prompts.
 MAX_PROMISES = 50
 #: New prompts that one step reads.
-PROMPTS = 200
+PROMPT_BATCH = 200
 #: Earlier prompts that one step compares with a new promise, which may come from an import.
-PROMPTS_SINCE = 500
+MAX_PROMPTS_SINCE = 500
 #: A sentence is about a promise if it has this share (0-1) of the promise's content words,
-DONE_SHARE = 0.6
+MIN_FULFILLED_SHARE = 0.6
 #: and at least this many of them.
-MIN_SHARED = 2
-_WHEN = data.word_table("word_classes.txt")["when"]
+MIN_SHARED_STEMS = 2
+_TIME_WORDS = data.word_table("word_classes.txt")["when"]
 
 
 class OpenMatter(NamedTuple):
@@ -52,19 +52,19 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_as_matter("goal", goal) for goal in checkpoints.list_goals(rows, projects=places, done=False)]
+    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=places, done=False)]
 
 
 def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """The open promises of the user in some projects (None: in all), the latest first."""
-    return [_as_matter("promise", promise) for promise in _open_promises(rows, places)]
+    return [_to_matter("promise", promise) for promise in _read_promise_memories(rows, places)]
 
 
-def _as_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
+def _to_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
     return OpenMatter(row.id, kind, row.text, row.created_at, row.project_seq, row.session_id, row.authority)
 
 
-def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
+def _read_promise_memories(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
     return memories.where(
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
@@ -115,12 +115,12 @@ def is_fulfilled_by(promise: str, text: str) -> bool:
     if not (sentence.has("done", "en", text) or sentence.has("did", "en", text)):
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
-    return len(subject & words) >= MIN_SHARED and similarity.share(subject, words) >= DONE_SHARE
+    return len(subject & words) >= MIN_SHARED_STEMS and similarity.share(subject, words) >= MIN_FULFILLED_SHARE
 
 
 def _subject_stems(promise: str) -> frozenset[str]:
     """The stems of what a promise is about, without who gives it and when it is due."""
-    words = [word for word in tokens.content_words(promise) if "'" not in word and word not in _WHEN]
+    words = [word for word in tokens.content_words(promise) if "'" not in word and word not in _TIME_WORDS]
     return frozenset(map(tokens.stem, words))
 
 
@@ -134,7 +134,7 @@ def step(store: Store, *, now: str) -> int:
         for promise, said_in in plan.fulfilled:
             memory = memories.by_id(rows, promise.id)
             if memory is not None and memory.tier != "archive" and not memory.superseded_by:
-                close(rows, _as_matter("promise", memory), by=RULE, why=f"the user said so ({said_in})", now=now)
+                close(rows, _to_matter("promise", memory), by=RULE, why=f"the user said so ({said_in})", now=now)
         for subject, seq in (("memories", plan.promise), ("turns", plan.prompt)):
             if seq:
                 cursors.move_cursor(rows, STAGE, subject, seq)
@@ -158,15 +158,15 @@ class _Plan(NamedTuple):
 
 def _plan_step(rows: Rows) -> _Plan:
     """Compares the next new promise with the prompts since, or the next prompts with their projects' promises."""
-    new = _open_promises(rows, None, after=cursors.read_cursor(rows, STAGE, "memories"))
+    new = _read_promise_memories(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
     if new:
         promise = min(new, key=lambda memory: memory.seq)
-        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=PROMPTS_SINCE)
+        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=MAX_PROMPTS_SINCE)
         return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], since))
-    prompts = turns.prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPTS)
+    prompts = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
     fulfilled: list[tuple[Memory, str]] = []
     for project in dict.fromkeys(turn.project_seq for turn in prompts):
-        if promises := _open_promises(rows, [project, 0]):
+        if promises := _read_promise_memories(rows, [project, 0]):
             fulfilled += _find_fulfilled(promises, [turn for turn in prompts if turn.project_seq == project])
     return _Plan(0, prompts[-1].seq if prompts else 0, len(prompts), fulfilled)
 
@@ -178,7 +178,7 @@ def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.UserProm
     for turn in prompts:
         words = tokens.content_stems(turn.text)
         for promise in promises:
-            if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < DONE_SHARE:
+            if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < MIN_FULFILLED_SHARE:
                 continue
             if any(is_fulfilled_by(promise.text, text) for text in prose.sentences(turn.text)):
                 fulfilled.setdefault(promise.id, (promise, turn.uuid))

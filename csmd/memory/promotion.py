@@ -8,7 +8,7 @@ from typing import Literal
 
 from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
-from csmd.memory.habits import KINDS, ORDER
+from csmd.memory.habits import KINDS, ORDER_PREFIX
 from csmd.store import (
     belief_changes,
     candidates,
@@ -31,7 +31,7 @@ MAX_PACKETS = 20_000
 #: The most candidates that one plan decides about.
 MAX_CANDIDATES = 2_000
 #: Who promotes, as `by` of a change.
-BY = "csmd"
+CHANGED_BY = "csmd"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +43,8 @@ class Profile:
     evidence: int
 
 
-DEFAULT = Profile(confidence=0.7, reinforcement=3, evidence=2)
-RELAXED = Profile(confidence=0.3, reinforcement=1, evidence=1)
+DEFAULT_PROFILE = Profile(confidence=0.7, reinforcement=3, evidence=2)
+RELAXED_PROFILE = Profile(confidence=0.3, reinforcement=1, evidence=1)
 Step = Literal["promote", "review", "known", "wait"]
 
 
@@ -61,7 +61,7 @@ class Action:
 # --- deciding
 
 
-def promotions(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mapping[str, str]) -> list[Action]:
+def plan_for(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mapping[str, str]) -> list[Action]:
     """Decides about waiting candidates, the surest first.
 
     `memory_of` maps a candidate to the memory that says the same.
@@ -88,7 +88,7 @@ def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Ste
     if memory_id:
         return "known", (f"{memory_id} says the same",)
     measured = (
-        ("confidence", _percent(candidate.confidence), _percent(profile.confidence)),
+        ("confidence", _to_percent(candidate.confidence), _to_percent(profile.confidence)),
         ("times seen", candidate.reinforcement, profile.reinforcement),
         ("evidence", sum(not source.against for source in candidate.evidence), profile.evidence),
     )
@@ -97,7 +97,7 @@ def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Ste
     return ("wait", lacking) if lacking else ("promote", enough)
 
 
-def _percent(confidence: float) -> int:
+def _to_percent(confidence: float) -> int:
     """A confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
     return int(round(confidence * 100, 2))
 
@@ -126,8 +126,10 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
-            carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
-        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
+            carry_out(
+                rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
+            )
+        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
 
     store.write(write)
 
@@ -143,20 +145,20 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
     if tombstones.purged_marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
-    stored = next((queued for queued in of_source if _identity(queued) == _identity(candidate)), None)
+    stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
     ident = candidates.put_candidate(rows, candidate) if stored is None else stored.id
     if stored is not None and stored.status != "dropped":
-        _renew(rows, stored, replace(candidate, id=ident), key=key, now=now)
+        _renew_candidate(rows, stored, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None
     if current is not None and promoting and current.status in candidates.WAITING:
         memory = _find_repeated(rows, current)
-        plan = promotions([current], profile=DEFAULT, memory_of={ident: memory.id} if memory else {})
+        plan = plan_for([current], profile=DEFAULT_PROFILE, memory_of={ident: memory.id} if memory else {})
         carry_out(rows, plan, key=key, now=now)
         current = candidates.by_id(rows, ident)
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
-def _identity(candidate: Candidate) -> tuple[str, str]:
+def _key_of(candidate: Candidate) -> tuple[str, str]:
     return candidate.kind, candidate.fingerprint
 
 
@@ -164,36 +166,36 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
     """Makes a project's queue contain exactly the derived candidates, as far as habits are concerned."""
     marks = tombstones.purged_marks(rows, key)
     allowed = {
-        _identity(candidate): candidate
+        _key_of(candidate): candidate
         for candidate in derived
         if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
     }
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
-        candidate = allowed.pop(_identity(stored), None)
+        candidate = allowed.pop(_key_of(stored), None)
         if candidate is None:
-            _withdraw(rows, stored, key=key)
+            _withdraw_candidate(rows, stored, key=key)
         elif stored.status != "dropped":
-            _renew(rows, stored, candidate, key=key, now=now)
+            _renew_candidate(rows, stored, candidate, key=key, now=now)
     for candidate in allowed.values():
         ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 
-def _withdraw(rows: Rows, stored: Candidate, *, key: bytes) -> None:
+def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
     """Removes a candidate that nothing supports any more, and takes it out of the memory that was inferred from it."""
-    inferred = _inferred_memories(rows, stored)
+    inferred = _find_inferred(rows, stored)
     if stored.status != "dropped":
         candidates.remove(rows, stored)
     for memory in inferred:
         _update_inferred(rows, memory, before=stored, key=key)
 
 
-def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
+def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
     is_over = stored.status in ("promoted", "done")
     is_believed = any(memories.by_id(rows, ident) for ident in stored.memory_ids)
     if is_over and not is_believed:
-        sources = _candidates_of(rows, stored.memory_ids) or [stored]
+        sources = _find_candidates(rows, stored.memory_ids) or [stored]
         if tombstones.is_statement_forgotten(
             rows, _combine(sources).text, correction=False, authority=KINDS[stored.kind].authority,
             project=stored.project_seq, at="", key=key,
@@ -201,9 +203,9 @@ def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now
             for candidate in sources:
                 candidates.set_status(rows, candidate, "dropped", now=now)
             return
-    inferred = _inferred_memories(rows, stored) if is_over else []
-    would_promote = promotions([derived], profile=DEFAULT, memory_of={})[0].step == "promote"
-    stays = would_promote and _core(stored) == _core(derived)
+    inferred = _find_inferred(rows, stored) if is_over else []
+    would_promote = plan_for([derived], profile=DEFAULT_PROFILE, memory_of={})[0].step == "promote"
+    stays = would_promote and _core_text(stored) == _core_text(derived)
     # An inferred memory stays only if the candidate would become the same memory now.
     if is_over and is_believed and (stays or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
@@ -221,7 +223,7 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
     repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
     memory_of = {ident: memory.id for ident, memory in repeated.items() if memory is not None}
-    return promotions(waiting, profile=profile, memory_of=memory_of)
+    return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
 def carry_out(
@@ -253,7 +255,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     Returns the memory's id, or "" if it is known already or the user had it forgotten.
     """
     candidate = action.candidate
-    statement = _to_statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
+    statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
     ident, is_new = "", False
     elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
@@ -261,7 +263,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         if elsewhere:
             ident = elsewhere
         else:
-            source = _sources(candidate)[0]
+            source = _sort_sources(candidate)[0]
             ident, is_new = remember.remember(
                 rows, statement, source, project=project, origin=origin, key=key, scope="project"
             )
@@ -273,27 +275,29 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
-        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
+        belief_changes.record_change(
+            rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), CHANGED_BY, now
+        )
     return ident if is_new else ""
 
 
 def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
     """The id of the memory inferred from the same order in another project of the workspace, "" for none."""
-    if not candidate.fingerprint.startswith(ORDER):
+    if not candidate.fingerprint.startswith(ORDER_PREFIX):
         return ""
     same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
     here = candidate.project_seq
     everywhere = projects.everywhere_of(rows, here)
     for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
-        if is_visible and (inferred := _inferred_memories(rows, other)):
+        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
     return ""
 
 
 def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
     """The memory of the same project that says the same as a candidate, or None."""
-    for text in (_core(candidate), candidate.text):
+    for text in (_core_text(candidate), candidate.text):
         statement = _to_statement(candidate, text, "user")
         if memory := remember.find_repeated(rows, statement, project=candidate.project_seq):
             return memory
@@ -310,9 +314,9 @@ def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Stat
 # --- memories inferred from candidates
 
 
-def _inferred_memories(rows: Rows, stored: Candidate) -> list[Memory]:
+def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
     """The memories that a candidate became, except those that a person has adopted or changed."""
-    core = _core(_combine(_candidates_of(rows, stored.memory_ids) or [stored]))
+    core = _core_text(_combine(_find_candidates(rows, stored.memory_ids) or [stored]))
     inferred = []
     for memory in filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids)):
         is_shared = memory.scope == "user" and memory.text.startswith(f"{core}: ")
@@ -321,7 +325,7 @@ def _inferred_memories(rows: Rows, stored: Candidate) -> list[Memory]:
     return inferred
 
 
-def _candidates_of(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
+def _find_candidates(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
     """The candidates that became a memory, the oldest first: several if an order is a habit in several projects."""
     same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
     return candidates.where(rows, same, ids=" ".join(memory_ids))
@@ -336,7 +340,7 @@ def _combine(sources: Sequence[Candidate]) -> Candidate:
     count, total = map(sum, zip(*counts, strict=True))
     return replace(
         first,
-        text=f"{_core(first)}: in {count} of {total} sessions.",
+        text=f"{_core_text(first)}: in {count} of {total} sessions.",
         confidence=max(source.confidence for source in sources),
         updated_at=max(source.updated_at for source in sources),
         evidence=tuple(evidence for source in sources for evidence in source.evidence),
@@ -348,7 +352,7 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
     Deletes it if it has none left. `before` is the candidate that has changed, as it was.
     """
-    of_memory = _candidates_of(rows, [memory.id])
+    of_memory = _find_candidates(rows, [memory.id])
     if not of_memory:
         memory_deletion.delete_memory(rows, memory)
         return
@@ -359,7 +363,7 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
         project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
-    sources = _sources(candidate)
+    sources = _sort_sources(candidate)
     sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
     reworded = replace(
         memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
@@ -367,11 +371,11 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
     )  # fmt: skip
     text_hash = tokens.keyed_hash(candidate.text, key)
     earlier = [source.uuid for source in before.evidence]
-    reworded = supersession.aged(rows, reworded)
+    reworded = supersession.refresh_thresholds(rows, reworded)
     memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier)
 
 
-def _sources(candidate: Candidate) -> list[Provenance]:
+def _sort_sources(candidate: Candidate) -> list[Provenance]:
     """The turns that support a candidate, the earliest first: that one counts as stating it."""
     support = sorted(
         (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
@@ -379,7 +383,7 @@ def _sources(candidate: Candidate) -> list[Provenance]:
     return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
 
 
-def _core(candidate: Candidate) -> str:
+def _core_text(candidate: Candidate) -> str:
     """A candidate's text without its counts, by which its memory is recognised."""
     is_habit = candidate.source == habits.SOURCE
     return (candidate.text.rpartition(": ")[0] if is_habit else "") or candidate.text

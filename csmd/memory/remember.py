@@ -15,7 +15,7 @@ from csmd.extraction.classifier import Classification
 from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import confidence, supersession
 from csmd.memory.scope import describes_user, scope_of
-from csmd.memory.supersession import aged
+from csmd.memory.supersession import refresh_thresholds
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     belief_changes,
@@ -46,20 +46,20 @@ MODEL_SAVED = "model_saved"
 #: The origin of a memory that someone stated.
 STATED = "stated"
 #: The reason of a statement that the user asked to remember.
-EXPLICIT = "remember"
+ASKED_TO_REMEMBER = "remember"
 #: Memories compared with a statement, those that share most words with it.
-NEAR = 5
+MAX_NEAR = 5
 #: Turns of the same exchange that a memory cites besides the one that states it.
-MAX_CONTEXT = 3
+MAX_CONTEXT_TURNS = 3
 #: Words of an error message or a failure.
-_FAILURE = re.compile(
+_FAILURE_WORDS = re.compile(
     r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"
     r"crash(?:es|ed)?|fail(?:s|ed|ure|ing)?|times? out|timed out|refused|denied)\b|\b\w+(?:Error|Exception)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\bhttps?://[^\s/]")
 #: A correction with one of these words is about the moment.
-_STATUS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
+_STATUS_WORDS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -108,7 +108,7 @@ def remember(
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact was said at no time
     classified = _classify(statement)
-    scope, home = place_of(rows, statement, project, scope)
+    scope, home = find_scope(rows, statement, project, scope)
     is_evidence = statement.authority == "external" and origin != MODEL_SAVED
     if is_evidence or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
@@ -119,7 +119,7 @@ def remember(
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
         near = supersession.find_near(rows, statement.text, home)
-        existing = _repeated(
+        existing = _find_first_repeated(
             statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
         )
     if existing is not None:
@@ -133,17 +133,17 @@ def remember(
     decay: Decay = "permanent" if pinned else classified.decay if at else CATEGORIES[statement.category].decay
     for_good = bool(at) and _is_for_good(statement, decay)
     memory = replace(
-        draft(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
-        type=type_ or type_of(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
+        draft_memory(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
+        type=type_ or choose_type(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
     )  # fmt: skip
-    memory = aged(rows, memory)
+    memory = refresh_thresholds(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _cite_context(rows, seq, statement, source)
     supersession.apply_supersessions_of_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
 
 
-def draft(
+def draft_memory(
     rows: Rows,
     statement: Statement,
     source: Provenance,
@@ -159,29 +159,29 @@ def draft(
     memory = Memory(
         id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
         category=statement.category, type=CATEGORIES[statement.category].type,
-        tier=confidence.tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
+        tier=confidence.choose_tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
         authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
         session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
         archive_at=0, provenance=(source,),
     )  # fmt: skip
-    return aged(rows, memory)
+    return refresh_thresholds(rows, memory)
 
 
-def type_of(statement: Statement, *, kind: str) -> MemoryType:
+def choose_type(statement: Statement, *, kind: str) -> MemoryType:
     """The type of the memory that a statement becomes; `kind` is that of the turn that says it ("" for none)."""
     by_assistant = statement.authority == "assistant"
     if by_assistant and has("own", "en", statement.text):
         return "self_continuity"
     if kind == "summary":
         return "conversation"
-    if statement.category == "gotcha" and _FAILURE.search(statement.text):
+    if statement.category == "gotcha" and _FAILURE_WORDS.search(statement.text):
         return "error"
     if by_assistant and tells_what_was_done(statement.text):
         return "episodic"
     return CATEGORIES[statement.category].type
 
 
-def host_type_of(memory: Memory) -> MemdirType:
+def choose_host_type(memory: Memory) -> MemdirType:
     """The type of a memory among Claude Code's own four.
 
     A memory about a project that contains an address is a reference.
@@ -211,9 +211,9 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     They ask to remember it, or state a rule, a ban, a taste, a choice or a correction; a question or an order never is.
     """
     read = sentence.parse(statement.text)
-    if statement.authority != "user" or EXPLICIT in statement.reasons or read.remembers:
+    if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or read.remembers:
         return statement.authority == "user"
-    corrects = statement.gate == "correction" and _STATUS.isdisjoint(read.words)
+    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(read.words)
     says_so = read.lasting in sentence.RULES or corrects
     return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
 
@@ -227,11 +227,11 @@ def unpin(memory: Memory) -> Memory:
     decay = _classify(statement).decay
     for_good = _is_for_good(statement, decay)
     sessions = len(memory.sessions)
-    tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=memory.confidence)
     return replace(memory, pinned=False, decay=decay, tier=tier)
 
 
-def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
+def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Returns where a statement made in a project holds: (scope, row of the project or of its general memories)."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
@@ -245,7 +245,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
     """Cites the turns of the same exchange that a statement also rests on."""
-    for uuid in statement.also[:MAX_CONTEXT]:
+    for uuid in statement.also[:MAX_CONTEXT_TURNS]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
@@ -315,19 +315,19 @@ def forget(
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
-    correction, (_, home) = statement.gate == "correction", place_of(rows, statement, project)
-    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    correction, (_, home) = statement.gate == "correction", find_scope(rows, statement, project)
+    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """The most similar memory of a scope that says the same in nearly the same words, or None."""
     terms = search_terms.query_terms(statement.text)
-    return _repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=NEAR))
+    return _find_first_repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=MAX_NEAR))
 
 
-def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
+def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
     """The first of the memories `near` that a statement repeats; a correction repeats corrections only."""
-    for memory in near[:NEAR]:
+    for memory in near[:MAX_NEAR]:
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
         if is_other_kind or _is_reworded(memory, besides):
             continue
@@ -356,24 +356,24 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
     if source.at < memory.created_at and memory.origin == "stated":
-        memories.set_stating_turn(rows, memory.seq, source)
-    memory = supersession.undo_unasked_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
+        memories.stated_earlier(rows, memory.seq, source)
+    memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay
     sessions = len(memory.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
-    tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
     confirmed = replace(
         memory, confidence=sure, authority=statement.authority if raised else memory.authority,
         origin="stated" if raised else memory.origin,
         tier=tier if tier == "durable" or memory.tier == "archive" else memory.tier, decay=decay,
         confirmed_at=max(memory.confirmed_at, source.at), pinned=memory.pinned or pinned,
     )  # fmt: skip
-    memories.update_belief(rows, aged(rows, confirmed))
+    memories.update_belief(rows, refresh_thresholds(rows, confirmed))
 
 
 def use(rows: Rows, memory: Memory, *, at: str) -> None:
     """Records that a session used a memory: its age starts again; confidence and tier stay as they are."""
     if at > memory.fresh_at and not memory.superseded_by:
-        memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))
+        memories.update_belief(rows, refresh_thresholds(rows, replace(memory, used_at=at)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from csmd.knowledge import Memory
 from csmd.memory import duplicates, supersession, upkeep
-from csmd.memory.duplicates import PAIRS, Finding
+from csmd.memory.duplicates import PAIR_KINDS, Finding
 from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -58,22 +58,22 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
         if seq < memory.seq
     }
     for other in memories.by_seqs(rows, sorted(older)).values():
-        if not other.is_alive or other.author or _were_separated(rows, memory, other):
+        if not other.is_alive or other.author or _is_separated(rows, memory, other):
             continue
         verdict = restatement.judge(other.text, memory.text)
         # The older one stays if both are worded as well.
-        sides = sorted((other, memory), key=duplicates.wording_rank)
+        sides = sorted((other, memory), key=duplicates.rank_wording)
         for keeper, merged in (sides, sides[::-1]) if verdict.is_same else ():
             if duplicates.may_merge_unasked(merged, keeper):
                 return duplicates.describe_restatement(keeper, merged, verdict.reason)
     return None
 
 
-def _were_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
+def _is_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
     pairs = ((memory.id, other.id), (other.id, memory.id))
     if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
     dropped = upkeep_queries.dropped_pairs(rows)
-    return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIRS)
+    return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIR_KINDS)

@@ -33,23 +33,23 @@ from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 MAX_EVIDENCE = 3
 #: Pinning is done to a memory by name; the other verbs also answer what waits.
 Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
-About = Literal["memory", "belief", "pair", "change", "warning"]
+Subject = Literal["memory", "belief", "pair", "change", "warning"]
 
 #: A memory that is not the user's waits for review if it is less sure than this.
-LOW = 0.7
+MIN_UNREVIEWED_CONFIDENCE = 0.7
 #: Days for which such a memory waits.
-NEW_DAYS = 30
+MAX_WAITING_DAYS = 30
 #: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
 #: Verb -> the reason of a supersession in the audit.
-WHY: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
+SUPERSEDE_REASONS: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
-ABOUT: Mapping[CandidateKind, About] = {
+SUBJECT_OF_KIND: Mapping[CandidateKind, Subject] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
     "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
 }  # fmt: skip
 #: About -> verb -> its effect, in words for people.
-DOES: Mapping[About, Mapping[Verb, str]] = {
+EFFECTS: Mapping[Subject, Mapping[Verb, str]] = {
     "memory": {
         "keep": "it is right: from now on it counts as yours",
         "edit": "your wording takes its place",
@@ -95,22 +95,22 @@ TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
 }  # fmt: skip
 
 
-def title(candidate: Candidate) -> str:
+def title_of(candidate: Candidate) -> str:
     """Returns the heading of a candidate in the review."""
     return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
 
 
-def subject_of(candidate: Candidate, alive: int) -> About:
+def subject_of(candidate: Candidate, alive: int) -> Subject:
     """Returns what a candidate is about, given how many of its memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
-    about = ABOUT[candidate.kind]
+    about = SUBJECT_OF_KIND[candidate.kind]
     if about == "pair" and alive < 2:
         return "memory" if alive else "warning"
     return "warning" if about == "memory" and not alive else about
 
 
-def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
+def rank_strength(memory: Memory) -> tuple[int, bool, float, str, str]:
     """Sort key of two memories that say the same.
 
     The one that stays comes last: authority, pin, confidence, recency.
@@ -118,7 +118,7 @@ def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
-def review_reason(memory: Memory) -> str:
+def explain_review(memory: Memory) -> str:
     """Returns why a memory waits for a person's review."""
     if memory.origin == "model_saved" and memory.authority == "external":
         return "it was imported from another program: no session is told it until you keep it"
@@ -148,7 +148,7 @@ class ReviewAnswer:
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
-def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
+def record_memory_answer(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a memory, and records it in the journal."""
     if memory.superseded_by and answer.verb in ("keep", "edit", "pin"):
         raise CsmdError(
@@ -160,18 +160,18 @@ def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
     )  # fmt: skip
 
 
-def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
+def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a candidate, settles it, and records both in the journal."""
     named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [memory for memory in named if memory is not None and not memory.superseded_by]
     about = subject_of(candidate, len(alive))
-    if answer.verb not in DOES[about]:
+    if answer.verb not in EFFECTS[about]:
         raise BadInput(
             f"{candidate.id} cannot be answered with {answer.verb}", hint="csmd review shows what can be done"
         )
 
     def act() -> str:
-        made, status = _ABOUT[about](rows, candidate, alive, answer)
+        made, status = _ANSWERERS[about](rows, candidate, alive, answer)
         quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
         if quoted is not None and not candidates.set_status(
             rows, replace(quoted, version=candidate.version), status, now=answer.at
@@ -184,7 +184,7 @@ def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Chan
     )
 
 
-Settled = tuple[str, CandidateStatus]
+Outcome = tuple[str, CandidateStatus]
 
 
 def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
@@ -193,31 +193,31 @@ def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     Returns the id of the resulting memory, "" for none.
     """
     if answer.verb == "keep":
-        return _keep(rows, memory, answer)
+        return _keep_memory(rows, memory, answer)
     if answer.verb == "edit":
-        return _instead(rows, [memory], answer)
+        return _reword(rows, [memory], answer)
     if answer.verb == "drop":
-        return _drop(rows, memory, answer, staying=None)
+        return _drop_memory(rows, memory, answer, staying=None)
     if answer.verb in ("pin", "unpin"):
-        return _pin(rows, memory, answer)
+        return _set_pin(rows, memory, answer)
     if answer.other is None:
         raise BadInput(f"which memory takes the place of {memory.id}?", hint=f"csmd review {memory.id} --supersede ID")
-    return _give_way(rows, memory, answer.other, answer)
+    return _supersede(rows, memory, answer.other, answer)
 
 
-def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
+def _answer_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     """Carries out an answer about two memories that say the same, or about a possible replacement."""
-    first, second = sorted(alive[:2], key=strength, reverse=True)
+    first, second = sorted(alive[:2], key=rank_strength, reverse=True)
     giving_way, staying = second, first
     if candidate.source == supersession.SOURCE:
         first, second = (next(memory for memory in alive if memory.id == ident) for ident in candidate.memory_ids[:2])
         giving_way, staying = first, second
     if answer.verb == "edit":
-        return _instead(rows, [first, second], answer), "done"
+        return _reword(rows, [first, second], answer), "done"
     if answer.verb == "drop":
-        return _drop(rows, second, answer, staying=first), "done"
+        return _drop_memory(rows, second, answer, staying=first), "done"
     if answer.verb != "keep":
-        return _give_way(rows, giving_way, staying, answer), "done"
+        return _supersede(rows, giving_way, staying, answer), "done"
     if candidate.source == supersession.SOURCE:
         for kept, other in ((first, second), (second, first)):
             belief_changes.record_change(
@@ -226,75 +226,75 @@ def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer
     return "", "dropped"  # it is not proposed again
 
 
-def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
+def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     if answer.verb == "drop":
         return "", "dropped"
     worded = answer.text if answer.verb == "edit" else candidate.text
-    made = _state(rows, _statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
+    made = _remember(rows, _candidate_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
-            if not item.against and _must(rows, made).times <= MAX_EVIDENCE:
+            if not item.against and _read_memory(rows, made).times <= MAX_EVIDENCE:
                 source = Provenance(uuid=item.uuid, session_id=item.session_id, at=item.at, role="confirms")
-                memories.add_provenance(rows, _must(rows, made).seq, source)
+                memories.add_provenance(rows, _read_memory(rows, made).seq, source)
     if answer.verb == "supersede":
         old = answer.other or next(iter(alive), None)
         if old is None:
             raise BadInput(f"{candidate.id} contradicts no memory", hint="name one: --supersede ID")
-        _give_way(rows, old, _must(rows, made), answer)
+        _supersede(rows, old, _read_memory(rows, made), answer)
     return made, "promoted"
 
 
-def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
+def _answer_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     del alive
     if answer.verb == "edit":
-        statement = _statement(candidate, answer.text)
-        return _state(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
+        statement = _candidate_statement(candidate, answer.text)
+        return _remember(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
     return "", "dropped" if answer.verb == "drop" else "done"
 
 
-_ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Settled]] = {
+_ANSWERERS: dict[Subject, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Outcome]] = {
     "memory": lambda rows, _, alive, answer: (answer_memory(rows, alive[0], answer), "done"),
-    "pair": _about_two,
-    "change": _about_two,
-    "belief": _about_belief,
-    "warning": _about_warning,
+    "pair": _answer_pair,
+    "change": _answer_pair,
+    "belief": _answer_belief,
+    "warning": _answer_warning,
 }
 
 
 # --- effects; each returns the id of the resulting memory, "" for none
 
 
-def _keep(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
+def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
-    statement = _as_statement(memory, memory.text)
+    statement = _memory_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, answer.source, pinned=memory.pinned)
-    current = _must(rows, memory.id)
+    current = _read_memory(rows, memory.id)
     sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
-    kept = supersession.aged(rows, replace(current, confidence=sure))
+    kept = supersession.refresh_thresholds(rows, replace(current, confidence=sure))
     memories.update_belief(rows, kept)
     was, now = belief_changes.belief_state(memory), belief_changes.belief_state(kept)
     belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
     return memory.id
 
 
-def _instead(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
+def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Creates a memory of the person's wording, which supersedes the older ones."""
     old = olds[0]
-    statement = _as_statement(old, answer.text)
-    made = _state(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
+    statement = _memory_statement(old, answer.text)
+    made = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
     for memory in olds:
         if memory.id != made:
-            _give_way(rows, memory, _must(rows, made), answer)
+            _supersede(rows, memory, _read_memory(rows, made), answer)
     return made
 
 
-def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
+def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Pins a memory, so that it never fades, or unpins it, so that it fades from now on."""
     if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
-    changed = supersession.aged(rows, changed)
+    changed = supersession.refresh_thresholds(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.belief_state(memory), belief_changes.belief_state(changed)
     belief_changes.record_change(
@@ -303,7 +303,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     return memory.id
 
 
-def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
+def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
     """Deletes a memory and keeps its text out, except for `staying`, a similar memory that stays."""
     memory_deletion.delete_memory(rows, memory)
     correction = memory.gate == "correction"
@@ -318,14 +318,14 @@ def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory |
     return ""
 
 
-def _give_way(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> str:
+def _supersede(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> str:
     """Supersedes one memory by another; the older stays searchable."""
-    reason, key = WHY.get(answer.verb, "told"), answer.key if answer.verb == "supersede" else b""
-    supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=answer.at, reason=reason, key=key)
+    reason, key = SUPERSEDE_REASONS.get(answer.verb, "told"), answer.key if answer.verb == "supersede" else b""
+    supersession.supersede(rows, _read_memory(rows, old.id), new, by=PERSON, now=answer.at, reason=reason, key=key)
     return new.id
 
 
-def _state(
+def _remember(
     rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
     """Creates a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
@@ -346,10 +346,10 @@ def _state(
 ImportVerb = Literal["keep", "drop"]
 IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
 #: Memories that one write answers about; other writes wait for it.
-AT_ONCE = 20
-MAX_OF_IMPORT = 100_000
+ANSWER_BATCH = 20
+MAX_IMPORTED = 100_000
 #: Precedes the program's name in the audit of an imported memory, unless it came from csmd's own export.
-_FROM = "imported from "
+_IMPORT_REASON = "imported from "
 OWN_EXPORT = "csmd export"
 #: Begins the id of an import.
 IMPORT_PREFIX = "i"
@@ -371,11 +371,13 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` as in `unreviewed`.
     """
-    seqs = upkeep_queries.memories_to_review(rows, projects=places, below=LOW, since=since, limit=MAX_OF_IMPORT)
+    seqs = upkeep_queries.unreviewed(
+        rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
+    )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.list_imported(rows, seqs):
-        source, _, rest = reason.removeprefix(_FROM).partition(": ")
-        source = source if reason.startswith(_FROM) else OWN_EXPORT
+    for ident, reason, at in exports.imported(rows, seqs):
+        source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
+        source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")
         key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
         seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
@@ -395,7 +397,7 @@ def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     return named[0] if named else None
 
 
-def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
+def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
     """Keeps or drops some memories of the import `item`, recorded as one answer."""
 
     def act() -> str:
@@ -418,21 +420,21 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
 # --- statements
 
 
-def _statement(candidate: Candidate, worded: str) -> Statement:
+def _candidate_statement(candidate: Candidate, worded: str) -> Statement:
     return Statement(
         text=worded, gate=candidate.gate, category=candidate.category,
         confidence=max(candidate.confidence, KEPT_CONFIDENCE), authority="user", reasons=("review",),
     )  # fmt: skip
 
 
-def _as_statement(memory: Memory, worded: str) -> Statement:
+def _memory_statement(memory: Memory, worded: str) -> Statement:
     """Returns a person's statement in place of a memory: of its kind, with the confidence of typed text."""
     return Statement(
         text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
     )
 
 
-def _must(rows: Rows, ident: str) -> Memory:
+def _read_memory(rows: Rows, ident: str) -> Memory:
     memory = memories.by_id(rows, ident)
     if memory is None:
         raise CsmdError(f"there is no memory {ident!r} any more")

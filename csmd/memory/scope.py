@@ -16,9 +16,9 @@ from csmd.vocabulary import Gate, Scope
 
 _WORDS = data.word_table("scope_words.txt")
 #: Kinds of work and of text, and names that no project owns: a general rule may name them.
-EVERYWHERE = _WORDS["everywhere"]
+GENERAL_NAMES = _WORDS["everywhere"]
 #: Characters of a text that are read for who its speaker is: people say it at once.
-READ = 400
+MAX_CHARACTERS = 400
 #: A statement's words do not say where it applies.
 NO_REACH = 0
 #: Its words say that it applies everywhere if it is about how its speaker works.
@@ -27,7 +27,7 @@ WORK_REACH = 1
 FULL_REACH = 2
 
 
-def _any(name: str) -> str:
+def _any_of(name: str) -> str:
     """Returns a pattern for the words and phrases of a class."""
     return f"(?:{'|'.join(re.escape(word).replace('_', ' ') for word in sorted(_WORDS[name], key=len, reverse=True))})"
 
@@ -40,20 +40,24 @@ _SPECIFIC = re.compile(
     r"|\b(?:ssh|host|server|machine|into|onto|on|at|from) [a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b"
     r"|\b[\w-]+\.(?:internal|local|corp|lan)\b"
 )
-_SHORTENED = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
-_LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
-_UNIT = rf"{_any('with')} {_any('every')} (?P<own>(?=(?:of )?(?:my|our) ))?(?:{_any('of')} )*{_any('unit')}"
+_CONTRACTION = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
+_FULL_FORM = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
+_EVERY_UNIT = (
+    rf"{_any_of('with')} {_any_of('every')} (?P<own>(?=(?:of )?(?:my|our) ))?(?:{_any_of('of')} )*{_any_of('unit')}"
+)
 #: "In all my repos", "wherever I work"; and "everywhere", which an order that is carried out once may contain too.
-_REACH = re.compile(rf"(?i)\b(?:(?P<wherever>{_any('wherever')})|{_UNIT}|(?P<all>{_any('all_over')}))\b")
-_PART = re.compile(rf"(?i)\b{_any('article')} (?:[\w.-]++ ){{0,3}}{_any('part')}s?\b|\w-*+ {_any('named_part')}\b")
-_POINTS_AT = re.compile(rf"(?i)\b(?:{_any('at_hand')}|you \w+ed)\b")
+_REACH = re.compile(rf"(?i)\b(?:(?P<wherever>{_any_of('wherever')})|{_EVERY_UNIT}|(?P<all>{_any_of('all_over')}))\b")
+_PROJECT_PART = re.compile(
+    rf"(?i)\b{_any_of('article')} (?:[\w.-]++ ){{0,3}}{_any_of('part')}s?\b|\w-*+ {_any_of('named_part')}\b"
+)
+_POINTER = re.compile(rf"(?i)\b(?:{_any_of('at_hand')}|you \w+ed)\b")
 #: A worktree or branch: "this branch", "on release/2.4", "in ../spike".
 _CHECKOUT = re.compile(
-    rf"(?i)\b(?:{_any('checkout')}\b|(?:in|on|for|of) (?:the |branch )*((?:\.\.|{_any('branch')})/[\w./-]*\w))"
+    rf"(?i)\b(?:{_any_of('checkout')}\b|(?:in|on|for|of) (?:the |branch )*((?:\.\.|{_any_of('branch')})/[\w./-]*\w))"
 )
 #: The names in a statement: after a preposition ("in" in a group of its own), or capitalised within the sentence.
-_AFTER = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-z][\w+#-]*)"
-_NAMED = re.compile(_AFTER + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
+_NAME_AFTER_PREPOSITION = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-z][\w+#-]*)"
+_NAME_USES = re.compile(_NAME_AFTER_PREPOSITION + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 
 
 def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
@@ -68,9 +72,9 @@ def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -
     is_work = gate in ("behavioral", "correction") and (reach or about_speaker)
     if not (reach == FULL_REACH or about_answers or is_work) or _names_place(plain, project_name):
         return "project"
-    is_general = reach or about_answers or not _POINTS_AT.search(plain)
-    named = (after or capital for inside, after, capital in _NAMED.findall(plain) if not (inside and about_answers))
-    if not is_general or any(name.lower() not in EVERYWHERE | _WORDS["language"] for name in named):
+    is_general = reach or about_answers or not _POINTER.search(plain)
+    named = (after or capital for inside, after, capital in _NAME_USES.findall(plain) if not (inside and about_answers))
+    if not is_general or any(name.lower() not in GENERAL_NAMES | _WORDS["language"] for name in named):
         return "project"
     return "global" if gate == "correction" else "user"
 
@@ -83,7 +87,7 @@ def identity(project: int, text: str) -> str:
 def points_at_place(text: str, *, project_name: str) -> bool:
     """Whether a text points at a project, at a part of one, or at something at hand."""
     plain = _expand_contractions(text)
-    return _names_place(plain, project_name) or _POINTS_AT.search(plain) is not None
+    return _names_place(plain, project_name) or _POINTER.search(plain) is not None
 
 
 def named_checkout(text: str) -> str:
@@ -97,12 +101,12 @@ def _names_place(text: str, project_name: str) -> bool:
     own, words = (re.findall(r"[a-z0-9]+", part.lower()) for part in (project_name, text))
     whole = len(project_name) > 2 and any(words[at : at + len(own)] == own for at in range(len(words)))
     is_named = whole or "".join(own) in {word for word in words if len(word) > 2}
-    return is_named or any(pattern.search(text) for pattern in (_SPECIFIC, _PART, _CHECKOUT))
+    return is_named or any(pattern.search(text) for pattern in (_SPECIFIC, _PROJECT_PART, _CHECKOUT))
 
 
 def _expand_contractions(text: str) -> str:
     """Returns a text with its contractions written out."""
-    return _SHORTENED.sub(lambda match: _LONG[match[0]], text.replace("\u2019", "'"))
+    return _CONTRACTION.sub(lambda match: _FULL_FORM[match[0]], text.replace("\u2019", "'"))
 
 
 def _split_reach(text: str) -> tuple[str, int]:
@@ -156,13 +160,13 @@ _SLOTS = {
     "~": r"(?:\S+ ){0,3}?",
     "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+",
     "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
-    "WORK": rf"(?i:{_any('work')})\w*+(?! (?:of|on|for)\b)",
-    "COLOURS": rf"(?:.{{0,80}}?\b{_any('colour')}/{_any('colour')}\b)?",
+    "WORK": rf"(?i:{_any_of('work')})\w*+(?! (?:of|on|for)\b)",
+    "COLOURS": rf"(?:.{{0,80}}?\b{_any_of('colour')}/{_any_of('colour')}\b)?",
 }
 
 
 @cached(1)
-def _forms() -> list[re.Pattern[str]]:
+def _self_forms() -> list[re.Pattern[str]]:
     """The forms in which people say who they are (data/scope_words.txt), as patterns."""
     forms = []
     for form in sorted(_WORDS["self"]):
@@ -183,11 +187,11 @@ def describes_user(text: str, *, project_name: str) -> bool:
     False for a question and for a role in a project.
     """
     plain = _expand_contractions(text)
-    for form in _forms() if not text.rstrip().endswith("?") else ():
-        if match := form.search(plain[:READ]):
+    for form in _self_forms() if not text.rstrip().endswith("?") else ():
+        if match := form.search(plain[:MAX_CHARACTERS]):
             rest = plain[: match.start()] + plain[match.end() :]
-            is_role = _A_ROLE in form.pattern and _POINTS_AT.search(rest)
+            is_role = _A_ROLE in form.pattern and _POINTER.search(rest)
             name = (match.groupdict().get("name") or "").lower().replace("-", " ")
-            if EVERYWHERE.isdisjoint(name.split()) and not is_role and not _names_place(rest, project_name):
+            if GENERAL_NAMES.isdisjoint(name.split()) and not is_role and not _names_place(rest, project_name):
                 return True
     return False

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
-from csmd.memory.session_links import Facts, Link
+from csmd.memory.session_links import Link, SessionFacts
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
 from csmd.store import candidates, cursors, digests, outcome_rows, projects, session_link_rows
 from csmd.store.core import Store
@@ -24,7 +24,7 @@ BATCH = 25
 #: Sessions are compared with those up to this many days before and after them.
 SPAN_DAYS = 120
 SOURCE = "selfmodel"
-KINDS_OF_LINK = {name: rule.kind for name, rule in session_links.RULES.items()}
+LINK_KINDS = {name: rule.kind for name, rule in session_links.RULES.items()}
 
 
 class _Evaluation(NamedTuple):
@@ -44,14 +44,14 @@ def step(store: Store, *, now: str) -> int:
         evaluation = store.read(partial(_evaluate, project=project, new=new))
         store.write(partial(_save, new=new, evaluation=evaluation))
     # Warnings are computed once, when a whole burst of sessions is in.
-    return len(waiting) or _warn(store, now)
+    return len(waiting) or _update_warnings(store, now)
 
 
 def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
     for session, endings, at in evaluation.endings:
         outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
-        session_link_rows.replace_links(rows, session, links, KINDS_OF_LINK)
+        session_link_rows.replace_links(rows, session, links, LINK_KINDS)
     for behind in new:
         cursors.move_cursor(rows, SELF_STAGE, str(behind.session_seq), behind.digest_seq)
     digests.mark_endings_changed(rows)
@@ -61,25 +61,25 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new_seqs = {session.session_seq for session in new}
     starts = session_link_rows.session_starts(rows, sorted(new_seqs))
-    since, until = _days_after(min(starts), -SPAN_DAYS), _days_after(max(starts), SPAN_DAYS)
+    since, until = _shift_day(min(starts), -SPAN_DAYS), _shift_day(max(starts), SPAN_DAYS)
     sessions = session_link_rows.digests_of_project(rows, project, since=since, until=until)
     items: dict[int, list[DigestItem]] = {int(digest): [] for *_, digest, _ in sessions}
     for digest, *item in session_link_rows.items_of(rows, list(items)):
         items[int(digest)].append(DigestItem(*item))
     days = sorted(projects.active_days(rows, project))
     endings: list[tuple[int, list[WorkEnding], str]] = []
-    around: list[Facts] = []
+    around: list[SessionFacts] = []
     for seq, ident, started_at, last_at, digest, outcome in sessions:
         around.append(
-            Facts(
+            SessionFacts(
                 seq=seq, id=ident, started_at=started_at, last_at=last_at, day=bisect_right(days, started_at[:10]),
-                since=_days_after(started_at, -SPAN_DAYS), things=_things(items[digest]),
+                since=_shift_day(started_at, -SPAN_DAYS), things=_group_items(items[digest]),
                 shares=dict(session_link_rows.sessions_sharing_turns(rows, seq)),
                 errors={item.text: (item.state, item.uuid) for item in items[digest] if item.kind == "error"},
             )
         )  # fmt: skip
         if seq in new_seqs:
-            endings.append((seq, work_outcomes.work_endings(outcome, items[digest]), started_at))
+            endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
     captured = session_link_rows.stored_sessions(
         rows, sorted({name for session in around for name in session.of("transcript")})
     )
@@ -92,7 +92,7 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
     return _Evaluation(endings, links)
 
 
-def _things(items: Sequence[DigestItem]) -> dict[str, dict[str, str]]:
+def _group_items(items: Sequence[DigestItem]) -> dict[str, dict[str, str]]:
     """Kind of item -> its text, of a commit its hash -> the uuid of the first turn."""
     things: dict[str, dict[str, str]] = {}
     for item in items:
@@ -101,7 +101,7 @@ def _things(items: Sequence[DigestItem]) -> dict[str, dict[str, str]]:
     return things
 
 
-def _days_after(at: str, days: int) -> str:
+def _shift_day(at: str, days: int) -> str:
     """The day a number of days after a time; an invalid time is returned as it is."""
     try:
         return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
@@ -112,7 +112,7 @@ def _days_after(at: str, days: int) -> str:
 # --- warnings
 
 
-def _warn(store: Store, now: str) -> int:
+def _update_warnings(store: Store, now: str) -> int:
     """Queues a warning for each kind of work that ends worse, and settles those that no longer apply.
 
     1 if it looked.
@@ -128,7 +128,7 @@ def _warn(store: Store, now: str) -> int:
                 for candidate in candidates.waiting(rows, projects=[project])
                 if candidate.source == SOURCE
             }
-            for warning in (_warning(project, drift, now) for drift in of_project):
+            for warning in (_to_candidate(project, drift, now) for drift in of_project):
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
@@ -145,13 +145,13 @@ def _warn(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """(project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*outcome_rows.projects_with_outcomes(rows), *outcome_rows.projects_with_warning(rows)}):
-        endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=[project])]
-        drifts.append((project, work_outcomes.drifts(endings)))
+    for project in sorted({*outcome_rows.projects_held(rows), *outcome_rows.warned(rows)}):
+        endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=[project])]
+        drifts.append((project, work_outcomes.find_drifts(endings)))
     return drifts
 
 
-def _warning(project: int, drift: Drift, now: str) -> Candidate:
+def _to_candidate(project: int, drift: Drift, now: str) -> Candidate:
     return Candidate(
         id="", kind="drift_warning", source=SOURCE, project_seq=project, fingerprint=f"drift:{drift.capability}",
         text=work_outcomes.describe_drift(drift),

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 LinkKind = Literal["direct", "inferred", "gap"]
 
 #: Two sessions are compared by their work if the project was active on at most this many days in between.
-WITHIN_DAYS = 14
+MAX_DAYS_BETWEEN = 14
 #: A session is compared by its work with at most this many earlier ones.
 MAX_COMPARED = 40
 #: Only the strongest inferred links of a session are kept.
@@ -21,19 +21,19 @@ MAX_INFERRED = 3
 #: The least score of "same work": the rarity of the files that both sessions changed, times that of the words of both
 #: goals, divided by 1 + FADES for each active day in between.
 MIN_SCORE = 12.0
-FADES = 0.1
+FADE_PER_DAY = 0.1
 #: Rarity is that among the sessions around, taken to be at least this many.
-BACKGROUND = 20
+MIN_BACKGROUND = 20
 #: A single shared file counts only if at most this part of the sessions changed it.
-RARE_FILE = 0.08
+MAX_FILE_SHARE = 0.08
 #: A shared word counts only if at most this part of the goals use it.
-RARE_WORD = 0.15
+MAX_WORD_SHARE = 0.15
 #: Stems that are common in every goal.
 COMMON_STEMS = frozenset(
     "claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split()
 )
 #: Branches that everybody works on: sharing one says nothing.
-TRUNKS = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
+TRUNK_BRANCHES = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
 #: An error is recognised in another session only by a name in it: a path, an identifier, a call.
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w|\w\.\w+:|\w\(|::")
 
@@ -64,7 +64,7 @@ RULES: Mapping[str, Rule] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class SessionFacts:
     """What a session is compared by.
 
     `day` is the project's active day on which it began; sessions that began before `since` are too old to compare.
@@ -109,37 +109,41 @@ class Link(NamedTuple):
     evidence: tuple[str, ...]
 
 
-def find_links(later: Facts, around: Sequence[Facts], *, captured: frozenset[str] = frozenset()) -> list[Link]:
+def find_links(
+    later: SessionFacts, around: Sequence[SessionFacts], *, captured: frozenset[str] = frozenset()
+) -> list[Link]:
     """Finds what a session builds on among its project's sessions `around` it, in a fixed order.
 
     `captured` are ids of stored sessions of any project: a link to one of them is no gap.
     """
     others = (facts for facts in around if facts.seq != later.seq and facts.started_at >= later.since)
     earlier = sorted((facts for facts in others if facts.order < later.order), key=lambda facts: facts.order)
-    direct = [link for facts in earlier if (link := next(_direct_links(later, facts), None)) is not None]
+    direct = [link for facts in earlier if (link := next(_find_direct_links(later, facts), None)) is not None]
     linked = {link.from_seq for link in direct}
-    near = [facts for facts in earlier[-MAX_COMPARED:] if later.day - facts.day <= WITHIN_DAYS]
+    near = [facts for facts in earlier[-MAX_COMPARED:] if later.day - facts.day <= MAX_DAYS_BETWEEN]
     rarity = _Rarity([*earlier, later])
     inferred: dict[int, Link] = {}
-    candidates = (link for facts in near if facts.seq not in linked for link in _inferred_links(later, facts, rarity))
+    candidates = (
+        link for facts in near if facts.seq not in linked for link in _find_inferred_links(later, facts, rarity)
+    )
     for link in sorted(candidates, key=lambda link: (-link.weight, -link.from_seq, link.rule)):
         inferred.setdefault(link.from_seq, link)
-    return [*direct, *list(inferred.values())[:MAX_INFERRED], *_gaps(later, earlier, captured)]
+    return [*direct, *list(inferred.values())[:MAX_INFERRED], *_find_gaps(later, earlier, captured)]
 
 
-def describe(rule: str, about: str) -> str:
+def describe_link(rule: str, about: str) -> str:
     """Returns a link's reason in words."""
     return RULES[rule].reason.format(about=about) if rule in RULES else rule
 
 
-def _link(from_seq: int, later: Facts, rule: str, about: str, *evidence: str, weight: float = 0.0) -> Link:
+def _make_link(from_seq: int, later: SessionFacts, rule: str, about: str, *evidence: str, weight: float = 0.0) -> Link:
     uuids = tuple(dict.fromkeys(uuid for uuid in evidence if uuid))
     return Link(from_seq, later.seq, rule, about, weight or RULES[rule].weight, uuids[:6])
 
 
-def _direct_links(later: Facts, earlier: Facts) -> Iterator[Link]:
+def _find_direct_links(later: SessionFacts, earlier: SessionFacts) -> Iterator[Link]:
     """Yields the links by which a session states that it builds on an earlier one, the surest first."""
-    link = partial(_link, earlier.seq, later)
+    link = partial(_make_link, earlier.seq, later)
     if earlier.seq in later.shares:
         yield link("same turns", "", later.shares[earlier.seq])
     if earlier.id in later.of("transcript"):
@@ -151,7 +155,7 @@ def _direct_links(later: Facts, earlier: Facts) -> Iterator[Link]:
         commit = next((commit for commit in earlier.of("commit") if _is_same_commit(name, commit)), "")
         if commit and commit not in later.of("commit"):
             yield link("commit", commit, uuid, earlier.of("commit")[commit])
-    for branch in sorted(later.of("branch").keys() & earlier.of("branch").keys() - TRUNKS):
+    for branch in sorted(later.of("branch").keys() & earlier.of("branch").keys() - TRUNK_BRANCHES):
         yield link("branch", branch, later.of("branch")[branch], earlier.of("branch")[branch])
     files = sorted(later.of("file").keys() & earlier.of("file").keys())
     if later.continued and files and later.day - earlier.day <= 1:
@@ -166,39 +170,39 @@ def _is_same_commit(left: str, right: str) -> bool:
 class _Rarity:
     """How rare files and words are among sessions."""
 
-    def __init__(self, sessions: Sequence[Facts]) -> None:
-        self._total = max(len(sessions), BACKGROUND)
+    def __init__(self, sessions: Sequence[SessionFacts]) -> None:
+        self._total = max(len(sessions), MIN_BACKGROUND)
         self._files = Counter(name for session in sessions for name in session.of("file"))
         self._words = Counter(word for session in sessions for word in session.of("word"))
 
     def _score(self, shared: Sequence[str], uses: Counter[str]) -> float:
         return sum(log((self._total + 1) / uses[name]) for name in shared)
 
-    def files(self, left: Facts, right: Facts) -> tuple[list[str], float]:
+    def files(self, left: SessionFacts, right: SessionFacts) -> tuple[list[str], float]:
         """(files that both changed, the rarest first, their score); none for a single file that many change."""
         shared = sorted(left.of("file").keys() & right.of("file").keys(), key=lambda name: (self._files[name], name))
-        if len(shared) == 1 and self._files[shared[0]] > max(2, RARE_FILE * self._total):
+        if len(shared) == 1 and self._files[shared[0]] > max(2, MAX_FILE_SHARE * self._total):
             return [], 0.0
         return shared, self._score(shared, self._files)
 
-    def words(self, left: Facts, right: Facts) -> tuple[list[str], float]:
+    def words(self, left: SessionFacts, right: SessionFacts) -> tuple[list[str], float]:
         """(rare words of both goals, their score); a single word scores nothing."""
-        most = max(3, RARE_WORD * self._total)
+        most = max(3, MAX_WORD_SHARE * self._total)
         both = left.of("word").keys() & right.of("word").keys() - COMMON_STEMS
         shared = sorted(word for word in both if self._words[word] <= most)
         return shared, self._score(shared, self._words) if len(shared) > 1 else 0.0
 
 
-def _inferred_links(later: Facts, earlier: Facts, rarity: _Rarity) -> Iterator[Link]:
+def _find_inferred_links(later: SessionFacts, earlier: SessionFacts, rarity: _Rarity) -> Iterator[Link]:
     """Yields the links that the work of two sessions suggests."""
-    link = partial(_link, earlier.seq, later)
+    link = partial(_make_link, earlier.seq, later)
     for error in sorted(later.errors.keys() & earlier.errors.keys()):
         (before, failed_in), (after, mended_in) = earlier.errors[error], later.errors[error]
         if before == "failed" and after == "mended" and _NAME.search(error):
             yield link("error mended", error, failed_in, mended_in)
     files, by_files = rarity.files(later, earlier)
     words, by_words = rarity.words(later, earlier) if files else ([], 0.0)
-    score = by_files * by_words / (1 + FADES * (later.day - earlier.day))
+    score = by_files * by_words / (1 + FADE_PER_DAY * (later.day - earlier.day))
     if score >= MIN_SCORE:
         weight = round(min(0.75, RULES["same work"].weight * (0.7 + score / 100)), 3)
         shared = (("file", files[0]), ("word", words[0]))
@@ -206,9 +210,9 @@ def _inferred_links(later: Facts, earlier: Facts, rarity: _Rarity) -> Iterator[L
         yield link("same work", ", ".join(files[:3]), *evidence, weight=weight)
 
 
-def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
+def _find_gaps(later: SessionFacts, earlier: Sequence[SessionFacts], captured: frozenset[str]) -> list[Link]:
     """Links to what no captured session has: a transcript, a commit, the conversation that is continued."""
-    link = partial(_link, 0, later)
+    link = partial(_make_link, 0, later)
     available = captured | {facts.id for facts in earlier}
     commits = [commit for facts in (*earlier, later) for commit in facts.of("commit")]
     gaps = [

@@ -20,7 +20,7 @@ from csmd.store.sqlite import Rows
 #: The last edits of a session that are read; nearly all sessions have fewer.
 MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
-CHARACTERS = 1_200
+MAX_CHANGE_CHARACTERS = 1_200
 NO_SCENE = Scene("", "")
 
 
@@ -43,10 +43,10 @@ def find_outdated(
     if not last:
         return {}
     first = min(statement.ordinal for statement in last.values())
-    edits = list(_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
+    edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
-    changes, _ = _changes(rows, session_seq, upto=upto)
-    claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    changes, _ = _read_changes(rows, session_seq, upto=upto)
+    claims = [_to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
     rewritten = {
         key: (statement.uuid, statement.at)
         for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
@@ -55,7 +55,7 @@ def find_outdated(
     return rewritten | edited
 
 
-def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
     around = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
     after = bisect_right(prompts, statement.ordinal)
@@ -63,26 +63,26 @@ def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[
     return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
 
 
-def _edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
+def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
     """Yields the edits that calls made; only the file is known of a call that was stored truncated."""
     for uuid, at, ordinal, _, arguments in calls:
         try:
             value = wire.loads(arguments)
         except BadInput:
             value = {"file_path": file_of(arguments)}
-        path = _text(value, "file_path")
+        path = _text_field(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
         for change in several if isinstance(several, list) else [value]:
-            new = _text(change, "new_string") or _text(change, "content")
-            yield Edit(uuid, at, ordinal, path, _text(change, "old_string"), new)
+            new = _text_field(change, "new_string") or _text_field(change, "content")
+            yield Edit(uuid, at, ordinal, path, _text_field(change, "old_string"), new)
 
 
-def _text(value: Any, name: str) -> str:
+def _text_field(value: Any, name: str) -> str:
     text = value.get(name) if isinstance(value, dict) else None
     return text if isinstance(text, str) else ""
 
 
-def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
+def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories that differ from the stored ones.
 
     NO_SCENE for a memory that has none any more.
@@ -91,9 +91,9 @@ def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: 
     stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
         return {}
-    changes, is_whole = _changes(rows, session_seq, upto=upto)
+    changes, is_whole = _read_changes(rows, session_seq, upto=upto)
     scenes = statement_context.scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
-    scenes = _allowed(rows, session_seq, scenes, key=key)
+    scenes = _drop_forgotten(rows, session_seq, scenes, key=key)
     return {
         seq: scene
         for seq in dict.fromkeys((*(statement.memory_seq for statement in stated), *stored_scenes))
@@ -102,7 +102,7 @@ def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: 
     }
 
 
-def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
+def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
     project, _ = memory_scenes.scene_directories(rows, session_seq)
     personal = statement_rows.personal_turns(rows, session_seq)
@@ -119,18 +119,21 @@ def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: byt
     return allowed
 
 
-def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
+def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
-    file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=CHARACTERS)
-    _, roots = memory_scenes.scene_directories(rows, session_seq)
+    file_changes = memory_scenes.file_changes_of(
+        rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
+    )
+    _, roots = memory_scenes.scene_places(rows, session_seq)
     read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
     return [
-        Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read
+        Change(change.uuid, change.ordinal, _relative_path(path, roots), change.at, change.anew)
+        for change, path in read
     ], is_whole
 
 
-def _below(path: str, roots: Sequence[str]) -> str:
+def _relative_path(path: str, roots: Sequence[str]) -> str:
     """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
     flat = path.replace("\\", "/")
     if ".." in flat.split("/") or flat.startswith("~"):

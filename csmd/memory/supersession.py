@@ -33,39 +33,39 @@ from csmd.vocabulary import AUTHORITY_RANK
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"
 #: Characters of a memory that a candidate quotes.
-QUOTED = 160
+MAX_QUOTED_CHARACTERS = 160
 #: In the audit of the memory of the parts that remain of a replaced one.
-LEFT = "left"
+REST_KEPT = "left"
 #: Who decided a supersession.
 RULE = "rule"
 PERSON = "person"
 ASSISTANT = "assistant"
 #: Whose supersessions are decided again when something new is said.
-UNASKED = (RULE, belief_changes.DREAM)
+AUTOMATIC = (RULE, belief_changes.DREAM)
 #: The reason of a comparison: the subject of the older memory was given up.
-_GIVEN_UP = "left"
+_SUBJECT_LEFT = "left"
 #: Memories with common words that one is compared with.
-NEAR = 20
+MAX_NEAR = 20
 #: Statements of renames that are read for one scope.
-RENAMES = 50
+MAX_RENAMES = 50
 #: How often the renames of a name are followed.
-RENAMED_AGAIN = 4
+MAX_RENAME_STEPS = 4
 #: The share of a superseded statement's own words that a text restating it has.
-OWN_SHARE = 0.5
+MIN_OWN_SHARE = 0.5
 #: In another session, the share of all its words.
-WHOLE_SHARE = 0.5
+MIN_WHOLE_SHARE = 0.5
 #: Longest chain of replacements that is followed.
-HEIRS = 8
+MAX_CHAIN = 8
 #: Most superseded memories of some projects that are read.
 MAX_REPLACED = 200
 
 
 def quote(memory: Memory) -> str:
     """Quotes a memory's text, cut to QUOTED characters."""
-    return f'"{display.cut(display.squeeze(memory.text), QUOTED)}"'
+    return f'"{display.cut(display.squeeze(memory.text), MAX_QUOTED_CHARACTERS)}"'
 
 
-def aged(rows: Rows, memory: Memory) -> Memory:
+def refresh_thresholds(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
     return confidence.set_thresholds(
         memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
@@ -80,7 +80,7 @@ def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
     )  # fmt: skip
 
 
-def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
+def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
     """Asks a person which of two memories holds.
 
     Returns the id of the new or waiting candidate, "" if it was answered.
@@ -110,19 +110,19 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
     return ident
 
 
-def rest_of(rows: Rows, memory_id: str) -> Memory | None:
+def find_rest(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the parts of a replaced memory that still hold; None for none."""
     seq = memory_links.second_half_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
-def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
+def find_remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
     """Returns the text of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
     text = clauses.text_without(whole.text, ended) if ended else ""
     if not text or is_forgotten(rows, whole, text, key=key):
         return ""
     repeated = memories.by_hash(rows, tokens.keyed_hash(text, key), project=whole.project_seq)
-    current = rest_of(rows, whole.id)
+    current = find_rest(rows, whole.id)
     return text if repeated is None or (current is not None and repeated.id == current.id) else ""
 
 
@@ -133,13 +133,13 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     ident = free_identity(rows, whole.project_seq, text)
     # The whole is durable because it is a rule or a choice; a rest that is neither is not.
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
-    rest = aged(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
+    rest = refresh_thresholds(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
     memory_links.add_link(
         rows, Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0), now=at
     )
     belief_changes.record_change(
-        rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
+        rows, rest.id, REST_KEPT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
     )
 
 
@@ -158,27 +158,27 @@ def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> 
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
-def undo_unasked_supersession(rows: Rows, memory: Memory) -> Memory:
+def undo_automatic_supersession(rows: Rows, memory: Memory) -> Memory:
     """Undoes a supersession that no person decided, so that a confirmation starts from the former confidence."""
     change = belief_changes.latest_change(rows, memory.id)
-    if change is None or change.by not in UNASKED:
+    if change is None or change.by not in AUTOMATIC:
         return memory
     undo_supersession(rows, change, at=memory.confirmed_at)
     return memories.by_seqs(rows, [memory.seq])[memory.seq]
 
 
-class Near(NamedTuple):
+class NearMemories(NamedTuple):
     """Memories with words in common with a text, most similar first, and the renames in their scopes."""
 
     memories: Sequence[Memory]
     renames: Mapping[str, str]
 
 
-def find_near(rows: Rows, text: str, home: int) -> Near:
+def find_near(rows: Rows, text: str, home: int) -> NearMemories:
     """Looks up memories near a text; the most expensive step, so it is done once for each statement."""
     reach = _visible_scopes(rows, home)
     renames = read_renames(rows, reach)
-    return Near(_find_sharing_words(rows, text, reach, renames), renames)
+    return NearMemories(_find_sharing_words(rows, text, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
         _apply_among(rows, memory, find_near(rows, memory.text, memory.project_seq), key=key)
 
 
-def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
+def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes) -> None:
     """Does the same for a new memory whose neighbours were looked up.
 
     If it renames something they are looked up again.
@@ -219,8 +219,8 @@ def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: Near, *, key:
     _apply_among(rows, memory, nearby, key=key)
 
 
-def _apply_among(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
-    renames, others = nearby.renames, _without_itself(memory, nearby.memories)
+def _apply_among(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes) -> None:
+    renames, others = nearby.renames, _drop_itself(memory, nearby.memories)
     changed = find_renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
@@ -228,7 +228,7 @@ def _apply_among(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> Non
         is_renamed = any(name in folded for name in touched)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _find_sharing_words(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
-            _update_superseding(rows, other, _without_itself(other, around), renames, key=key)
+            _update_superseding(rows, other, _drop_itself(other, around), renames, key=key)
     _update_superseding(rows, memory, others, renames, key=key)
 
 
@@ -238,9 +238,9 @@ def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()
     With `of`, only those reached from these names.
     """
     names, renames = list(of), dict[str, str]()
-    for _ in range(RENAMED_AGAIN):
+    for _ in range(MAX_RENAME_STEPS):
         hits = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
+            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=MAX_RENAMES
         )
         renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
@@ -274,9 +274,9 @@ def supersede(
         undo_supersession(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     if key:
-        left = remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
+        left = find_remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
         keep_rest(rows, old, left, key=key, by=by, at=now)
-    mark_superseded(rows, old, new, lowers=confidence.MAX_LOWERED, sure=1.0, reason=reason, by=by, at=now)
+    mark_superseded(rows, old, new, lowers=confidence.MAX_LOSS, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -298,7 +298,7 @@ def _update_superseding(
     The parts that nothing replaced become a memory of their own.
     """
     change = belief_changes.latest_change(rows, memory.id)
-    if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
+    if (change is not None and change.by not in AUTOMATIC) or (memory.superseded_by and change is None):
         return
     refused = belief_changes.refused_successors(rows, memory.id)
     stated_at = belief_changes.last_stated_at(rows, memory)
@@ -307,28 +307,30 @@ def _update_superseding(
     for other in near:
         at = belief_changes.last_stated_at(rows, other)
         # Neither of two statements made at once overturns the other.
-        if other.id in refused or _effective_from(memory, other, at) <= stated_at:
+        if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue
         how = _compare(memory, other, renames)
         if not how.contradicts:
             continue
         if not _may_supersede(memory, other) and how.parts:
-            reason = confidence.why_not_replaced(pinned=memory.pinned)
-            ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
+            reason = confidence.explain_refusal(pinned=memory.pinned)
+            ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif (
-            _may_supersede(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other))
+            _may_supersede(memory, other)
+            and not how.parts
+            and (other.authority == "user" or are_single_sentences(memory, other))
         ):
-            reason = confidence.LEFT if _GIVEN_UP in how.reasons else confidence.UNSURE
-            ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
+            reason = confidence.SUBJECT_GIVEN_UP if _SUBJECT_LEFT in how.reasons else confidence.DOUBTFUL_REPLACEMENT
+            ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
             replaced |= {*how.parts}
             endings.append((at, other, how))
     best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
-    left = remaining_text(rows, memory, tuple(replaced), key=key)
-    rest = rest_of(rows, memory.id)
+    left = find_remaining_text(rows, memory, tuple(replaced), key=key)
+    rest = find_rest(rows, memory.id)
     if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
         return
-    memory = undo_unasked_supersession(rows, memory)
+    memory = undo_automatic_supersession(rows, memory)
     if best is not None:
         at, other, how = best
         keep_rest(rows, memory, left, key=key, by=RULE, at=at)
@@ -337,7 +339,7 @@ def _update_superseding(
             rows,
             memory,
             other,
-            lowers=confidence.lowering(how.confidence),
+            lowers=confidence.compute_loss(how.confidence),
             sure=how.confidence,
             reason=reason,
             by=RULE,
@@ -345,12 +347,12 @@ def _update_superseding(
         )
 
 
-def are_brief(*stated: Memory) -> bool:
+def are_single_sentences(*stated: Memory) -> bool:
     """Whether each memory is a single sentence; longer statements make unclear questions."""
     return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
 
 
-def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
+def _find_contradiction_time(old: Memory, new: Memory, stated_at: str) -> str:
     """Returns the time from which one memory may contradict another.
 
     Repeating a general statement elsewhere does not end a project's exception to it.
@@ -378,16 +380,16 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     switch = None if how.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
         return how
-    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_GIVEN_UP,))
+    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_SUBJECT_LEFT,))
 
 
 def mark_superseded(
     rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
 ) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
-    left = round(max(confidence.MIN_LEFT, old.confidence - lowers), 4)
-    lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.belief_state(old), belief_changes.belief_state(lowered)
+    left = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
+    lowered = refresh_thresholds(rows, replace(old, confidence=left, superseded_by=new.id))
+    was, now = belief_changes.state(old), belief_changes.state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
@@ -408,13 +410,13 @@ def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames:
     lower = text.casefold()
     names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
     terms = search_terms.query_terms(" ".join([text, *names]))
-    others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
+    others = search.memories_matching(rows, terms, projects=reach, limit=MAX_NEAR + 1)
     return [other for other in others if not other.author]
 
 
-def _without_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
+def _drop_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
     """Returns at most NEAR of some memories, without the memory itself."""
-    return [other for other in near if other.seq != memory.seq][:NEAR]
+    return [other for other in near if other.seq != memory.seq][:MAX_NEAR]
 
 
 # --- texts that restate a superseded statement
@@ -424,38 +426,38 @@ def _without_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
 # only the superseded statement has, none of its replacement, and are older than that.
 
 
-class Replaced(NamedTuple):
+class Replacement(NamedTuple):
     """A superseded memory and the one that replaces it now."""
 
     old: Memory
     heir: Memory
 
 
-def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
+def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replacement]) -> Replacement | None:
     """Returns the first of these whose superseded statement a text of a session and time restates; None for none."""
     words = tokens.content_stems(text) if replaced else frozenset()
     return next((pair for pair in replaced if _is_restated_by(words, at, session, pair)), None)
 
 
-def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:
+def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replacement) -> bool:
     old, heir = tokens.content_stems(replaced.old.text), replaced.heir
     new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
     own = old - new
-    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < OWN_SHARE:
+    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < MIN_OWN_SHARE:
         return False
     stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
-    return stated_here or similarity.share(old, words) >= WHOLE_SHARE
+    return stated_here or similarity.share(old, words) >= MIN_WHOLE_SHARE
 
 
-def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
+def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replacement]:
     """Returns what was superseded in these projects, the latest first."""
     seqs = belief_changes.superseded_memories(rows, places, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 
-def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
+def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replacement]:
     """Pairs superseded memories with the ones that replace them now."""
-    return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
+    return [Replacement(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
 
 
 def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
@@ -463,7 +465,7 @@ def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
 
     A pair is left out once a person has answered the question about it in `csmd review`.
     """
-    questions = candidates.asked_with(rows, confidence.LEFT, projects=places)
+    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=places)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
     newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
@@ -472,7 +474,7 @@ def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
 def find_heir(rows: Rows, memory: Memory) -> Memory | None:
     """Returns the memory at the end of a chain of replacements; None if it is gone, or the chain does not end."""
     heir: Memory | None = memory
-    for _ in range(HEIRS):
+    for _ in range(MAX_CHAIN):
         if heir is None or not heir.gives_way:
             return heir
         heir = memories.by_id(rows, heir.superseded_by or curations.find_note(rows, heir.seq))

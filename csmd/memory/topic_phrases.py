@@ -32,16 +32,16 @@ _TOKEN = re.compile(
     r"|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
 )
 #: Words before or after a noun that names a thing.
-_BEFORE_THING = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
-_AFTER_THING = clauses.COPULA | {"of", "has", "have", "must", "should"}
-_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
+_BEFORE_NOUN = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
+_AFTER_NOUN = clauses.COPULA | {"of", "has", "have", "must", "should"}
+_SENTENCE_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
 #: Replaces a number.
-AMOUNT = "#"
+NUMBER_MARK = "#"
 #: Words before or after a verb.
-_BEFORE_DEED = clauses.WORDS["auxiliary"] | {AMOUNT, "to", "i", "we", "you", "they", "it", "let's"}
-_AFTER_DEED = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
+_BEFORE_VERB = clauses.WORDS["auxiliary"] | {NUMBER_MARK, "to", "i", "we", "you", "they", "it", "let's"}
+_AFTER_VERB = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
 #: Endings of adverbs and participles.
-_NO_THING = ("ly", "ed")
+_NON_NOUN_ENDINGS = ("ly", "ed")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
 
@@ -85,26 +85,26 @@ def find_phrases(text: str) -> list[Phrase]:
         if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
             is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
             named = is_cased or "_" in value or "-" in value
-            parts = _parts(value)
+            parts = _split_word(value)
             run.extend(Part(part, named, len(parts) == 1) for part in parts)
         else:
-            phrases.extend(_phrases(run, before, small))
+            phrases.extend(_combine_run(run, before, small))
             run.clear()
-            before = AMOUNT if kind == "number" else small
+            before = NUMBER_MARK if kind == "number" else small
         if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
-            phrases.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
+            phrases.append(_file_phrase(token["file"].rsplit("/", 1)[-1].casefold()))
         elif kind == "code":
-            phrases.extend(_of_code(token["code"]))
+            phrases.extend(_split_code(token["code"]))
         opens = kind == "mark" and value not in "(/'\""
-    phrases.extend(_phrases(run, before, ""))
+    phrases.extend(_combine_run(run, before, ""))
     return phrases[:MAX_PHRASES]
 
 
-def _file(name: str) -> Phrase:
+def _file_phrase(name: str) -> Phrase:
     return Phrase((name,), name, is_name=True, is_led=True, closes=True, is_thing=True, is_deed=False)
 
 
-def _of_code(code: str) -> list[Phrase]:
+def _split_code(code: str) -> list[Phrase]:
     """The phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
     words = code.split()
     if not words:
@@ -112,28 +112,28 @@ def _of_code(code: str) -> list[Phrase]:
     last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
     stem, dot, ending = last.partition(":")[0].rpartition(".")
     if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
-        return [_file(f"{stem}.{ending}".casefold())]
+        return [_file_phrase(f"{stem}.{ending}".casefold())]
     names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MAX_WORDS]]
-    run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_parts, names) for part in parts]
+    run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_split_word, names) for part in parts]
     if len(run) == 1 and names[0].islower() and names[0].isalpha():  # an ordinary word, as in `render` or `with`
         run = [Part(word, False, True) for word, *_ in run if word not in BREAKS]
-    return list(_phrases(run, "", ""))
+    return list(_combine_run(run, "", ""))
 
 
-def _parts(value: str) -> list[str]:
+def _split_word(value: str) -> list[str]:
     if value.casefold() in _WORDS["one_word"]:
         return [value.casefold()]
     return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
 
 
-def _phrases(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
+def _combine_run(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
     """Yields the phrases in an unbroken run of words, between the words or marks that break it."""
     stems = [tokens.stem(word) if word.isalpha() else word for word, *_ in run]
     led = before in _WORDS["determiner"]
     # "5 minutes" is an amount, and a word before a colon a heading.
-    starts_as_deed = before in _BEFORE_DEED or (after == ":" and before in _ENDS)
-    ends_as_deed = after in _AFTER_DEED and (len(run) > 1 or not led)
-    is_thing = (led or before in _BEFORE_THING or after in _AFTER_THING) and not ends_as_deed
+    starts_as_deed = before in _BEFORE_VERB or (after == ":" and before in _SENTENCE_ENDS)
+    ends_as_deed = after in _AFTER_VERB and (len(run) > 1 or not led)
+    is_thing = (led or before in _BEFORE_NOUN or after in _AFTER_NOUN) and not ends_as_deed
     for start in range(len(run)):
         for size in range(1, MAX_WORDS + 1):
             part = run[start : start + size]
@@ -149,7 +149,7 @@ def _phrases(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
             starts_deed = starts_as_deed and start == 0
             yield Phrase(
                 tuple(stems[start : start + size]), " ".join(words), named, is_led, closes,
-                is_thing=ends and is_thing and not starts_deed and not words[-1].endswith(_NO_THING),
+                is_thing=ends and is_thing and not starts_deed and not words[-1].endswith(_NON_NOUN_ENDINGS),
                 is_deed=starts_deed or (ends_as_deed and ends),
             )  # fmt: skip
 

@@ -16,32 +16,32 @@ from csmd.text import display, tokens
 #: Tags of one memory.
 MAX_TAGS = 3
 #: Fewer memories than this share nothing that could be told from chance.
-MIN_KNOWN = 5
+MIN_TAGGABLE = 5
 #: A topic has at least this many memories, of at least this many sessions.
 MIN_MEMORIES = 2
 MIN_SESSIONS = 2
 #: A topic of more than this part of the memories separates nothing.
 MAX_SHARE = 0.2
 #: Words are a name if they are written as one in at least one of this many of their memories.
-NAMED_PART = 3
+MIN_NAMED_FRACTION = 3
 #: Words that are not a name must be used as a thing at least this many times as often as for what is done.
-THING_OVER_DEED = 2
+MIN_THINGS_PER_DEED = 2
 #: A topic is dropped for a longer one that this part of its memories say.
-SAID_LONGER = 0.6
+MIN_COVERED_SHARE = 0.6
 #: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives
 #: and verbs never do.
-MIN_CLOSING = 0.3
+MIN_CLOSING_SHARE = 0.3
 #: Number of words -> how much the score of a topic is raised for it.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
 #: How much the score is raised of a topic that is mostly written as code or as a file.
 NAMED_WEIGHT = 1.15
 #: A project is tagged again when one of this many memories is new, while csmd is at rest and while it imports the past.
-WHEN_AT_REST = 200
-WHEN_READING = 4
+MEMORIES_PER_CHANGE_AT_REST = 200
+MEMORIES_PER_CHANGE_IMPORTING = 4
 #: The newest memories of a project that are read: each takes a millisecond of a processor that hooks need too.
-MOST = 5000
+MAX_MEMORIES = 5000
 #: Tags of one write, behind which hooks wait.
-PART = 200
+WRITE_BATCH = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +81,29 @@ class _Subject:
 def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MAX_TAGS topics, the best first; in order of memories."""
     total = len(memories)
-    if total < MIN_KNOWN:
+    if total < MIN_TAGGABLE:
         return []
     subjects, keys_of = _count_subjects(memories)
     sessions = len({memory.session_id for memory in memories})
     kept = {
         key: subject
         for key, subject in subjects.items()
-        if _heads(subject, total) and _is_thing(key, subject, total, sessions)
+        if _is_frequent(subject, total) and _is_thing(key, subject, total, sessions)
     }
     score = {key: _score(key, subject, total) for key, subject in kept.items()}
-    score = {key: score[key] for key in _distinct(kept, score)}
+    score = {key: score[key] for key in _drop_covered(kept, score)}
     for _ in range(3):  # memories whose topic too few others chose choose again
-        chosen = {seq: _best(keys, score) for seq, keys in keys_of.items()}
+        chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
-        few = [key for key in score if members[key] < _least(total)]
+        few = [key for key in score if members[key] < _compute_minimum(total)]
         if not few:
             break
         for key in few:
             del score[key]
-    chosen = {seq: _best(keys, score) for seq, keys in keys_of.items()}
+    chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
     top = max(score.values(), default=1.0)
     return [
-        Tag(seq=seq, topic=_name(kept[key]), weight=round(score[key] / top, 3))
+        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(score[key] / top, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
@@ -115,7 +115,7 @@ def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subj
     counts = Counter(
         hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
     )
-    repeated = {hashed for hashed, count in counts.items() if count >= _least(len(memories))}
+    repeated = {hashed for hashed, count in counts.items() if count >= _compute_minimum(len(memories))}
     del counts
     subjects: dict[Key, _Subject] = {}
     keys_of: dict[int, list[Key]] = {}
@@ -148,16 +148,16 @@ def normalise_name(typed: str) -> str:
 # --- which subjects are topics
 
 
-def _least(total: int) -> int:
+def _compute_minimum(total: int) -> int:
     """The fewest memories of a topic in a project with `total` memories."""
     return max(MIN_MEMORIES, math.ceil(math.log2(total) / 3))
 
 
-def _heads(subject: _Subject, total: int) -> bool:
+def _is_frequent(subject: _Subject, total: int) -> bool:
     number = len(subject.memories)
-    if not _least(total) <= number <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
+    if not _compute_minimum(total) <= number <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
         return False
-    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING * number
+    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING_SHARE * number
 
 
 def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
@@ -167,27 +167,27 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
     """
     number, is_word = len(subject.memories), len(key) == 1
     # The first word of a sentence does not show whether it is a name.
-    if subject.named * NAMED_PART >= number:
+    if subject.named * MIN_NAMED_FRACTION >= number:
         return 2 * subject.deed <= number
     least_sessions = max(MIN_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
-    least_memories = 2 * _least(total) - 1 if is_word else _least(total)
+    least_memories = 2 * _compute_minimum(total) - 1 if is_word else _compute_minimum(total)
     is_usual = number >= least_memories and len(subject.things) >= least_sessions
-    return is_usual and subject.thing >= THING_OVER_DEED * subject.deed
+    return is_usual and subject.thing >= MIN_THINGS_PER_DEED * subject.deed
 
 
-def _name(subject: _Subject) -> str:
+def _choose_name(subject: _Subject) -> str:
     """The usual spelling of a subject, and of several usual ones the shortest."""
     return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
-def _distinct(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
+def _drop_covered(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
     """Drops subjects whose memories are mostly those of a longer or better one that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(score, key=lambda key: (-score[key], key)):
         own = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_of(own, by_key[other].memories, part=set(key) < set(other)) for other in rivals):
+        if any(_is_covered(own, by_key[other].memories, part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -195,9 +195,9 @@ def _distinct(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[K
     return kept
 
 
-def _is_of(own: set[int], others: set[int], *, part: bool) -> bool:
+def _is_covered(own: set[int], others: set[int], *, part: bool) -> bool:
     """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
-    return len(own & others) >= SAID_LONGER * (len(own) if part else len(own | others))
+    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if part else len(own | others))
 
 
 def _score(key: Key, subject: _Subject, total: int) -> float:
@@ -207,7 +207,7 @@ def _score(key: Key, subject: _Subject, total: int) -> float:
     return spread * WORDS_WEIGHT[len(key)] * named
 
 
-def _best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
+def _choose_best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
     """The best topics of one memory, none a part of another."""
     best: list[Key] = []
     for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
@@ -226,21 +226,21 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
         return 0
     project, memories = due
     tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
-    since = memories[0].seq if len(memories) == MOST else 0
+    since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
     changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))
-    for start in range(0, len(changed), PART):
-        part = changed[start : start + PART]
+    for start in range(0, len(changed), WRITE_BATCH):
+        part = changed[start : start + WRITE_BATCH]
         store.write(lambda rows, part=part: topics.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
     store.write(lambda rows: topics.mark_computed(rows, project))
     return max(1, project.memories)
 
 
-def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProject, list[TaggableMemory]] | None:
-    share = WHEN_READING if reading else WHEN_AT_REST
+def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.Due, list[TaggableMemory]] | None:
+    share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
     for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:
             return project, [
                 TaggableMemory(seq=seq, text=text, session_id=session)
-                for seq, text, session in topics.newest_memories(rows, project.project_seq, limit=MOST)
+                for seq, text, session in topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
             ]
     return None

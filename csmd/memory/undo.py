@@ -15,13 +15,13 @@ from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows
 
 #: Columns that the use of a memory changes: it stays fresh for longer, and what is believed stays.
-USE = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
+USE_COLUMNS = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
 #: Columns that count the changes of a row and say nothing by themselves.
-NUMBERS = frozenset({"version", "updated_at", "seq"})
+COUNTER_COLUMNS = frozenset({"version", "updated_at", "seq"})
 #: Columns that change when active days pass or projects are merged and split: the memory is the same.
-PLACE = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
+SCOPE_COLUMNS = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
 #: Column that has changed since the act -> the reason shown to people, the most informative first.
-WHY: tuple[tuple[str, str], ...] = (
+CHANGE_REASONS: tuple[tuple[str, str], ...] = (
     ("text", "its wording changed since"),
     ("twin", "a merge of projects put it aside since"),
     ("superseded_by", "another memory took its place since, or gave it back"),
@@ -36,7 +36,7 @@ CHANGED = "it changed since"
 GONE = "it was forgotten or purged since"
 PURGED_SINCE = "a part of it was purged since"
 FORGOTTEN = "what it says was forgotten since"
-CROWDED = "another one like it waits"
+ALREADY_WAITING = "another one like it waits"
 
 
 def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
@@ -56,7 +56,7 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
             f"the answer {answer.id} cannot be undone: {'it is undone already' if answer.undone_at else purged}"
         )
     before = [row.was for row in changed if row.was.state and not row.was.is_candidate]
-    reasons = _reasons(rows, changed, key=key)
+    reasons = _find_reasons(rows, changed, key=key)
     for was in before if answer.kind == "drop" else ():
         tombstones.remove_forgetting(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
         if reasons[was.item] == FORGOTTEN:  # by this answer, or before it
@@ -80,9 +80,9 @@ def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
     Returns whether anything was restored that was not before.
     """
     changed = journal.changed_rows(rows, action.seq)
-    reasons = _reasons(rows, changed, key=key)
+    reasons = _find_reasons(rows, changed, key=key)
     made = {row.was.item: reasons.pop(row.was.item) for row in changed if not row.was.state}
-    kept = keep_together(made, reasons)
+    kept = keep_all_or_none(made, reasons)
     _restore(rows, [row for row in changed if not kept[row.was.item]], now=now)
     journal.mark_rows(rows, action, changed, {row.seq: kept[row.was.item] for row in changed}, now=now)
     return not action.undone_at and any(not kept[row.was.item] for row in changed)
@@ -95,65 +95,67 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
         (row.was, row.then)
         for row in changed
         if current[row.was.item].content == row.then.content
-        or not is_back(row.was.content, current[row.was.item].content)
+        or not is_restored(row.was.content, current[row.was.item].content)
     ]
     row_images.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
         if memory is not None and was_used(then.content, image.content):
             used = replace(memory, used_at=str(image.content["used_at"]))
-            memories.update_belief(rows, supersession.aged(rows, used))
+            memories.update_belief(rows, supersession.refresh_thresholds(rows, used))
 
 
 # --- why a row stays as it is
 
 
-def _reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> dict[str, str]:
+def _find_reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> dict[str, str]:
     """Returns item of a change set -> why it cannot become what it was, "" if it can."""
     items = [row.was.item for row in changed]
     current = {image.item: image.content for image in row_images.take_images(rows, items)}
     return {
-        row.was.item: why_not_undone(
+        row.was.item: find_reason_to_stay(
             row.was.content,
             row.then.content,
             current[row.was.item],
-            _obstacle(rows, row.was, together=items, key=key),
+            _find_obstacle(rows, row.was, together=items, key=key),
         )
         for row in changed
     }
 
 
-def _differing(left: Mapping[str, Any], right: Mapping[str, Any]) -> frozenset[str]:
+def _differing_columns(left: Mapping[str, Any], right: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(name for name in {**left, **right} if left.get(name) != right.get(name))
 
 
-def is_back(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+def is_restored(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether a row is what it was, whatever happened in between."""
-    return not _differing(was, now) - NUMBERS and bool(was) == bool(now)
+    return not _differing_columns(was, now) - COUNTER_COLUMNS and bool(was) == bool(now)
 
 
 def was_used(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether a session has used a memory and nothing else has happened to it."""
-    differing = _differing(then, now)
-    return "used_at" in differing and differing <= USE | PLACE
+    differing = _differing_columns(then, now)
+    return "used_at" in differing and differing <= USE_COLUMNS | SCOPE_COLUMNS
 
 
-def why_not_undone(was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = "") -> str:
+def find_reason_to_stay(
+    was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = ""
+) -> str:
     """Returns why a row stays as it is, given before the act, after it and now; "" if it can be restored.
 
     `obstacle` is what else prevents it.
     """
-    if is_back(was, now):
+    if is_restored(was, now):
         return ""
     if then and not now:
         return GONE
-    differing = _differing(then, now) - PLACE
+    differing = _differing_columns(then, now) - SCOPE_COLUMNS
     if not obstacle and differing and not (was_used(then, now) and was and not was.get("superseded_by")):
-        return next((reason for name, reason in WHY if name in differing), CHANGED)
+        return next((reason for name, reason in CHANGE_REASONS if name in differing), CHANGED)
     return obstacle
 
 
-def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
+def keep_all_or_none(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
     """Returns item of an action -> why it stays, "" for none: if something that it `made` has to stay, all of it does.
 
     A half-undone promotion would be done again.
@@ -163,14 +165,14 @@ def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[s
     return {ident: why or because for ident, why in {**changed, **made}.items()}
 
 
-def _obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
+def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
     """Returns what prevents that a row becomes what it was, "" for nothing; the items of its change set go back `together`."""
     content = was.content
     if was.is_candidate:
         if PURGED in was.text + "".join(was.more.values()):
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
-        return CROWDED if waited and candidates.is_waiting(rows, row_images.to_candidate(was)) else ""
+        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.as_candidate(was)) else ""
     if not content:
         represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

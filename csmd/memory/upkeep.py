@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from csmd.knowledge import Candidate, Evidence, Memory
 from csmd.memory import confidence, duplicates, merging, supersession
-from csmd.memory.duplicates import PAIRS, Finding, Key
+from csmd.memory.duplicates import PAIR_KINDS, Finding, FindingKey
 from csmd.memory.supersession import quote
 from csmd.store import belief_changes, candidates, cursors, memories, projects, search, upkeep_queries, vectors
 from csmd.store.candidates import PAGE
@@ -25,7 +25,7 @@ SOURCE = "upkeep"
 #: As `by`: an assistant asked for the repair.
 ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
-STATUS: dict[CandidateKind, CandidateStatus] = {
+STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
     "duplicate": "open",
     "near_duplicate": "needs_review",
     "stale": "open",
@@ -33,23 +33,23 @@ STATUS: dict[CandidateKind, CandidateStatus] = {
     "orphan": "needs_review",
 }
 #: Kind -> what repairs it.
-REPAIRS: dict[CandidateKind, str] = {
+REPAIR_OF_KIND: dict[CandidateKind, str] = {
     "duplicate": "merge",
     "near_duplicate": "merge",
     "stale": "archive",
     "missing_embedding": "embed",
 }
 #: Sources of each memory that a candidate cites.
-CITED = 2
+MAX_SOURCES = 2
 #: New memories that one step compares.
 BATCH = 5
 #: Memories compared with each new one, those that share most words with it.
-NEAR = 8
+MAX_NEAR = 8
 #: Memories that one step checks for other defects.
-SWEPT = 400
+SWEEP_BATCH = 400
 #: Candidates that one step checks again.
-RECHECKED = 50
-#: The most waiting candidates that `generate` compares with what it finds.
+RECHECK_BATCH = 50
+#: The most waiting candidates that `plan_all` compares with what it finds.
 MAX_WAITING = 5000
 
 
@@ -65,7 +65,7 @@ class Queueing:
 
 
 def plan_queue(
-    findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[Key], now: str
+    findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[FindingKey], now: str
 ) -> Queueing:
     """Compares findings with the queue: new findings are added, candidates without a finding settled."""
     queued = {key_of(candidate): candidate for candidate in waiting}
@@ -76,7 +76,7 @@ def plan_queue(
     )
 
 
-def key_of(candidate: Candidate) -> Key:
+def key_of(candidate: Candidate) -> FindingKey:
     """The key that a candidate shares with its finding."""
     return candidate.project_seq, candidate.kind, candidate.fingerprint
 
@@ -88,12 +88,12 @@ def to_candidate(finding: Finding, *, now: str) -> Candidate:
     sources = {
         source.uuid: Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at)
         for memory in finding.memories
-        for source in memory.provenance[:CITED]
+        for source in memory.provenance[:MAX_SOURCES]
     }
     return Candidate(
         id="", kind=finding.kind, source=SOURCE, project_seq=project, fingerprint=fingerprint,
         text=" and ".join(map(quote, finding.memories)), reason=finding.reason, confidence=finding.confidence,
-        created_at=now, updated_at=now, gate=first.gate, category=first.category, status=STATUS[finding.kind],
+        created_at=now, updated_at=now, gate=first.gate, category=first.category, status=STATUS_OF_KIND[finding.kind],
         memory_ids=tuple(memory.id for memory in finding.memories), evidence=tuple(sources.values()),
     )  # fmt: skip
 
@@ -121,9 +121,9 @@ def _settle(rows: Rows, settled: Sequence[Candidate], *, now: str) -> None:
         candidates.set_status(rows, candidate, "done", now=now)
 
 
-def _settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
+def _select_settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
     """The candidates that upkeep may settle: those of its kinds, except edits of pages, which only a person settles."""
-    return [candidate for candidate in waiting if candidate.kind in STATUS and candidate.source != PAGE]
+    return [candidate for candidate in waiting if candidate.kind in STATUS_OF_KIND and candidate.source != PAGE]
 
 
 def _still_applies(rows: Rows, candidate: Candidate) -> bool:
@@ -132,7 +132,7 @@ def _still_applies(rows: Rows, candidate: Candidate) -> bool:
         return False
     if candidate.source == supersession.SOURCE:
         return True  # only a person decides which of the two is current
-    if candidate.kind in PAIRS:
+    if candidate.kind in PAIR_KINDS:
         return duplicates.compare(existing[0], existing[1]) is not None
     return _has_defect(rows, existing[0], candidate.kind)
 
@@ -151,14 +151,14 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
         "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=to),
         "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=to),
     }
-    return [_describe_defect(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
+    return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
 
 def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
     return kind in {finding.kind for finding in _find_defects(rows, [memory])}
 
 
-def _describe_defect(kind: CandidateKind, memory: Memory) -> Finding:
+def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
     faded = f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below"
     reason = {
         "stale": f"{faded} {confidence.ARCHIVE_BELOW * 100:.0f}",
@@ -202,12 +202,12 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     today = projects.active_day(rows, 0)
     if reached["day"] == today:
         return 0, Queueing(), {}
-    swept = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEPT)
+    swept = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEEP_BATCH)
     if swept:
         return len(swept), _plan_additions(rows, _find_defects(rows, swept), now), {"sweep": swept[-1].seq}
-    waiting = candidates.waiting_after(rows, reached["queue"], limit=RECHECKED)
+    waiting = candidates.waiting_after(rows, reached["queue"], limit=RECHECK_BATCH)
     if waiting:
-        settle = tuple(candidate for candidate in _settleable(waiting) if not _still_applies(rows, candidate))
+        settle = tuple(candidate for candidate in _select_settleable(waiting) if not _still_applies(rows, candidate))
         return len(waiting), Queueing(settle=settle), {"queue": waiting[-1].seq}
     return 1, Queueing(), {"sweep": 0, "queue": 0, "day": today}
 
@@ -219,7 +219,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     for memory in new:
         everywhere = {memory.project_seq: projects.everywhere_of(rows, memory.project_seq)}
         terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
-        near = search.memories_matching(rows, terms, projects=scopes, limit=NEAR)
+        near = search.memories_matching(rows, terms, projects=scopes, limit=MAX_NEAR)
         similar = {other.seq: other for other in (*near, memory)}
         pairs = duplicates.find_duplicates(
             [similar[seq] for seq in sorted(similar)], everywhere=everywhere, dropped=dropped
@@ -230,7 +230,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, and settles nothing."""
-    waiting = _settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
+    waiting = _select_settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
     return replace(plan_queue(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
 
 
@@ -238,7 +238,7 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 
 
 def find_findings(
-    rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
+    rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
     """Finds what needs repair in some projects (None: all), of some kinds.
 
@@ -246,21 +246,21 @@ def find_findings(
     """
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
-    if not PAIRS.isdisjoint(kinds):
-        everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
+    if not PAIR_KINDS.isdisjoint(kinds):
+        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
         dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
-    if not PAIRS.issuperset(kinds):
+    if not PAIR_KINDS.issuperset(kinds):
         findings += _find_defects(rows, checked)
     return [finding for finding in findings if finding.kind in kinds]
 
 
-def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
+def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     """Computes how the queue would change if all memories of some projects were checked now.
 
     Candidates of another source, as dreams make, are left alone.
     """
-    waiting = _settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
+    waiting = _select_settleable(candidates.waiting(rows, projects=places, limit=MAX_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
     return plan_queue(find_findings(rows, places), own, dropped=upkeep_queries.dropped_pairs(rows), now=now)
 

@@ -23,22 +23,22 @@ ENDINGS: Mapping[str, tuple[Ending, str]] = {
     "unanswered": ("undecided", "nothing was answered"),
 }
 #: Drift compares the last RECENT decided sessions with those before them, of which there must be at least EARLIER.
-RECENT = 8
-EARLIER = 8
+RECENT_SESSIONS = 8
+MIN_EARLIER_SESSIONS = 8
 #: The share that ended well must have fallen by at least this much.
-DROP = 0.3
+MIN_DROP = 0.3
 #: The probability that the fall is chance must be at most this (Fisher's exact test, one-sided).
-CHANCE = 0.05
+MAX_CHANCE = 0.05
 #: Matches nothing.
-NOTHING = re.compile(r"(?!)")
+_NO_MATCH = re.compile(r"(?!)")
 
 
 class Kind(NamedTuple):
     """A kind of work, recognised by a check, by commands, by changed files, or by stems of the goal's words."""
 
     check: str = ""
-    commands: re.Pattern[str] = NOTHING
-    files: re.Pattern[str] = NOTHING
+    commands: re.Pattern[str] = _NO_MATCH
+    files: re.Pattern[str] = _NO_MATCH
     words: frozenset[str] = frozenset()
 
     def is_command(self, command: str) -> bool:
@@ -138,7 +138,7 @@ class Drift(NamedTuple):
     """The recent sessions that ended badly."""
 
 
-def work_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
+def find_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
     """How each kind of work in a session ended, in the order of KINDS; `outcome` is the session's."""
     default, default_why = ENDINGS.get(outcome, ("undecided", outcome))
     files = [item for item in items if item.kind == "file"]
@@ -160,37 +160,37 @@ def work_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
     return endings
 
 
-def capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
+def sum_up_capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
     """Sums up each kind of work over sessions, those that ended badly most often first.
 
     A turn of two sessions counts once.
     """
     results = []
-    for name, every in _by_capability(endings).items():
-        decided = _decided(every)
+    for name, every in _group_by_capability(endings).items():
+        decided = _drop_undecided(every)
         well = _count_well(decided)
         evidence = tuple(ending.uuid for ending in reversed(decided or every))[:4]
-        sure = confidence(well, len(decided))
+        sure = estimate_success(well, len(decided))
         results.append(Capability(name, sure, well, len(decided), len(every), every[0].at, every[-1].at, evidence))
     return sorted(results, key=lambda kind: (kind.well - kind.decided, -kind.decided, -kind.sessions, kind.name))
 
 
-def confidence(well: int, decided: int) -> float:
+def estimate_success(well: int, decided: int) -> float:
     """The share that ended well, by Laplace's rule of succession: never 0 and never 1."""
     return round((well + 1) / (decided + 2), 2)
 
 
-def drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
+def find_drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
     """The kinds of work that end clearly worse recently than before."""
     results = []
-    for name, every in sorted(_by_capability(endings).items()):
-        decided = _decided(every)
-        before, recent = decided[:-RECENT], decided[-RECENT:]
-        if len(before) < EARLIER:
+    for name, every in sorted(_group_by_capability(endings).items()):
+        decided = _drop_undecided(every)
+        before, recent = decided[:-RECENT_SESSIONS], decided[-RECENT_SESSIONS:]
+        if len(before) < MIN_EARLIER_SESSIONS:
             continue
         well_before, well_recently = _count_well(before), _count_well(recent)
         chance = probability_of_fewer(well_before, len(before), well_recently, len(recent))
-        if well_before / len(before) - well_recently / len(recent) >= DROP and chance <= CHANCE:
+        if well_before / len(before) - well_recently / len(recent) >= MIN_DROP and chance <= MAX_CHANCE:
             against = tuple(ending for ending in recent if ending.outcome == "badly")
             since = recent[0].at
             results.append(
@@ -199,7 +199,7 @@ def drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
     return results
 
 
-def _decided(endings: Sequence[StoredEnding]) -> list[StoredEnding]:
+def _drop_undecided(endings: Sequence[StoredEnding]) -> list[StoredEnding]:
     return [ending for ending in endings if ending.outcome != "undecided"]
 
 
@@ -223,7 +223,7 @@ def describe_drift(drift: Drift) -> str:
     )
 
 
-def _by_capability(endings: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
+def _group_by_capability(endings: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
     """Groups endings by kind of work, in order of time; the turns that a fork shares with its trunk count once."""
     by_name: dict[str, dict[str, StoredEnding]] = {}
     for ending in sorted(endings, key=lambda ending: (ending.at, ending.session_id)):

@@ -7,9 +7,16 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from csmd import data
-from csmd.privacy import secret_shapes, secret_words
+from csmd.privacy import secret_shapes
 from csmd.privacy.secret_shapes import has_digit
-from csmd.privacy.secret_words import is_handed_phrase, is_read_out, is_told_phrase, is_uncommon_phrase, may_be_read_out
+from csmd.privacy.secret_words import (
+    CHARACTER_NAMES,
+    is_prompted_passphrase,
+    is_spelled_out,
+    is_uncommon_passphrase,
+    is_unquoted_passphrase,
+    may_be_spelled_out,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +147,7 @@ UNQUOTE = r"[ \u00a0]?(?:\\{0,3}[\"'`“”»」』])"
 QUOTED = r"((?:[^\"'`„“”«»「」『』\n\\]|(?<=[a-z])'(?=[a-z])){6,160})"
 #: The names of letters, digits and signs in a secret that is spelled out.
 SPELT = (
-    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-zА-я0-9]|[0-9]{2})"
+    "(?:" + _any_of(CHARACTER_NAMES) + r"|[A-Za-zА-я0-9]|[0-9]{2})"
     r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
 )
 
@@ -152,10 +159,10 @@ MACROS = {name: pattern for name, pattern in globals().items() if name.isupper()
 MACROS["UUID"] = secret_shapes.UUID
 #: Predicate -> the function that a rule's option of that name calls.
 TESTS: dict[str, Callable[[str], bool]] = {
-    **{
-        name: test for name, test in vars(secret_shapes).items() if name.startswith(("is_", "has_", "looks_", "holds_"))
-    },
-    **{test.__name__: test for test in (is_handed_phrase, is_told_phrase, is_uncommon_phrase, is_read_out)},
+    name: test for name, test in vars(secret_shapes).items() if name.startswith(("is_", "has_", "looks_", "holds_"))
+} | {
+    test.__name__: test
+    for test in (is_prompted_passphrase, is_spelled_out, is_uncommon_passphrase, is_unquoted_passphrase)
 }
 
 
@@ -191,45 +198,37 @@ NEEDS: dict[str, Callable[[str], object]] = {
     "groups": lambda line: (
         (has_digit(line) and _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line)) or _LETTER_GROUPS.search(line)
     ),
-    "spelt": may_be_read_out,
+    "spelt": may_be_spelled_out,
 }
 
 
 def read_rules(lines: list[str]) -> tuple[Rule, ...]:
     """Reads the rows of csmd/data/secret_rules.txt: a kind with its options, its literals, its pattern."""
     rows = [line for line in lines if line]
-    return tuple(map(_rule, rows[::3], rows[1::3], rows[2::3]))
+    return tuple(map(_parse_rule, rows[::3], rows[1::3], rows[2::3]))
 
 
-def _rule(head: str, literals: str, pattern: str) -> Rule:
+def _parse_rule(head: str, literals: str, pattern: str) -> Rule:
     kind, *options = head.split()
-    flags = re.ASCII  # a letter of another script before a key does not hide it
-    flags |= re.IGNORECASE if "i" in options else 0
-    flags |= re.DOTALL if "s" in options else 0
-    spelt = re.sub(r"\{([A-Z]+)\}", lambda macro: MACROS[macro[1]], pattern.strip())
-    return Rule(
-        kind,
-        tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
-        re.compile(spelt, flags),
-        next((TESTS[option] for option in options if option in TESTS), bool),
-        _need(options),
-        next((int(option[5:]) for option in options if option.startswith("back=")), 0),
-        "paired" in options,
-        "behind" in options,
-        "column" in options,
-        "words" in options,
-        "tail" in options,
-    )
-
-
-def _need(options: list[str]) -> str:
-    """Returns the name of the test that a line must pass; a row that reads beyond its line has none."""
-    need = next((option[6:] for option in options if option.startswith("needs=")), "")
+    settings = dict(option.split("=") for option in options if "=" in option)
+    need = settings.get("needs", "")
     if need and (need not in NEEDS or not {"paired", "column", "tail", "s"}.isdisjoint(options)):
         raise ValueError(
             f"csmd/data/secret_rules.txt: needs={need} names no test, or is in a row that reads beyond its line"
         )
-    return need
+    flags = re.ASCII  # a letter of another script before a key does not hide it
+    flags |= re.IGNORECASE if "i" in options else 0
+    flags |= re.DOTALL if "s" in options else 0
+    expanded = re.sub(r"\{([A-Z]+)\}", lambda macro: MACROS[macro[1]], pattern.strip())
+    return Rule(
+        kind,
+        literals=tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
+        pattern=re.compile(expanded, flags),
+        accepts=next((TESTS[option] for option in options if option in TESTS), bool),
+        needs=need,
+        back=int(settings.get("back", 0)),
+        **{flag: flag in options for flag in ("paired", "behind", "column", "words", "tail")},
+    )
 
 
 RULES = read_rules(data.lines("secret_rules.txt"))

@@ -218,7 +218,7 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
             {named[row.session_seq]: row.outcome for row in ended},
         ),
         *signals(waiting),
-        *capabilities(work_outcomes.capabilities(counted)),
+        *capabilities(work_outcomes.sum_up_capabilities(counted)),
         *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
     ]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()

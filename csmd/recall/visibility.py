@@ -59,7 +59,7 @@ UNSTATED = frozenset({"model_saved", "inferred"})
 def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention]:
     """How present a memory of these places is today."""
     days = {place: projects.active_day(rows, place) for place in places}
-    return lambda memory: confidence.attention(
+    return lambda memory: confidence.classify_attention(
         today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
     )
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Literal
 
 from csmd.knowledge import Memory
-from csmd.privacy.fingerprints import PURGED, clean
+from csmd.privacy.fingerprints import PURGED, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
     checkpoints,
@@ -128,7 +128,7 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
     part = texts_after(rows, table, column, after)
     total = 0
     for seq, text in part:
-        cleaned, hits = clean(text, marks)
+        cleaned, hits = remove_purged(text, marks)
         if hits:
             cleaned = page_lines.quote_purged(cleaned) if table == "pages" else cleaned
             change_row(rows, table, column, seq, cleaned, key)
@@ -309,7 +309,7 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
     """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
     marks, total = tombstones.purged_marks(rows, key), 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
-        cleaned, hits = clean(name, marks)
+        cleaned, hits = remove_purged(name, marks)
         if hits:
             is_taken = rows.exists("select 1 from projects where key = :name", name=cleaned)
             tombstones.rename_project(rows, seq, f"{cleaned}-{seq}" if is_taken else cleaned, key=key)
@@ -486,7 +486,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         "join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"
     )
     for seq, text in rows.all(sql, id=session):
-        cleaned, hits = clean(text, marks, hole=KNOWN_AGAIN)
+        cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
         if hits:
             rewrite_turn(rows, seq, cleaned, key)
     if rows.exists("select 1 from sessions where id = :id", id=session):

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Literal
 from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, StoreError
-from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, replace_spans
+from csmd.privacy.fingerprints import PURGED, Marks, Needle, hash_name, remove_purged, replace_spans
 from csmd.store import page_lines
 from csmd.store.page_lines import Missing
 from csmd.store.sqlite import Rows, connect
@@ -125,9 +125,9 @@ def purge(
         turns |= purged("turn", [uuid for uuid in named if uuid])
 
     def cleaned(text: str, hole: str = PURGED) -> tuple[str, int]:
-        text, hits = clean(text, marks, hole=hole)
+        text, hits = remove_purged(text, marks, placeholder=hole)
         for needle in needles:
-            text, more = replace_spans(text, needle.spans(text), hole=hole)
+            text, more = replace_spans(text, needle.spans(text), placeholder=hole)
             hits += more
         return text, hits
 
@@ -393,7 +393,7 @@ def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
             count=1,
             preview=f"{secret[:PREVIEW_CHARACTERS]}…" if len(secret) >= MIN_PREVIEWED_CHARACTERS else "…",
             length=len(secret),
-            hash=name_hash("secret", secret, key),
+            hash=hash_name("secret", secret, key),
         )
         for kind, secret in apart
     ]

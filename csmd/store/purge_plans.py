@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from csmd.errors import BadInput
-from csmd.privacy.fingerprints import Needle, check_text, words
+from csmd.privacy.fingerprints import Needle, check_text, split_words
 from csmd.store import memories, projects, purge, tombstones, workspaces
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import similarity
@@ -193,7 +193,7 @@ def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
             "'relayed', 'assistant') "
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
-    beginnings = [" ".join(words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:MAX_PROBES]]
+    beginnings = [" ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]
     return [text for text in dict.fromkeys(beginnings) if len(text.split(" ")) >= PROBE_WORDS // 2]
 
 

@@ -7,7 +7,7 @@ from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from csmd.cache import cached
-from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
+from csmd.privacy.fingerprints import HASHED_NAME_PREFIX, Mark, Marks, hash_name, make_mark, remove_purged
 from csmd.store import project_merges, projects
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
@@ -42,8 +42,8 @@ def _place_hashes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
     ]
 
 
-def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
-    return name_hash("scope", projects.key_of(rows, scope), key)
+def _place(rows: Rows, scope: int, key: bytes) -> str:
+    return hash_name("scope", projects.key_of(rows, scope), key)
 
 
 def _part_name(exact: str, place: str, at: str) -> str:
@@ -252,25 +252,25 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
-    mark, part_of = mark_of(text, key), mark_of(found_by, key).hash if found_by else ""
-    _insert(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
+    mark, part_of = make_mark(text, key), make_mark(found_by, key).hash if found_by else ""
+    _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
     """Keeps turns, sessions, projects (by key) or file names out."""
     for name in names:
-        _insert(rows, kind, name_hash(kind, name, key), now=now)
+        _add(rows, kind, hash_name(kind, name, key), now=now)
 
 
 def remove_text(rows: Rows, text: str, *, key: bytes) -> int:
     """Deletes the tombstones of a purged text and of the longer ones that contain it; returns how many."""
-    hash_ = mark_of(text, key).hash
+    hash_ = make_mark(text, key).hash
     return rows.run("delete from tombstones where kind = 'text' and (hash = :hash or part_of = :hash)", hash=hash_)
 
 
 def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
     """Deletes the tombstone of a purged turn, session or project; returns how many there were."""
-    return rows.delete("tombstones", kind=kind, hash=name_hash(kind, name, key))
+    return rows.delete("tombstones", kind=kind, hash=hash_name(kind, name, key))
 
 
 def purged_marks(rows: Rows, key: bytes) -> Marks:
@@ -294,11 +294,11 @@ def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: byt
 
     At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
     """
-    place, is_new = name_hash("session", session, key), False
+    place, is_new = hash_name("session", session, key), False
     sql = "select count(*) from tombstones where place = :place and place <> ''"
     room = MAX_SECRETS - rows.number(sql, place=place)
     for secret in sorted(secrets):
-        mark = mark_of(secret, key)
+        mark = make_mark(secret, key)
         there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
         if room > 0 and not rows.exists(there, hash=mark.hash, place=place):
             _insert(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
@@ -308,7 +308,7 @@ def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: byt
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     """The known secrets of some sessions; returns the same object while they are the same."""
-    places = [name_hash("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
+    places = [hash_name("session", session, key) for session in sessions] if has(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = (
@@ -325,14 +325,14 @@ def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
         return []
     places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
     ids = rows.column("select id from sessions where parent = ''")
-    return [ident for ident in ids if name_hash("session", ident, key) in places]
+    return [ident for ident in ids if hash_name("session", ident, key) in places]
 
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
     """Those of these names that were purged, with the time."""
     if not names or not has_kind(rows, kind):
         return {}
-    by_hash = {name_hash(kind, name, key): name for name in names}
+    by_hash = {hash_name(kind, name, key): name for name in names}
     return {by_hash[hash_]: at for hash_, at in _with_tombstones(rows, f"('{kind}')", by_hash)}
 
 
@@ -353,13 +353,13 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
     """The name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
     if not has_purged(rows):
         return path
-    hidden = clean(path, purged_marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
+    hidden = remove_purged(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
     return hidden_name("file", path, key) if hidden else path
 
 
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
     """What replaces a purged name that must be recognized."""
-    return HIDDEN + name_hash(kind, name, key)
+    return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 
 #: A statement that lacks up to so many content words of a forgotten one is kept out, too.
@@ -370,7 +370,7 @@ MAX_WORDS_WITHOUT_TWO = 20
 
 def statement_hash(text: str, key: bytes) -> str:
     """The keyed hash of a statement's normalised words."""
-    return name_hash("statement", tokens.normalise(text), key)
+    return hash_name("statement", tokens.normalise(text), key)
 
 
 def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
@@ -384,13 +384,13 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
     if not stems:
         return
-    yield name_hash("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
+    yield hash_name("gist", head + " ".join(stems), key)
+    most = 1 if len(stems) > MANY_WORDS else MAX_LEFT_OUT
     for gone in range(1, most + 1):
         if len(stems) - gone < similarity.SAME_SHARE * len(stems):
             return
         for left in combinations(stems, len(stems) - gone):
-            yield name_hash("gist", head + " ".join(left), key)
+            yield hash_name("gist", head + " ".join(left), key)
 
 
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:

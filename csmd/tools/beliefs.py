@@ -40,7 +40,7 @@ def _finding(finding: Finding, root_of: dict[int, str]) -> Json:
 def _action(finding: Finding) -> Json:
     memory, into = finding.memory, finding.into
     return {
-        "do": upkeep.REPAIRS[finding.kind], "id": memory.id, "version": memory.version, "text": memory.text,
+        "do": upkeep.REPAIR_OF_KIND[finding.kind], "id": memory.id, "version": memory.version, "text": memory.text,
         "into": into.id if into else "", "into_text": into.text if into else "", "reason": finding.reason,
     }  # fmt: skip
 
@@ -48,7 +48,7 @@ def _action(finding: Finding) -> Json:
 @UPKEEP.add("csm_memory_candidate_generate", mutates=True)
 def _generate(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Find defects among memories and queue them for repair."""
-    queue = upkeep.generate(rows, seen, now=ctx.now())
+    queue = upkeep.plan_all(rows, seen, now=ctx.now())
     if not dry_run:
         ctx.store.write(lambda writing: upkeep.enqueue(writing, queue, now=ctx.now()))
     return {
@@ -184,7 +184,7 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
 
 
 MAX_HABITS = 1_000
-PROFILES = {"default": promotion.DEFAULT, "relaxed": promotion.RELAXED}
+PROFILES = {"default": promotion.DEFAULT_PROFILE, "relaxed": promotion.RELAXED_PROFILE}
 #: The origin of memories that a person promoted by relaxed thresholds: csmd neither changes nor withdraws them.
 BY_PERSON = "promoted"
 CANDIDATE = (
@@ -222,7 +222,7 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
     waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MAX_HABITS))
     plan = {
         action.candidate.id: action
-        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT)
+        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
     }
     listed = [
         {**_candidate(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []} for row in waiting

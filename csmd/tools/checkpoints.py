@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from csmd.errors import BadInput, CsmdError
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import remove_purged
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, sessions, tombstones
 from csmd.store.checkpoints import CheckpointRow
@@ -32,7 +32,7 @@ def _create(
     """Keep a session's state as it is now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
-    note = clean(note, tombstones.purged_marks(rows, key))[0]
+    note = remove_purged(note, tombstones.marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")

@@ -182,7 +182,7 @@ def _save(
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
-        "type": memory.type, "host_type": remember.host_type_of(memory), "confidence": memory.confidence,
+        "type": memory.type, "host_type": remember.choose_host_type(memory), "confidence": memory.confidence,
         "project": place.root if place and memory.project_seq == home else "",
         "workspace": projects.name_of(rows, memory.project_seq) if memory.project_seq != home or not place else "",
         "paused": ctx.paused() is not None,
@@ -252,7 +252,7 @@ def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
 
 def _rest_json(rows: Rows, ident: str) -> Json | None:
     """The memory with the remaining text of one that was replaced in part; None for none."""
-    rest = supersession.rest_of(rows, ident)
+    rest = supersession.find_rest(rows, ident)
     return as_json(rest, "id text") if rest else None
 
 
@@ -390,7 +390,9 @@ def _show(
         return {**memories_json(rows, [memory])[0], "start": _start_json(rows, memory, asking), "cools": cools}
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
-    factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lost_confidence(changes))
+    factors = confidence.explain_confidence(
+        memory, today=today, confirmed_on=confirmed_on, lowered=_lost_confidence(changes)
+    )
     injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],

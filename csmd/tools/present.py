@@ -120,7 +120,7 @@ def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
     for memory in shown:
         if memory.project_seq not in days:
             days[memory.project_seq] = projects.active_day(rows, memory.project_seq)
-        attention = confidence.attention(
+        attention = confidence.classify_attention(
             today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
         )
         listed.append(as_json(
@@ -209,8 +209,8 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     """A candidate with its evidence and its memories, first the one that would stay."""
     named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     about = [memory for memory in named if memory is not None and is_visible(rows, memory.project_seq, asking=asking)]
-    if review_answers.ABOUT[candidate.kind] == "pair":
-        about.sort(key=review_answers.strength, reverse=True)
+    if review_answers.SUBJECT_OF_KIND[candidate.kind] == "pair":
+        about.sort(key=review_answers.rank_strength, reverse=True)
     turns = _turns(rows, [piece.uuid for piece in candidate.evidence], asking)
     evidence = [{**asdict(piece), **_passage(turns.get(piece.uuid), candidate.text)} for piece in candidate.evidence]
     return as_json(

@@ -41,9 +41,9 @@ def _review_list(
     wanted, asking = places(rows, project, asking), asking or project
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
-    since = ctx.before(review_answers.NEW_DAYS * 86_400)
-    unsure = upkeep_queries.memories_to_review(
-        rows, projects=wanted, below=review_answers.LOW, since=since, limit=MAX_WAITING
+    since = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400)
+    unsure = upkeep_queries.unreviewed(
+        rows, projects=wanted, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
     )
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
@@ -79,7 +79,7 @@ def _answer_import(
     """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
     if verb not in review_answers.IMPORT_VERBS:
         raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
-    since, at = ctx.before(review_answers.NEW_DAYS * 86_400), ctx.now()
+    since, at = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400), ctx.now()
     imports = review_answers.read_imports(rows, places(rows, project, asking or project), since=since)
     named = review_answers.find_import(imports, id_)
     if named is None:
@@ -87,9 +87,9 @@ def _answer_import(
     uuid = f"cli:{secrets.token_hex(8)}"
     reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
     answer = ""
-    for begin in range(0, len(named.waiting), review_answers.AT_ONCE):
-        part = named.waiting[begin : begin + review_answers.AT_ONCE]
-        write = partial(review_answers.answer_some, idents=part, answer=reply, item=named.id)
+    for begin in range(0, len(named.waiting), review_answers.ANSWER_BATCH):
+        part = named.waiting[begin : begin + review_answers.ANSWER_BATCH]
+        write = partial(review_answers.record_import_answer, idents=part, answer=reply, item=named.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
@@ -116,9 +116,9 @@ def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
     )
     return {
         **value,
-        "title": review_answers.title(candidate),
+        "title": review_answers.title_of(candidate),
         "about": about,
-        "does": dict(review_answers.DOES[about]),
+        "does": dict(review_answers.EFFECTS[about]),
         "near": [],
     }
 
@@ -135,8 +135,8 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
         "kind": "memory",
         "title": _title(memory),
         "about": "memory",
-        "does": dict(review_answers.DOES["memory"]),
-        "reason": review_answers.review_reason(memory),
+        "does": dict(review_answers.EFFECTS["memory"]),
+        "reason": review_answers.explain_review(memory),
         "version": memory.version,
         "memories": [],
         "evidence": [{**source, "against": False} for source in present.sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
@@ -159,9 +159,9 @@ def _answer(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Answer one thing that waits for a person, or about any memory."""
-    name = next((answer for answer in review_answers.DOES["memory"] if answer == verb), None)
+    name = next((answer for answer in review_answers.EFFECTS["memory"] if answer == verb), None)
     if name is None:
-        raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
+        raise BadInput(f"an answer is {', '.join(review_answers.EFFECTS['memory'])}, not {verb!r}")
     need_person(by_person, "answer what waits for one")
     return _carry_out_answer(
         ctx, id_, asking, name, present.normalise_typed_text(text) if name == "edit" else "", other, version
@@ -230,10 +230,10 @@ def _carry_out_answer(
         uuid = f"cli:{secrets.token_hex(8)}"
         reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
-            return review_answers.of_memory(rows, item, reply), item.text
+            return review_answers.record_memory_answer(rows, item, reply), item.text
         if item.status not in candidates.WAITING:
             raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
-        return review_answers.of_candidate(rows, item, reply), item.text
+        return review_answers.record_candidate_answer(rows, item, reply), item.text
 
     answer, about = ctx.store.write(write)
     if verb == "drop":

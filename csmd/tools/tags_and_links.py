@@ -109,7 +109,7 @@ def _link(
             if relationship == CONTRADICTS and not (origin.superseded_by or target.superseded_by):
                 older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
                 reason = "somebody linked them as contradicting each other"
-                supersession.ask_about(writing, older, newer, reason=reason, sure=weighs, at=ctx.now())
+                supersession.ask_which_holds(writing, older, newer, reason=reason, sure=weighs, at=ctx.now())
         elif not topics.remove_link(writing, origin.seq, target.seq, relationship):
             raise BadInput(f"no such link leads from {origin.id} to {target.id}", hint=f"`csmd show {origin.id}`")
         return {
@@ -182,7 +182,7 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
     if type_ not in ALL_TYPES:
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     held = memories.list_memories(rows, projects=seen)
-    of_type = [memory for memory in held if type_ in (memory.type, remember.host_type_of(memory))]
+    of_type = [memory for memory in held if type_ in (memory.type, remember.choose_host_type(memory))]
     listed = memories_json(rows, _surest_first(of_type[: between(limit, MOST)]))
     return {"type": type_, "memories": listed, "of": len(of_type)}
 

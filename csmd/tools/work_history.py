@@ -70,7 +70,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
             "session": link.from_id if link.to_id == ident else link.to_id,
-            "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
+            "kind": link.kind, "rule": link.rule, "reason": session_links.describe_link(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
         for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MAX_LINKS]
@@ -106,7 +106,7 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     return {
         "note": PREVIEW,
         "sessions": len({ending.session_id for ending in counted}),
-        "capabilities": [as_json(ending, capability) for ending in work_outcomes.capabilities(counted)],
+        "capabilities": [as_json(ending, capability) for ending in work_outcomes.sum_up_capabilities(counted)],
         "drift": [
             as_json(
                 warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]

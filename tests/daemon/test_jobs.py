@@ -280,7 +280,7 @@ def test_a_session_whose_failures_cannot_be_processed_is_reported_and_stops_no_o
     machine.transcript(machine.line("user", PREFERENCE), session="s1")
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
     settle(parts)
-    assert [row.session_id for row in failure_links.waiting(parts.store)] == ["s1"]
+    assert [row.session_id for row in failure_links.find_pending(parts.store)] == ["s1"]
     assert list(parts.background.context.trouble) == ["gotchas of session s1"]
 
 

@@ -119,7 +119,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
     )
     redaction.choose_words(["Nightjar"])
     try:
-        context.rules = redaction.state_of_rules()  # as a daemon finds it that starts after the change
+        context.rules = redaction.read_rule_state()  # as a daemon finds it that starts after the change
 
         def settle() -> found_secrets.FoundSecrets | None:
             for _ in range(400):
@@ -189,7 +189,7 @@ def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, m
     monkeypatch.setattr(secret_scan, "_scan_database", fails)
     redaction.choose_words(["Nightjar"])
     try:
-        context.rules = redaction.state_of_rules()
+        context.rules = redaction.read_rule_state()
         for number in range(20):
             parts.background._due["secrets"] = 0.0
             parts.background.step(1000.0 + number)

@@ -94,19 +94,19 @@ THEN = {**WAS, "tier": "archive", "version": 2, "hot_until": 1}
         (WAS, THEN, undo.PURGED_SINCE, undo.PURGED_SINCE),
         (WAS, THEN, "m3 is gone", "m3 is gone"),
         ({}, THEN, "", ""),
-        ({}, THEN, undo.CROWDED, undo.CROWDED),
-        ({}, {}, undo.CROWDED, ""),
+        ({}, THEN, undo.ALREADY_WAITING, undo.ALREADY_WAITING),
+        ({}, {}, undo.ALREADY_WAITING, ""),
     ],
 )
 def test_a_row_goes_back_only_where_it_is_what_the_action_left(
     was: dict[str, Any], now: dict[str, Any], obstacle: str, why: str
 ) -> None:
-    assert undo.why_not_undone(was, THEN, now, obstacle) == why
+    assert undo.find_reason_to_stay(was, THEN, now, obstacle) == why
 
 
 def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
-    assert undo.keep_together({"m1": ""}, {"c1": "", "m2": "newer"}) == {"m1": "", "c1": "", "m2": "newer"}
-    assert undo.keep_together({"m1": "newer"}, {"c1": "", "m2": "older"}) == {
+    assert undo.keep_all_or_none({"m1": ""}, {"c1": "", "m2": "newer"}) == {"m1": "", "c1": "", "m2": "newer"}
+    assert undo.keep_all_or_none({"m1": "newer"}, {"c1": "", "m2": "older"}) == {
         "m1": "newer", "c1": "m1, which was made of it, stays", "m2": "older",
     }  # fmt: skip
 

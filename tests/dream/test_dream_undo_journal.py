@@ -333,7 +333,7 @@ def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     assert undo(store, done.id).skipped == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
     assert (used.confidence, used.provenance, used.used_at) == (was.confidence, was.provenance, LAST)
-    assert store.read(lambda rows: supersession.aged(rows, used)) == used, "its age begins with the use"
+    assert store.read(lambda rows: supersession.refresh_thresholds(rows, used)) == used, "its age begins with the use"
     assert sound(store) == {}
 
 

@@ -44,7 +44,7 @@ def pin(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
     if memory is not None and memory.is_alive:
         memories.update_belief(
-            rows, supersession.aged(rows, replace(memory, pinned=True, decay="permanent", tier="durable"))
+            rows, supersession.refresh_thresholds(rows, replace(memory, pinned=True, decay="permanent", tier="durable"))
         )
 
 

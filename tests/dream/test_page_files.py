@@ -133,7 +133,7 @@ class Home:
         def write(rows: Rows) -> None:
             one = candidates.waiting(rows, projects=None)[0]
             asked = review_answers.ReviewAnswer(verb=verb, uuid="cli:1", at=LAST, key=self.store.hash_key)
-            review_answers.of_candidate(rows, one, asked)
+            review_answers.record_candidate_answer(rows, one, asked)
 
         self.store.write(write)
 

@@ -79,5 +79,5 @@ def test_what_is_for_a_day_is_cold_two_active_days_later(store: Store) -> None:
 
     day = store.read(today)
     limits = {"hot_until": kept.hot_until, "warm_until": kept.warm_until}
-    assert confidence.attention(today=day, **limits) != "COLD"
-    assert confidence.attention(today=day + 2, **limits) == "COLD"
+    assert confidence.classify_attention(today=day, **limits) != "COLD"
+    assert confidence.classify_attention(today=day + 2, **limits) == "COLD"

@@ -44,13 +44,14 @@ def test_a_promise_is_due_on_the_first_day_to_come_that_it_names_and_of_days_in_
     text: str, until: str
 ) -> None:
     at = "2026-11-22T10:00:00.000Z"
-    assert score.due_day(text, gate="promissory", at=at) == until
-    assert score.due_day(text, gate="epistemic", at=at) == ""
+    assert score.find_due_day(text, gate="promissory", at=at) == until
+    assert score.find_due_day(text, gate="epistemic", at=at) == ""
 
 
 def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
     assert [
-        score.days_to(day, on="2026-11-22T23:00:00.000Z") for day in ("2026-12-03", "2026-11-22", "2026-01-01", "")
+        score.count_days_to(day, on="2026-11-22T23:00:00.000Z")
+        for day in ("2026-12-03", "2026-11-22", "2026-01-01", "")
     ] == [11, 0, 0, 0]
 
 
@@ -80,16 +81,16 @@ def test_a_memory_cools_in_order_and_lasting_ones_stay_warm(
     assert limits.hot_until <= limits.warm_until <= limits.archive_at
     if gate == "correction" or (stated and category == "preference"):
         far = score.NEVER - 1
-        assert score.attention(today=far, hot_until=limits.hot_until, warm_until=limits.warm_until) != "COLD"
+        assert score.classify_attention(today=far, hot_until=limits.hot_until, warm_until=limits.warm_until) != "COLD"
 
 
 def test_decay_counts_active_days_as_the_plan_has_it() -> None:
     """c * 3^-(age/horizon): a durable 0.9 falls below 0.7 after 20 active days and below 0.3 after 90."""
     limits = score.set_thresholds(memory("m1", "it holds", confidence=0.9), today=100)
     assert (limits.hot_until, limits.warm_until) == (120, 190)
-    assert score.attention(today=120, hot_until=120, warm_until=190) == "HOT"
-    assert score.attention(today=121, hot_until=120, warm_until=190) == "WARM"
-    assert score.attention(today=191, hot_until=120, warm_until=190) == "COLD"
+    assert score.classify_attention(today=120, hot_until=120, warm_until=190) == "HOT"
+    assert score.classify_attention(today=121, hot_until=120, warm_until=190) == "WARM"
+    assert score.classify_attention(today=191, hot_until=120, warm_until=190) == "COLD"
 
 
 @pytest.mark.parametrize(
@@ -108,4 +109,4 @@ def test_decay_counts_active_days_as_the_plan_has_it() -> None:
 def test_durable_is_earned_stated_for_good_or_pinned(
     decay: score.Decay, for_good: bool, sessions: int, confidence: float, tier: str
 ) -> None:
-    assert score.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=confidence) == tier
+    assert score.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=confidence) == tier

@@ -142,13 +142,13 @@ def test_a_failing_command_is_a_warning_only_where_it_did_not_fail_before() -> N
     [(2, 1, 0, 0.6154), (3, 1, 0, 0.7059), (12, 1, 0, 0.9057), (12, 1, 1, 0.7763), (4, 0.5, 0, 0.381), (0, 1, 0, 0)],
 )
 def test_confidence_follows_its_formula(count: int, fit: float, against: int, wanted: float) -> None:
-    assert habits.habit_confidence(count, fit=fit, against=against) == pytest.approx(wanted, abs=1e-4)
+    assert habits.estimate_confidence(count, fit=fit, against=against) == pytest.approx(wanted, abs=1e-4)
 
 
 @given(st.integers(0, 10**6), st.floats(0, 100), st.integers(0, 1000))
 def test_confidence_stays_within_bounds_and_contradiction_lowers_it(count: int, fit: float, against: int) -> None:
-    sure = habits.habit_confidence(count, fit=fit, against=against)
-    assert 0 <= sure <= 1 and sure <= habits.habit_confidence(count, fit=fit, against=0)
+    sure = habits.estimate_confidence(count, fit=fit, against=against)
+    assert 0 <= sure <= 1 and sure <= habits.estimate_confidence(count, fit=fit, against=0)
 
 
 def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_word() -> None:

@@ -54,16 +54,18 @@ SURE = Candidate(
     ],
 )
 def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], step: str, reason: str) -> None:
-    (action,) = promotion.promotions([replace(SURE, **changed)], profile=promotion.DEFAULT, memory_of={"known": "m1"})
+    (action,) = promotion.plan_for(
+        [replace(SURE, **changed)], profile=promotion.DEFAULT_PROFILE, memory_of={"known": "m1"}
+    )
     assert action.step == step and reason in "; ".join(action.reasons)
 
 
 def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
     weak = replace(SURE, confidence=0.3, reinforcement=1, evidence=SURE.evidence[:1])
     steps = [
-        promotion.promotions([candidate], profile=profile, memory_of={})[0].step
+        promotion.plan_for([candidate], profile=profile, memory_of={})[0].step
         for candidate in (weak, replace(weak, contradicted=1))
-        for profile in (promotion.DEFAULT, promotion.RELAXED)
+        for profile in (promotion.DEFAULT_PROFILE, promotion.RELAXED_PROFILE)
     ]
     assert steps == ["wait", "promote", "review", "review"]
 
@@ -72,7 +74,7 @@ def test_the_surest_come_first_whatever_the_order() -> None:
     some = [replace(SURE, id=f"c{number}", confidence=number / 10, fingerprint=str(number)) for number in (3, 9, 5)]
     for order in (some, some[::-1]):
         assert [
-            action.candidate.id for action in promotion.promotions(order, profile=promotion.DEFAULT, memory_of={})
+            action.candidate.id for action in promotion.plan_for(order, profile=promotion.DEFAULT_PROFILE, memory_of={})
         ] == [
             "c9",
             "c5",
@@ -371,7 +373,7 @@ def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(sto
     ask_in_sessions(store, range(4), of=4)
     count(store, promoting=False)
     assert texts(store) == []
-    plan = store.read(lambda rows: promotion.plan_promotions(rows, projects=None, profile=promotion.DEFAULT))
+    plan = store.read(lambda rows: promotion.plan_promotions(rows, projects=None, profile=promotion.DEFAULT_PROFILE))
     assert [action.step for action in plan] == ["promote"]
     ask_in_sessions(store, range(5), of=5)
     count(store, promoting=False)
@@ -379,7 +381,7 @@ def test_without_promotion_candidates_wait_and_a_plan_that_has_moved_is_left(sto
         lambda rows: promotion.carry_out(rows, actions, key=store.hash_key, now=NOW)
     )
     assert carry(plan) == {}
-    plan = store.read(lambda rows: promotion.plan_promotions(rows, projects=None, profile=promotion.DEFAULT))
+    plan = store.read(lambda rows: promotion.plan_promotions(rows, projects=None, profile=promotion.DEFAULT_PROFILE))
     assert len(carry(plan)) == 1 and texts(store) == [TOLD.format(5, 5)] and carry(plan) == {}
 
 

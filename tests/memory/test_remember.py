@@ -614,7 +614,7 @@ def test_a_type_follows_from_how_a_memory_came_to_be_else_from_its_category(row:
         confidence=0.8,
         authority=authority,
     )
-    assert stage.type_of(passage, kind=kind) == wanted
+    assert stage.choose_type(passage, kind=kind) == wanted
 
 
 def test_every_type_has_a_path() -> None:

@@ -115,7 +115,7 @@ def test_the_best_wording_stays(store: Store, first: dict[str, Any], second: dic
 
 def test_a_wording_that_can_be_read_alone_and_names_more_goes_first() -> None:
     def worded(text: str) -> tuple[object, ...]:
-        return duplicates.wording_rank(memory("m1", text))
+        return duplicates.rank_wording(memory("m1", text))
 
     assert worded("Logs go to Loki.") < worded("They go to Loki.")
     assert worded("Logs go to `loki.internal`.") < worded("Logs go to the usual place.")

@@ -103,10 +103,10 @@ def answer(
         if ident.startswith("c"):
             found = candidates.by_id(rows, ident)
             assert found is not None
-            return review_answers.of_candidate(rows, found, asked)
+            return review_answers.record_candidate_answer(rows, found, asked)
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        return review_answers.of_memory(rows, memory, asked)
+        return review_answers.record_memory_answer(rows, memory, asked)
 
     return store.write(write)
 

@@ -154,7 +154,7 @@ GENERAL = ["I prefer small functions", "in all my projects keep commits small", 
     st.sampled_from(
         ["in the {0} module", "for {0}", "inside our {0} service", "of the {0}", "in src/{0}", "with `{0}`", "on {0}"]
     ),
-    st.from_regex(r"[a-z]{4,9}", fullmatch=True).filter(lambda name: name not in scope.EVERYWHERE),
+    st.from_regex(r"[a-z]{4,9}", fullmatch=True).filter(lambda name: name not in scope.GENERAL_NAMES),
     st.sampled_from(["behavioral", "correction"]),
 )
 def test_what_names_a_place_never_leaves_its_project(text: str, where: str, name: str, gate: Gate) -> None:

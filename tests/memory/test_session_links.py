@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import permutations
 
 from csmd.memory import session_links
-from csmd.memory.session_links import Facts, find_links
+from csmd.memory.session_links import SessionFacts, find_links
 
 
-def facts(seq: int, day: int = 1, **fields: object) -> Facts:
+def facts(seq: int, day: int = 1, **fields: object) -> SessionFacts:
     """`fields` are fields of the value, or things by the plural of their kind."""
     at = f"2026-03-{day:02d}T10:{seq:02d}:00.000Z"
     kinds = {
@@ -18,10 +18,10 @@ def facts(seq: int, day: int = 1, **fields: object) -> Facts:
     things = {kinds[name]: fields.pop(name) for name in list(fields) if name in kinds}
     if "continued" in fields:
         things["continued"] = {"goes on": fields.pop("continued")}
-    return Facts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, things=things, **fields)  # type: ignore[arg-type]
+    return SessionFacts(seq=seq, id=f"s{seq}", started_at=at, last_at=at, day=day, things=things, **fields)  # type: ignore[arg-type]
 
 
-def rules_of(later: Facts, *around: Facts) -> list[tuple[int, str]]:
+def rules_of(later: SessionFacts, *around: SessionFacts) -> list[tuple[int, str]]:
     return [(link.from_seq, link.rule) for link in find_links(later, [*around, later])]
 
 
@@ -77,7 +77,7 @@ def test_what_no_captured_session_did_is_a_gap() -> None:
     assert rules_of(facts(2, transcripts={"s9": "u"})) == [(0, "unseen transcript")]
     assert find_links(facts(2, transcripts={"s9": "u"}), [], captured=frozenset({"s9"})) == []
     assert rules_of(facts(2, continued="u")) == [(0, "unseen conversation")]
-    assert "not captured" in session_links.describe("unseen transcript", "s9")
+    assert "not captured" in session_links.describe_link("unseen transcript", "s9")
 
 
 def test_the_order_in_which_sessions_came_in_does_not_matter() -> None:

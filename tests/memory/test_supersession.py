@@ -215,7 +215,7 @@ BOTH, BUN = "We use pnpm. Tests run with vitest.", "we use bun, pnpm is gone"
 
 
 def rest(store: Store, ident: str) -> Memory | None:
-    return store.read(lambda rows: supersession.rest_of(rows, ident))
+    return store.read(lambda rows: supersession.find_rest(rows, ident))
 
 
 def holding(store: Store) -> set[str]:

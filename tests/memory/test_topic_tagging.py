@@ -298,7 +298,7 @@ def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
 def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_looked_for(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_tagging, "PART", 2)
+    monkeypatch.setattr(topic_tagging, "WRITE_BATCH", 2)
     tags_of, rows_of = topic_tagging.choose_tags, topic_tagging.topics.replace_tags
     sizes: list[int] = []
 

@@ -82,7 +82,7 @@ def test_looking_at_everything_finds_what_the_background_found_and_puts_nothing_
 
 
 def generate(rows: Rows) -> upkeep.Queueing:
-    plan = upkeep.generate(rows, None, now=NOW)
+    plan = upkeep.plan_all(rows, None, now=NOW)
     upkeep.enqueue(rows, plan, now=NOW)
     return plan
 
@@ -134,7 +134,7 @@ def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store)
 def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
     first = say(store, CACHE, "u1")
     say(store, CACHED, "u2", session="s2")
-    plan = store.read(lambda rows: upkeep.generate(rows, None, now=NOW))
+    plan = store.read(lambda rows: upkeep.plan_all(rows, None, now=NOW))
     assert plan.put
 
     def purged(rows: Rows) -> None:
@@ -362,11 +362,11 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     say(store, CACHE, "u2", session="s2")
     memory = memory_of(store, ident)
-    effects = {factor.name: factor for factor in confidence.factors(memory, today=91, confirmed_on=1)}
+    effects = {factor.name: factor for factor in confidence.explain_confidence(memory, today=91, confirmed_on=1)}
     assert list(effects) == ["base", "confirmations", "decay"]
     stored_part = effects["base"].effect + effects["confirmations"].effect
     assert stored_part == pytest.approx(memory.confidence)
-    assert stored_part + effects["decay"].effect == pytest.approx(confidence.strength(memory, days=90))
+    assert stored_part + effects["decay"].effect == pytest.approx(confidence.fade(memory, days=90))
 
 
 @pytest.mark.invariant(
@@ -375,7 +375,7 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
 def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "RECHECKED", 2)
+    monkeypatch.setattr(upkeep, "RECHECK_BATCH", 2)
     plans = [
         say(store, f"We will move the {what} to Postgres next sprint", f"u{number}", gate="promissory", category="plan")
         for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))

@@ -10,7 +10,7 @@ import pytest
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import work_outcomes
-from csmd.memory.work_outcomes import DigestItem, StoredEnding, capabilities, drifts, work_endings
+from csmd.memory.work_outcomes import DigestItem, StoredEnding, find_drifts, find_endings, sum_up_capabilities
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_done_and_how_it_ended_is_told_by_commands_files_and_the_goal(case: Case) -> None:
     seen = [DigestItem(kind, text, "u1", state) for kind, text, state in case.seen]
-    assert {ending.capability: ending.outcome for ending in work_endings(case.outcome, seen)} == case.wanted
+    assert {ending.capability: ending.outcome for ending in find_endings(case.outcome, seen)} == case.wanted
 
 
 def test_every_outcome_of_a_session_counts_in_one_way() -> None:
@@ -56,24 +56,26 @@ def ended(outcomes: str, *, name: str = "debugging", begin: int = 0) -> list[Sto
 
 
 def test_a_confidence_is_a_share_of_decided_sessions_and_never_certain() -> None:
-    (tests,) = capabilities(ended("+" * 12 + "-" * 5 + "???"))
+    (tests,) = sum_up_capabilities(ended("+" * 12 + "-" * 5 + "???"))
     assert (tests.well, tests.decided, tests.sessions, tests.confidence) == (12, 17, 20, 0.68)
-    assert capabilities(ended("+"))[0].confidence < 1
-    assert capabilities(ended("-"))[0].confidence > 0
+    assert sum_up_capabilities(ended("+"))[0].confidence < 1
+    assert sum_up_capabilities(ended("-"))[0].confidence > 0
 
 
 def test_a_fork_does_not_count_twice_what_its_trunk_did() -> None:
     trunk = ended("++")
-    assert capabilities([*trunk, *(ending._replace(session_id="fork") for ending in trunk)]) == capabilities(trunk)
+    assert sum_up_capabilities(
+        [*trunk, *(ending._replace(session_id="fork") for ending in trunk)]
+    ) == sum_up_capabilities(trunk)
 
 
 def test_a_clear_fall_is_a_warning_and_a_bad_day_is_none() -> None:
-    (drift,) = drifts(ended("+" * 14 + "+---+---"))
+    (drift,) = find_drifts(ended("+" * 14 + "+---+---"))
     assert (drift.recent_well, drift.recent, drift.earlier_well, drift.earlier) == (2, 8, 14, 14)
     assert len(drift.against) == 6
-    assert drifts(ended("+" * 14 + "+++-+++-")) == []
-    assert drifts(ended("+-" * 10)) == []
-    assert drifts(ended("+" * 5 + "-" * 8)) == []
+    assert find_drifts(ended("+" * 14 + "+++-+++-")) == []
+    assert find_drifts(ended("+-" * 10)) == []
+    assert find_drifts(ended("+" * 5 + "-" * 8)) == []
 
 
 @pytest.mark.invariant(
@@ -81,14 +83,14 @@ def test_a_clear_fall_is_a_warning_and_a_bad_day_is_none() -> None:
 )
 def test_by_chance_alone_a_warning_is_rare() -> None:
     chance = random.Random(5)
-    raised = sum(bool(drifts(ended("".join(chance.choices("+-", (3, 1), k=30))))) for _ in range(400))
-    assert raised <= 400 * work_outcomes.CHANCE
+    raised = sum(bool(find_drifts(ended("".join(chance.choices("+-", (3, 1), k=30))))) for _ in range(400))
+    assert raised <= 400 * work_outcomes.MAX_CHANCE
 
 
 @pytest.mark.invariant(
     "Digests, links and the self model do not depend on the order of sessions; a warning is rare by chance and orders nothing"
 )
 def test_a_warning_says_what_was_seen_and_orders_nothing() -> None:
-    text = work_outcomes.describe_drift(drifts(ended("+" * 14 + "--------"))[0])
+    text = work_outcomes.describe_drift(find_drifts(ended("+" * 14 + "--------"))[0])
     assert text == "debugging: 0 of the last 8 sessions ended well, 14 of 14 before 2026-03-01"
     assert not re.search(r"\b(?:must|should|always|never|do not|stop|avoid)\b", text)

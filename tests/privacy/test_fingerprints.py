@@ -10,7 +10,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
-from csmd.privacy.fingerprints import PURGED, Marks, Needle, check_text, clean, mark_of, replace_spans, words
+from csmd.privacy.fingerprints import (
+    PURGED,
+    Marks,
+    Needle,
+    check_text,
+    make_mark,
+    remove_purged,
+    replace_spans,
+    split_words,
+)
 from csmd.store import purge_files
 
 KEY = b"k" * 32
@@ -36,9 +45,9 @@ CASES = [
 
 @pytest.mark.parametrize(("purged", "text", "stored"), CASES)
 def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, text: str, stored: str | None) -> None:
-    marks = Marks([mark_of(purged, KEY)], KEY)
-    assert clean(text, marks)[0] == (text if stored is None else stored)
-    assert clean(text, Marks([mark_of(purged, b"another key" * 3)], KEY))[0] == text
+    marks = Marks([make_mark(purged, KEY)], KEY)
+    assert remove_purged(text, marks)[0] == (text if stored is None else stored)
+    assert remove_purged(text, Marks([make_mark(purged, b"another key" * 3)], KEY))[0] == text
 
 
 @pytest.mark.parametrize(
@@ -53,8 +62,8 @@ def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, text: str, 
 def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: str, text: str, stored: str) -> None:
     spans = Needle(purged).spans(text)
     assert replace_spans(text, spans)[0] == stored
-    marks = Marks([mark_of(text[start:end], KEY) for start, end in spans], KEY)
-    assert clean(text, marks)[0] == stored
+    marks = Marks([make_mark(text[start:end], KEY) for start, end in spans], KEY)
+    assert remove_purged(text, marks)[0] == stored
 
 
 @pytest.mark.parametrize(
@@ -104,7 +113,9 @@ def test_what_would_take_too_much_with_it_is_refused(little: str) -> None:
 
 #: Letters of several kinds: with accents, that fold to two, of a script without spaces, of two bytes and of four.
 LETTERS = st.text(alphabet="abcdeABCDEéßıKſ漢字кЖ𝒳19", min_size=2, max_size=6)
-PHRASES = st.lists(LETTERS, min_size=1, max_size=4).filter(lambda phrase: sum(map(len, words(" ".join(phrase)))) >= 4)
+PHRASES = st.lists(LETTERS, min_size=1, max_size=4).filter(
+    lambda phrase: sum(map(len, split_words(" ".join(phrase)))) >= 4
+)
 GAPS = st.text(alphabet=" \n\t\r\u00a0\u2028-_*.\"'>|", min_size=1, max_size=4)
 AROUND = st.text(alphabet="abcde ABC\n.,漢é\\n[]", max_size=30)
 
@@ -118,24 +129,24 @@ def test_no_occurrence_survives_in_any_form(
     purged = " ".join(phrase)
     form = "".join(part for pair in zip(phrase, [*gaps[: len(phrase) - 1], ""], strict=True) for part in pair)
     form = change(form)  # type: ignore[operator]
-    if words(form) != words(purged):  # upper case makes another word of it, as of a dotless i
+    if split_words(form) != split_words(purged):  # upper case makes another word of it, as of a dotless i
         return
     text = f"{around[0]} {form} {around[1]} {form} {around[2]}"
-    marks = Marks([mark_of(purged, KEY)], KEY)
-    left, hits = clean(text, marks)
+    marks = Marks([make_mark(purged, KEY)], KEY)
+    left, hits = remove_purged(text, marks)
     assert hits >= 1 and PURGED in left
     assert marks.spans(left) == []
     for start, end in Needle(purged).spans(left):
         # The very words are gone; they may only be a part of longer ones.
-        assert words(left[start:end]) != words(purged)
+        assert split_words(left[start:end]) != split_words(purged)
 
 
 @settings(max_examples=60)
 @drawn(st.text(), PHRASES)
 def test_a_text_without_it_is_the_very_same(text: str, phrase: list[str]) -> None:
     purged = f"{' '.join(phrase)} neverintext"
-    assert clean(text, Marks([mark_of(purged, KEY)], KEY)) == (text, 0)
-    assert clean(text, Marks([], KEY)) == (text, 0)
+    assert remove_purged(text, Marks([make_mark(purged, KEY)], KEY)) == (text, 0)
+    assert remove_purged(text, Marks([], KEY)) == (text, 0)
 
 
 @settings(max_examples=60)
@@ -145,7 +156,7 @@ def test_what_stands_around_a_match_is_left_byte_by_byte(text: str, purged: str)
         check_text(purged)
     except BadInput:
         return
-    for spans in (Needle(purged).spans(text), Marks([mark_of(purged, KEY)], KEY).spans(text)):
+    for spans in (Needle(purged).spans(text), Marks([make_mark(purged, KEY)], KEY).spans(text)):
         pieces = replace_spans(text, spans)[0].split(PURGED)
         at = 0
         for piece in pieces:

@@ -261,16 +261,18 @@ def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
 def test_every_literal_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: set[tuple[int, int]] = set()
     monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
-    monkeypatch.setattr(redaction, "_try", lambda rule, number, text, start, spans: tried.add((number, start)) or 0)
+    monkeypatch.setattr(
+        redaction, "_apply_rule", lambda rule, number, text, start, spans: tried.add((number, start)) or 0
+    )
     matching = [dataclasses.replace(rule, pattern=re.compile("", rule.pattern.flags)) for rule in RULES]
-    monkeypatch.setattr(redaction, "_LITERALS", redaction._literals(matching))
+    monkeypatch.setattr(redaction, "_LITERALS", redaction._build_automaton(matching))
     for number, rule in enumerate(RULES):
         for literal in rule.literals:
             for shown in {literal, literal.upper(), literal.title()} if rule.ignores_case else {literal}:
                 for text in (shown, f"x{shown}", f"{shown}x", f"{literal}{shown}", f"é{shown}é", f"İ{shown}"):
                     if len(shown) == len(literal):
                         tried.clear()
-                        redact(text + " " * redaction.SHORTEST, Counter())
+                        redact(text + " " * redaction.MIN_CHARACTERS, Counter())
                         assert (number, text.rindex(shown)) in tried, (literal, text)
 
 
@@ -488,14 +490,14 @@ def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None
 )  # fmt: skip
 def test_only_a_value_that_is_no_word_name_or_path_is_known_where_it_stands_alone(value: str, is_known: bool) -> None:
     assert is_known_alone(value) is is_known
-    removed = redaction.Removed()
+    removed = redaction.RedactionCounts()
     redact(f"password: {value}", removed)
     assert all(secret in value for secret in removed.secrets) and (not removed.secrets or is_known)
 
 
 def test_the_halves_of_a_secret_that_stood_whole_are_known_in_its_text_and_in_its_session() -> None:
     secret = drawn(ALNUM, 32)
-    removed = redaction.Removed()
+    removed = redaction.RedactionCounts()
     left = redact(f"token: {secret}, the log had {secret[:16]} and then {secret[16:]}, and only {secret[:20]}", removed)
     assert not any(secret[at : at + 12] in left for at in range(20))
     assert {secret, secret[:16], secret[16:]} <= removed.secrets
@@ -505,7 +507,7 @@ def test_the_halves_of_a_secret_that_stood_whole_are_known_in_its_text_and_in_it
 def test_the_head_of_a_secret_is_known_behind_the_prefix_that_its_maker_gives_it(prefix: str) -> None:
     secret = prefix + drawn("0123456789abcdef", 40)
     head = secret[: len(secret) * 7 // 10]
-    assert head not in redact(f"api token: {secret}\nlog: using {head}... ok", redaction.Removed())
+    assert head not in redact(f"api token: {secret}\nlog: using {head}... ok", redaction.RedactionCounts())
 
 
 @pytest.mark.parametrize(
@@ -518,7 +520,7 @@ def test_the_head_of_a_secret_is_known_behind_the_prefix_that_its_maker_gives_it
     ],
 )  # fmt: skip
 def test_a_word_that_a_secret_begins_or_ends_with_stays_where_it_stands(secret: str, text: str) -> None:
-    removed = redaction.Removed()
+    removed = redaction.RedactionCounts()
     left = redact(f"password: {secret}\n{text}", removed)
     assert secret not in left and left.endswith(f"\n{text}")
     assert not any(piece in text for piece in removed.secrets)

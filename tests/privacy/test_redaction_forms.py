@@ -45,7 +45,7 @@ def test_texts_that_only_look_like_a_secret_stay() -> None:
 
 def test_every_row_of_the_table_takes_out_a_form_or_a_planted_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: defaultdict[int, int] = defaultdict(int)
-    trying = redaction._try
+    trying = redaction._apply_rule
 
     def counting(rule, number, text, start, spans):  # type: ignore[no-untyped-def]
         before = len(spans)
@@ -53,7 +53,7 @@ def test_every_row_of_the_table_takes_out_a_form_or_a_planted_secret(monkeypatch
         taken[number] += len(spans) - before
         return end
 
-    monkeypatch.setattr(redaction, "_try", counting)
+    monkeypatch.setattr(redaction, "_apply_rule", counting)
     for text in [form.text for form in FORMS] + [
         form.text for which in ("seen", "held_out") for form in planted(which)
     ]:

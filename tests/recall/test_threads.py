@@ -20,7 +20,7 @@ from csmd.embedding import models
 from csmd.embedding.models import Embedder
 from csmd.knowledge import Provenance
 from csmd.memory import supersession
-from csmd.memory.supersession import Replaced
+from csmd.memory.supersession import Replacement
 from csmd.recall import prompt, threads, visibility
 from csmd.recall.threads import Pair
 from csmd.store import passages, projects, purge, turns, vectors
@@ -380,7 +380,7 @@ def test_a_sentence_that_changes_a_rule_in_passing_counts_and_one_that_is_repeat
 # --- What repeats something that no longer holds is known by what only the old said; the new, and what came later, is not.
 
 
-OLD = Replaced(
+OLD = Replacement(
     memory("Let's use Redis for the job queue", provenance=(Provenance(uuid="u", session_id="s1", at=""),)),
     memory("We use Postgres for the job queue since June", 2, confirmed_at="2026-06-10"),
 )

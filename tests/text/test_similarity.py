@@ -236,8 +236,8 @@ def test_a_possible_replacement_is_not_a_certain_one() -> None:
 def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: str, newer: str) -> None:
     found = similarity.compare(older, newer)
     assert not found.replaces or similarity.SURE <= found.confidence <= 1.0
-    lowered = confidence.lowering(found.confidence)
-    assert confidence.MIN_LOWERED <= lowered <= confidence.MAX_LOWERED
+    lowered = confidence.compute_loss(found.confidence)
+    assert confidence.MIN_LOSS <= lowered <= confidence.MAX_LOSS
     assert not similarity.compare(older, older).contradicts
 
 

@@ -183,7 +183,7 @@ def test_whichever_tool_is_called_a_dreams_question_waits_for_a_person(
             old, new = (memories.by_id(rows, ids[name]) for name in ("OLD", "NEW"))
             assert old is not None and new is not None
             memories.update_belief(rows, replace(old, archive_at=-1))  # it has faded, too
-            return supersession.ask_about(rows, old, new, reason="it may replace it", sure=0.6, at=NOW)
+            return supersession.ask_which_holds(rows, old, new, reason="it may replace it", sure=0.6, at=NOW)
 
         ids["QUESTION"] = store.write(ask)
     child = machine.start()

@@ -31,7 +31,7 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.privacy.redaction import Removed
+from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"
@@ -143,7 +143,7 @@ def _prompt_turns(line: Line, chat: Chat) -> list[Turn]:
     if gemini_parts.is_summary(content):
         return _summary_turns(line, [value], chat)
     text = gemini_parts.clean(content, line.removed)
-    typed = gemini_parts.clean(shown, Removed()) if shown else text
+    typed = gemini_parts.clean(shown, RedactionCounts()) if shown else text
     kind = gemini_parts.prompt_kind(typed)
     if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
         kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
