@@ -208,7 +208,7 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
         return None
     if place is not None and event.at <= purged_since(rows, [place], key).get(place.key, ""):
         return None
-    text, _ = remove_purged(event.text, tombstones.marks(rows, key))
+    text, _ = remove_purged(event.text, tombstones.purged_marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
     if text and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None

@@ -224,8 +224,10 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
     report, excludes = Tail(), options.excludes
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
-        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
-        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
+        name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
+        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
+            0
+        ]
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)

@@ -45,7 +45,7 @@ MAX_NEAR = 10
 MAX_FILES = 12
 
 
-def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
+def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[SessionBehind]:  # noqa: B008 - frozen
     """The sessions with distilled turns that this stage has not read yet, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
@@ -155,8 +155,8 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
         if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
-        start = max(0, failure.ordinal - failures.CALL_BEFORE)
-        around = failures.turns_past(rows, session.session_seq, after=start, upto=session.turns)
+        start = max(0, failure.ordinal - failures.MAX_CALL_DISTANCE)
+        around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
         before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
         # A run on less than what failed shows nothing.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
@@ -168,14 +168,14 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         if not files:
             continue
         passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
-        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.message(rows, error))
+        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.error_message(rows, error))
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=diagnosis,
         )  # fmt: skip
 
 
-def _find_scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
+def _find_scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure) -> frozenset[str]:
     """The arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
     line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
@@ -250,7 +250,7 @@ def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key:
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
         edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
         scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=failures.last_memory(rows),
+        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=failures.last_memory_seq(rows),
     )  # fmt: skip
 
 

@@ -52,7 +52,7 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=places, done=False)]
+    return [_to_matter("goal", goal) for goal in checkpoints.list_goals(rows, projects=places, done=False)]
 
 
 def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
@@ -158,12 +158,12 @@ class _Plan(NamedTuple):
 
 def _plan_step(rows: Rows) -> _Plan:
     """Compares the next new promise with the prompts since, or the next prompts with their projects' promises."""
-    new = _read_promise_memories(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
+    new = _read_promise_memories(rows, None, after=cursors.read_cursor(rows, STAGE, "memories"))
     if new:
         promise = min(new, key=lambda memory: memory.seq)
         since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=MAX_PROMPTS_SINCE)
         return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], since))
-    prompts = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
+    prompts = turns.prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
     fulfilled: list[tuple[Memory, str]] = []
     for project in dict.fromkeys(turn.project_seq for turn in prompts):
         if promises := _read_promise_memories(rows, [project, 0]):

@@ -129,7 +129,7 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             carry_out(
                 rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
             )
-        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
 
@@ -289,7 +289,7 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
     here = candidate.project_seq
     everywhere = projects.everywhere_of(rows, here)
     for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
     return ""

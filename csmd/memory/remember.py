@@ -316,7 +316,7 @@ def forget(
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
     correction, (_, home) = statement.gate == "correction", find_scope(rows, statement, project)
-    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -356,7 +356,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
     if source.at < memory.created_at and memory.origin == "stated":
-        memories.stated_earlier(rows, memory.seq, source)
+        memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)

@@ -371,11 +371,11 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` as in `unreviewed`.
     """
-    seqs = upkeep_queries.unreviewed(
+    seqs = upkeep_queries.memories_to_review(
         rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.imported(rows, seqs):
+    for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
         source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")

@@ -145,8 +145,8 @@ def _update_warnings(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """(project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*outcome_rows.projects_held(rows), *outcome_rows.warned(rows)}):
-        endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=[project])]
+    for project in sorted({*outcome_rows.projects_with_outcomes(rows), *outcome_rows.projects_with_warning(rows)}):
+        endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=[project])]
         drifts.append((project, work_outcomes.find_drifts(endings)))
     return drifts
 

@@ -124,7 +124,7 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
     file_changes = memory_scenes.file_changes_of(
         rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
     )
-    _, roots = memory_scenes.scene_places(rows, session_seq)
+    _, roots = memory_scenes.scene_directories(rows, session_seq)
     read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
     return [

@@ -389,7 +389,7 @@ def mark_superseded(
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
     left = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
     lowered = refresh_thresholds(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.state(old), belief_changes.state(lowered)
+    was, now = belief_changes.belief_state(old), belief_changes.belief_state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)

@@ -235,7 +235,7 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     return max(1, project.memories)
 
 
-def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.Due, list[TaggableMemory]] | None:
+def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProject, list[TaggableMemory]] | None:
     share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
     for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:

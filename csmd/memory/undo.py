@@ -172,7 +172,7 @@ def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: by
         if PURGED in was.text + "".join(was.more.values()):
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
-        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.as_candidate(was)) else ""
+        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.to_candidate(was)) else ""
     if not content:
         represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

@@ -247,7 +247,7 @@ def find_findings(
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
-        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
+        everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
         dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIR_KINDS.issuperset(kinds):

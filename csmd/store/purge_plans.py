@@ -193,7 +193,9 @@ def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
             "'relayed', 'assistant') "
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
-    beginnings = [" ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]
+    beginnings = [
+        " ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:MAX_PROBES]
+    ]
     return [text for text in dict.fromkeys(beginnings) if len(text.split(" ")) >= PROBE_WORDS // 2]
 
 

@@ -42,7 +42,7 @@ def _place_hashes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
     ]
 
 
-def _place(rows: Rows, scope: int, key: bytes) -> str:
+def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
     return hash_name("scope", projects.key_of(rows, scope), key)
 
 
@@ -253,13 +253,13 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
     mark, part_of = make_mark(text, key), make_mark(found_by, key).hash if found_by else ""
-    _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
+    _insert(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
     """Keeps turns, sessions, projects (by key) or file names out."""
     for name in names:
-        _add(rows, kind, hash_name(kind, name, key), now=now)
+        _insert(rows, kind, hash_name(kind, name, key), now=now)
 
 
 def remove_text(rows: Rows, text: str, *, key: bytes) -> int:
@@ -308,7 +308,7 @@ def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: byt
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     """The known secrets of some sessions; returns the same object while they are the same."""
-    places = [hash_name("session", session, key) for session in sessions] if has(rows, "secret") else []
+    places = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = (
@@ -353,7 +353,7 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
     """The name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
     if not has_purged(rows):
         return path
-    hidden = remove_purged(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
+    hidden = remove_purged(path, purged_marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
     return hidden_name("file", path, key) if hidden else path
 
 
@@ -385,7 +385,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     if not stems:
         return
     yield hash_name("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MANY_WORDS else MAX_LEFT_OUT
+    most = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
     for gone in range(1, most + 1):
         if len(stems) - gone < similarity.SAME_SHARE * len(stems):
             return

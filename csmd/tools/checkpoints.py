@@ -32,7 +32,7 @@ def _create(
     """Keep a session's state as it is now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
-    note = remove_purged(note, tombstones.marks(rows, key))[0]
+    note = remove_purged(note, tombstones.purged_marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
