@@ -241,7 +241,7 @@ def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: s
 
 
 def undo(store: Store, ident: str) -> dream_undo.Undone:
-    return run_to_end(dream_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
+    return run_to_end(dream_undo.undo_dreams(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

@@ -70,6 +70,7 @@ PURE = {
     "curator.question",
     "dream.actions",
     "dream.consolidation",
+    "dream.pair_finding",
     "dream.day_report",
     "dream.gates",
     "dream.page_content",

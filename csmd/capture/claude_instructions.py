@@ -23,7 +23,7 @@ from csmd.hosts.json_fields import json_object, moment_of
 from csmd.paths import is_directory
 from csmd.store import files
 from csmd.text import markdown
-from csmd.text.markdown import SPACE
+from csmd.text.markdown import JS_SPACES
 from csmd.vocabulary import INDEX
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
@@ -207,7 +207,7 @@ class _Loader:
             return
         head, body = split_file(self._disk, path)
         content, targets = markdown_imports.read(body)
-        content = content.strip(SPACE)
+        content = content.strip(JS_SPACES)
         fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
         if not content or not fits or any("\0" in target for target in targets):
             return
@@ -279,7 +279,7 @@ def split_file(disk: Disk, path: str) -> tuple[str, str]:
 def _memory_index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host does."""
     path = f"{folder}/{INDEX}"
-    content = markdown_imports.read(split_file(disk, path)[1])[0].strip(SPACE)
+    content = markdown_imports.read(split_file(disk, path)[1])[0].strip(JS_SPACES)
     if not content:
         return None
     return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)

@@ -29,7 +29,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import instruction_rows, projects, tombstones
 from csmd.store.core import Store
 from csmd.text import display, tokens
-from csmd.text.markdown import SPACE
+from csmd.text.markdown import JS_SPACES
 
 
 def load_by_names(names: InstructionNames, folder: str, root: str, disk: Disk = THE_DISK) -> list[Instruction]:
@@ -48,7 +48,7 @@ def load_by_names(names: InstructionNames, folder: str, root: str, disk: Disk = 
 def _load_named(name: str, kind: Kind, place: str, disk: Disk) -> list[Instruction]:
     """The files of a name in a directory that have text."""
     paths = _matching_files(os.path.normpath(f"{place}/{name}"), disk)
-    texts = ((path, split_file(disk, path)[1].strip(SPACE)) for path in paths)
+    texts = ((path, split_file(disk, path)[1].strip(JS_SPACES)) for path in paths)
     return [Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts if text]
 
 

@@ -7,14 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from csmd.text.display import without_spans
-from csmd.text.markdown import JS_SPACE
+from csmd.text.display import remove_spans
+from csmd.text.markdown import _JS_SPACE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_SPACES = "".join(JS_SPACE)
+_SPACES = "".join(_JS_SPACE)
 _IMPORT = re.compile(rf"(?:^|[{_SPACES}])@((?:[^{_SPACES}\\]|\\ )+)")
 _PATH = re.compile(r"\.?/|~/|[A-Za-z0-9._-]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
@@ -85,7 +85,7 @@ def _plain_texts(tokens: Iterable[Token]) -> Iterator[str]:
     open_blocks: list[str] = []
     for token in tokens:
         if token.type == "html_block" and _is_comment(token.content):
-            yield without_spans(token.content, "<!--", "-->")
+            yield remove_spans(token.content, "<!--", "-->")
         elif token.type == "inline":
             if open_blocks[-2:] == ["list_item_open", "paragraph_open"]:
                 yield token.content  # the assistant also searches the source of a list item
@@ -115,7 +115,7 @@ def _without_comments(source: str, tokens: Iterable[Token], definitions: dict[st
         begin, end = token.map
         inside.update(range(begin, end))
         if token.type == "html_block" and _is_comment(token.content):
-            rest = without_spans("".join(lines[begin:end]), "<!--", "-->")
+            rest = remove_spans("".join(lines[begin:end]), "<!--", "-->")
             kept[begin:end] = [rest] + [""] * (end - begin - 1)
             if not rest.strip():
                 removed.append((begin, end))

@@ -53,7 +53,7 @@ def show_checkpoints(value: dict[str, Any]) -> Screen:
     """List checkpoints, the latest first."""
     room = max(render.width() - CHECKPOINT_NUMBERS, 8)
     rows = [
-        [row["id"], when(row["at"]), display.short_session(row["session_id"]), CHECKPOINT_WHYS[row["why"]],
+        [row["id"], when(row["at"]), display.shorten_session_id(row["session_id"]), CHECKPOINT_WHYS[row["why"]],
          cut(squeeze(row["note"] or row["goal"]) or "-", room)]
         for row in value["checkpoints"]
     ]  # fmt: skip
@@ -119,5 +119,5 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """Print what a checkpoint holds, and tell it to the next session."""
     yield from items(value["text"])
     session = value["restored_for"]
-    whom = f"session {display.short_session(session)} when it starts again" if session else "the next session here"
+    whom = f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
     yield dim(f"{amount(value['tokens'], 'token')}; told once, to {whom}", gap=True)

@@ -13,7 +13,7 @@ import click
 from csmd.cli import render, verb
 from csmd.cli.render import Line, RawLine, Screen, bold, dim, glue, join, many, percent, tilde, warning
 from csmd.text.ages import when
-from csmd.text.display import short_session, squeeze
+from csmd.text.display import shorten_session_id, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -129,7 +129,9 @@ def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
     show = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
     yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){show}"
     for number, question in enumerate(questions if whole else (), 1):
-        yield bold(f"question {number}: session {short_session(question['session'])}, {question['project']}", gap=True)
+        yield bold(
+            f"question {number}: session {shorten_session_id(question['session'])}, {question['project']}", gap=True
+        )
         # The instructions are the same in every question.
         yield from map(RawLine, (question["system"] if number == 1 else "").splitlines())
         yield from map(RawLine, question["text"].splitlines())

@@ -48,7 +48,7 @@ def show_goals(value: dict[str, Any]) -> Screen:
     """List goals, the latest first."""
     for goal in value["goals"]:
         owner = "yours" if goal["authority"] == "user" else "the assistant's"
-        session = goal["session_id"] and f"session {display.short_session(goal['session_id'])}"
+        session = goal["session_id"] and f"session {display.shorten_session_id(goal['session_id'])}"
         finished = goal["done_at"] and f"done {when(goal['done_at'])[:10]}"
         yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
         about = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
@@ -76,7 +76,9 @@ def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
     for row in value["open"]:
         yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
         place = last_part(row["project"]) if all_projects else ""
-        session = "" if row["kind"] in ("goal", "promise") else f"session {display.short_session(row['session_id'])}"
+        session = (
+            "" if row["kind"] in ("goal", "promise") else f"session {display.shorten_session_id(row['session_id'])}"
+        )
         yield dim(join(row["kind"], when(row["at"])[:10], session, place, row["id"], by="  "), indent=widest + 2)
     yield dim("`csmd done NUMBER` or ID closes one", gap=True)
 

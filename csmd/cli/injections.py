@@ -183,7 +183,7 @@ def show_why(value: dict[str, Any]) -> Screen:
 
 def hint(state: str, ident: str) -> str:
     """The line for an item that is not a memory, with the beginning of its id."""
-    return STATES[state].format(id=ident[:RECEIPT_ID], short=display.short_session(ident))
+    return STATES[state].format(id=ident[:RECEIPT_ID], short=display.shorten_session_id(ident))
 
 
 def use_words(item: dict[str, Any]) -> str:
@@ -207,7 +207,7 @@ def _source(item: dict[str, Any]) -> str:
     """Where an item was said, by whom, and how sure it is; for an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    place = display.short_session(item["said_in"]) or "a terminal"
+    place = display.shorten_session_id(item["said_in"]) or "a terminal"
     origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {place}"
     if item["state"] == "quoted":
         return f"{origin}, quoted"
@@ -226,7 +226,7 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     if not value["receipts"]:
         yield "no session here was told anything; --all-projects looks everywhere"
     rows = [
-        [when(row["at"]), display.short_session(row["session_id"]),
+        [when(row["at"]), display.shorten_session_id(row["session_id"]),
         {"session_start": "start"}.get(row["event"], row["event"])[:12],
          str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-",
          row["id"][:17]]

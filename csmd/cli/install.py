@@ -53,7 +53,7 @@ def _choice(clients: dict[str, Any]) -> Choice:
 
 
 def _reason_of(choice: Choice) -> str:
-    is_version = display.version_of(choice.kept_out_by) is not None
+    is_version = display.parse_version(choice.kept_out_by) is not None
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if is_version else choice.kept_out_by
 
 

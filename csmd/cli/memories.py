@@ -70,7 +70,7 @@ def _is_question(text: str) -> bool:
     """Whether every sentence of a text is a question."""
     from csmd.text import prose
 
-    parts = prose.sentences(squeeze(text))
+    parts = prose.split_sentences(squeeze(text))
     return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
 
 

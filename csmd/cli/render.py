@@ -169,7 +169,7 @@ def describe_item(item: dict[str, Any]) -> str:
         return f"{many(item['results'], 'hit')} ({plain(item['what'])})"
     if item["kind"] == "event":
         about = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {plain(display.short_session(item['session']))}{about}"
+        return f"session {plain(display.shorten_session_id(item['session']))}{about}"
     return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
 
 
@@ -300,9 +300,11 @@ def lay_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
             yield ()
-        head = " " * row.indent + display.visible(row.head)
+        head = " " * row.indent + display.remove_unseen(row.head)
         space = max(room - cells(head), MIN_WIDTH)
-        texts = [part for text in display.visible(row.text).splitlines() for part in wrap(text.expandtabs(), space)]
+        texts = [
+            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), space)
+        ]
         parts = [part for part in texts if part]
         if row.most and len(parts) > row.most:
             parts = [*parts[: row.most - 1], "…"]
@@ -333,7 +335,7 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     room, colours = width(), config.wants_colours()
     for line in screen:
         if isinstance(line, RawLine):
-            click.echo(display.visible(line), err=err)
+            click.echo(display.remove_unseen(line), err=err)
         else:
             for parts in lay_out([line], room):
                 click.echo(paint(parts), color=colours)
@@ -352,7 +354,7 @@ def complain(what: str, *, hint: str = "") -> None:
 
 def show_error(head: str, text: str) -> None:
     """Prints a line on stderr, wrapped if stderr is a terminal."""
-    lines = [text := display.visible(text)]
+    lines = [text := display.remove_unseen(text)]
     if os.isatty(2):
         lines = wrap(text, max(width() - len(head), MIN_WIDTH))
     for line in lines:

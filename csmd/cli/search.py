@@ -68,7 +68,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     terms = search_terms.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
-        session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
+        session = hit["kind"] == "turn" and f"session {display.shorten_session_id(hit['session_id'])}"
         origin = (
             "memory" if hit.get("states") else hit["kind"],
             hit["gate"],
@@ -80,9 +80,9 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
         about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
         yield bold(about, head=f"{number:>2}  ")
         matched, *around = _NEIGHBOUR.split(hit["text"])
-        yield Line(prose.passage(matched, terms, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
+        yield Line(prose.excerpt(matched, terms, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
         for place, text in zip(around[::2], around[1::2], strict=True):
-            passage = squeeze(prose.passage(text, terms, limit=NEIGHBOUR[0]))
+            passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR[0]))
             yield dim(f"{place}, {passage}", indent=4, most=NEIGHBOUR[1])
         if explain:
             yield dim(explain_score(hit["factors"], hit["score"]), indent=4)

@@ -57,7 +57,7 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
     places = [shorten(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
-    idents = [display.short_session(row["id"]) for row in value["sessions"]]
+    idents = [display.shorten_session_id(row["id"]) for row in value["sessions"]]
     ident_width = max(len("session"), *map(len, idents))
     room = max(render.width() - LIST_NUMBERS - ident_width - project_width, 8)
     rows = [
@@ -115,7 +115,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
-        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if memories else "nothing"),
+        ("told", f"{receipts}; `csmd why --session {display.shorten_session_id(value['id'])}`" if memories else "nothing"),
         ("tokens", _usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
@@ -160,7 +160,7 @@ def show_digests(value: dict[str, Any]) -> Screen:
     if not value["digests"]:
         yield "there is no digest of it yet: a session gets one when it is settled"
     for link in value["links"]:
-        other = f"{display.short_session(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
+        other = f"{display.shorten_session_id(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
         relation = "gap" if link["kind"] == "gap" else f"{WAYS[link['direction']]} {other}"
         yield f"{relation}: {link['reason']}"
 
@@ -207,7 +207,7 @@ def export(to: str, as_json: bool, **options: Any) -> None:
         click.echo(wire.pretty(answer))
         return
     if to == "-":
-        click.echo(display.visible(data.decode()) if sys.stdout.isatty() else data, nl=False)
+        click.echo(display.remove_unseen(data.decode()) if sys.stdout.isatty() else data, nl=False)
     # On stderr, for the transcript itself may go to stdout.
     render.show(show_exported(answer, written=to != "-"), err=True)
 

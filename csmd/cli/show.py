@@ -127,7 +127,7 @@ def _shown_words(injections: dict[str, Any]) -> str:
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
         event = WHEN_TOLD.get(last["event"], last["event"])
-        session = display.short_session(last["session_id"])
+        session = display.shorten_session_id(last["session_id"])
         times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
@@ -160,7 +160,7 @@ def _show_turn_of(source: dict[str, Any], role: str, *, most: int = 12) -> Scree
     speaker = source["speaker"]
     if not speaker:
         speaker = next(what for beginning, what in NO_TURN.items() if source["uuid"].startswith(beginning))
-    session = source["session_id"] and f"session {display.short_session(source['session_id'])}"
+    session = source["session_id"] and f"session {display.shorten_session_id(source['session_id'])}"
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
     sentence = source["sentence"]

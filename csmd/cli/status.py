@@ -68,7 +68,7 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
     value["off_mark"] = _off_mark()
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
-        is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
+        is_newer = (display.parse_version(value["version"]) or ()) > (display.parse_version(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"
         value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value
@@ -217,7 +217,7 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
         plain_text = "; unencrypted until then" if value["encrypted"] else ""
         yield "spool", f"{waiting} to be taken in{since}{plain_text}", WARNING
     old = (value["clients"] or {}).get("kept_out_by", "")
-    if display.version_of(old):
+    if display.parse_version(old):
         unknown = display.join_names(tuple(CLAUDE.newer))
         yield "clients", f"Claude Code {old} is in use, which does not know {unknown}", ""
     if backfill := value["backfill"]:
@@ -334,7 +334,9 @@ def _live(value: dict[str, Any]) -> Screen:
         bar = f"[{'=' * round(full * BAR):.<{BAR}}] {live['bracket']}"
         context = [bar, render.percent(full), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
         name = last_part(live["project"])
-        rows.append([plain(name) or display.short_session(live["session"]), *context, ago(live["last"], value["at"])])
+        rows.append(
+            [plain(name) or display.shorten_session_id(live["session"]), *context, ago(live["last"], value["at"])]
+        )
     if render.width() < ROOM_FOR_BARS:
         return render.table("live||tokens|last turn", "<>><", [[row[0], *row[2:]] for row in rows], least=8)
     return render.table("live|context||tokens|last turn", "<<>><", rows, least=8)

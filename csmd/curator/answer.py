@@ -340,7 +340,7 @@ def _negates_otherwise(note: str, cited: Sequence[str], source: str) -> bool:
     if denies and not _denies(source):
         return True
     own = _stems(note)
-    parts = [part for text in cited for row in prose.lines_of_prose(text) for part in prose.sentences(row)]
+    parts = [part for text in cited for row in prose.read_prose_lines(text) for part in prose.split_sentences(row)]
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # a refusal at the beginning does not negate the rest
     if not denies and _denies(nearest):

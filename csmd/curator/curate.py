@@ -32,7 +32,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
 from csmd.text.language import language_of
 from csmd.text.sentence_words import UNSPACED
-from csmd.text.similarity import SURE
+from csmd.text.similarity import MIN_SURE
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
 #: Asks one question: yields while waiting for the answer, and returns it.
@@ -185,7 +185,7 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
     for ordinal, seq, uuid in stated:
         memory = memory_of[seq]
         speaks = memory.authority != "user" and any(
-            sentence.parse(part, "assistant").remembers for part in prose.sentences(memory.text)
+            sentence.parse(part, "assistant").remembers for part in prose.split_sentences(memory.text)
         )
         if memory.tell or memory.pinned or memory.is_refuted or speaks or memory.authority == "external":
             continue
@@ -213,8 +213,8 @@ def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
 
 def _own_sentences(prompt: str) -> Iterator[str]:
     """Yields the user's own sentences of a prompt that say how something is or is to be done."""
-    for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
-        for part in prose.sentences(display.squeeze(row)):
+    for row in prose.read_prose_lines(prose.remove_code(quotations.blank_quotations(prompt))):
+        for part in prose.split_sentences(display.squeeze(row)):
             enough = len(set(tokens.content_words(part))) >= MIN_WORDS or (
                 language_of(part) in UNSPACED and len(part) >= MIN_UNSPACED
             )
@@ -229,8 +229,8 @@ def _needed_before(text: str, before: str) -> str:
 
 
 def _last_sentence(message: str) -> str:
-    rows = prose.lines_of_prose(message)
-    return next((part for row in reversed(rows) for part in reversed(prose.sentences(row))), "")
+    rows = prose.read_prose_lines(message)
+    return next((part for row in reversed(rows) for part in reversed(prose.split_sentences(row))), "")
 
 
 # --- believing
@@ -457,16 +457,16 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.explain_refusal(pinned=old.pinned)
-    lowers = confidence.compute_loss(SURE)
+    lowers = confidence.compute_loss(MIN_SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
     def overturn() -> None:
         if may:
             supersession.mark_superseded(
-                rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at
+                rows, old, new, lowers=lowers, sure=MIN_SURE, reason=reason, by=belief_changes.DREAM, at=at
             )
         else:
-            supersession.ask_which_holds(rows, old, new, reason=asks, sure=SURE, at=at)
+            supersession.ask_which_holds(rows, old, new, reason=asks, sure=MIN_SURE, at=at)
 
     why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
     ids = [old.id, new.id]

@@ -152,8 +152,8 @@ def versions_in_use(rows: Rows) -> dict[str, str]:
 
 def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
     """The versions in use that do not know every registered event."""
-    needed = display.version_of(str(install_record(config).get("needs") or ""))
-    return [version for version in versions if needed and (display.version_of(version) or needed) < needed]
+    needed = display.parse_version(str(install_record(config).get("needs") or ""))
+    return [version for version in versions if needed and (display.parse_version(version) or needed) < needed]
 
 
 def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> list[str]:

@@ -170,9 +170,9 @@ class Dreaming:
         with self._hold_lock():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
-            undone = yield from dream_undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
+            undone = yield from dream_undo.undo_dreams(store, ident, home=home, now=now_iso(), key=store.hash_key)
             # A page that was edited since keeps the edit; its other lines are updated from the memories.
-            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED]:
+            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED_SINCE]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
                 only = {path.removeprefix(below) for path in edited if path.startswith(below)}
@@ -318,8 +318,8 @@ class Dreaming:
         store, settings = self._context.store, self._context.config.settings
         history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = dream_undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGOTTEN)):
+        old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
+        while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
 
@@ -341,14 +341,14 @@ class Dreaming:
         """Whether new sessions have waited so long that a dream may run while sessions are active."""
         settings = self._context.config.settings
         return (
-            self._seen is not None and gates.find_waited(settings, replace(self._seen[1], now=self._now())) is not None
+            self._seen is not None and gates.find_overdue(settings, replace(self._seen[1], now=self._now())) is not None
         )
 
     def _now(self) -> datetime:
         return datetime.fromisoformat(self.now())
 
     def _counted_from(self, last_at: str) -> str:
-        return gates.counted_from(self._now(), last_at, self._context.config.settings.dream_every_h)
+        return gates.find_session_start(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _look(self, rows: Rows) -> GateFacts:
         done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
@@ -418,4 +418,4 @@ def resume_dreams(context: Context) -> None:
     store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.fail_interrupted(rows, now=now_iso()))
     # If that fails, `csmd status` shows it, and the next reading of the pages tries again.
-    context.guard("undo", lambda: run_to_end(dream_undo.finish(store, home=home, now=now_iso())))
+    context.guard("undo", lambda: run_to_end(dream_undo.finish_undo(store, home=home, now=now_iso())))

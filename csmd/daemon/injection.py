@@ -81,7 +81,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
             both = replace(injection, start=compose_logged(replace(start, at=event.at), own)[0])
     except DeadlineExceeded:  # the prompt's own answer does not wait for what was too slow before
         return injection
-    return both if display.utf16_units(both.text) <= ANSWER_LIMIT_UNITS else injection
+    return both if display.count_utf16_units(both.text) <= ANSWER_LIMIT_UNITS else injection
 
 
 def _unread_notice(context: Context, event: Event) -> str:
@@ -95,7 +95,7 @@ def _unread_notice(context: Context, event: Event) -> str:
     if not run_bounded(lambda: assistants_in_use.unread_directories([name], config, [""]), NOTICE_S):
         return ""
     context.noticed[name] = today
-    return f"csmd: {display.visible(assistants_in_use.unread_warning(name))}"
+    return f"csmd: {display.remove_unseen(assistants_in_use.unread_warning(name))}"
 
 
 def _compose_brief(
@@ -125,7 +125,7 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
     most, besides = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
     if own_brief is not None:
-        most = min(most, (ANSWER_LIMIT_UNITS - display.utf16_units(own_brief.text)) // TOKEN_UNITS)
+        most = min(most, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
         most = int(most * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored)

@@ -96,7 +96,7 @@ class PageReader:
         context, stamp = self._context, self._stamp()
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
-        run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
+        run_to_end(dream_undo.finish_undo(store, home=paths.home, now=now_iso()))
         done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans())
         self._read = stamp
         return done

@@ -419,4 +419,4 @@ def _parts(kind: str, text: str) -> list[tuple[int, int, str]]:
     """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]
-    return [(start, end, text[start:end]) for start, end in prose.chunks(text, limit=PART_CHARACTERS)[:MAX_PARTS]]
+    return [(start, end, text[start:end]) for start, end in prose.find_chunks(text, limit=PART_CHARACTERS)[:MAX_PARTS]]

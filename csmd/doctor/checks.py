@@ -498,7 +498,7 @@ def client(scene: Scene) -> Iterator[Finding]:
         yield note("no `claude` is on the PATH: its version was not looked at",
                    "nothing has to be done where you start it otherwise")  # fmt: skip
         return
-    version = display.version_of(reported)
+    version = display.parse_version(reported)
     if version is None:
         yield note("`claude --version` says no version", "nothing has to be done")
     elif version < host_settings.OLDEST_CLIENT:

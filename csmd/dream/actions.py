@@ -1,10 +1,10 @@
-"""Values of a dream: facts, actions, the snapshot that it is planned from, and what an action leaves."""
+"""Values of a dream: facts, actions, the snapshot it is planned from, and the memories that result from an action."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -13,18 +13,17 @@ from csmd.memory import confidence, promotion
 from csmd.memory.duplicates import FindingKey
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
-#: `Candidate.source` of what a dream puts into the queue.
-SOURCE = "dream"
+#: `Candidate.source` of a dream's candidates.
+DREAM_SOURCE = "dream"
 #: Kind of fact -> category of the memory it becomes; any other fact is only shown on its page.
-CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
+FACT_CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
 #: Sessions that must show a fact before it is remembered: about as many as a project has between two dreams.
-RECURS = 5
-#: Kinds of facts that count what was done.
-DONE = frozenset({"fix", "files"})
-#: Sessions after which such a fact is remembered if no session shows otherwise.
-RECURS_ALWAYS = 3
-#: The counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its
-#: end.
+MIN_FACT_SESSIONS = 5
+#: Kinds of facts that count work.
+WORK_FACTS = frozenset({"fix", "files"})
+#: Sessions after which a fact about work is remembered if no session shows otherwise.
+MIN_SURE_SESSIONS = 3
+#: Counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", and ": in 4 of 5 sessions" or ": 9 of 10" at its end.
 _COUNTS = re.compile(
     r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
@@ -32,18 +31,18 @@ _COUNTS = re.compile(
 UNSTATED = frozenset({"model_saved", "inferred"})
 
 #: The kinds of actions, in the order in which a dream does them; each sees the results of those before it.
-Kind = Literal[
-    "merge",  # merges a memory into another one that says the same
-    "strengthen",  # raises the confidence of what several sessions confirm
+ActionKind = Literal[
+    "merge",  # merges a memory into another one that states the same
+    "strengthen",  # raises the confidence of a memory that several sessions confirm
     "supersede",  # replaces the older of two memories that contradict each other
     "ask",  # asks a person which of two memories holds that may contradict each other
-    "lift",  # makes a general memory of what the user asked for in several projects
+    "lift",  # makes a general memory of a statement that the user made in several projects
     "promote",  # gives a memory a longer tier
     "raise",  # makes a candidate of a fact that recurs, and a memory if it is sure enough
-    "archive",  # archives what decayed, was superseded, or was for a day; explicit search still finds it
+    "archive",  # archives a memory that decayed, was superseded, or was for a day; search still finds it
 ]
 #: The kinds that come from comparing memories with one another.
-COMPARING: frozenset[Kind] = frozenset({"merge", "strengthen", "supersede", "ask", "lift"})
+COMPARING_KINDS: frozenset[ActionKind] = frozenset({"merge", "strengthen", "supersede", "ask", "lift"})
 
 
 # --- facts
@@ -68,24 +67,24 @@ class Fact:
     evidence: tuple[str, ...]
 
 
-def recurs(fact: Fact) -> bool:
+def is_recurring(fact: Fact) -> bool:
     """Whether a fact was seen often enough to be remembered, unless a habit covers it."""
-    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT_PROFILE.confidence
-    return fact.kind in CATEGORY and (fact.sessions >= RECURS or (fact.kind in DONE and is_sure))
+    is_sure = fact.sessions >= MIN_SURE_SESSIONS and fact.confidence >= promotion.DEFAULT_PROFILE.confidence
+    return fact.kind in FACT_CATEGORY and (fact.sessions >= MIN_FACT_SESSIONS or (fact.kind in WORK_FACTS and is_sure))
 
 
-def core(fact: Fact) -> str:
-    """A fact's sentence without its counts."""
+def strip_counts(fact: Fact) -> str:
+    """Returns a fact's sentence without its counts."""
     return _COUNTS.sub("", fact.text)
 
 
 def build_candidate(fact: Fact) -> Candidate:
     """Returns a fact as a candidate, without an id and without the times and sessions of its evidence."""
-    category = CATEGORY[fact.kind]
+    category = FACT_CATEGORY[fact.kind]
     rule = CATEGORIES[category]
     return Candidate(
-        id="", kind="belief", source=SOURCE, project_seq=fact.project_seq, fingerprint=fact.fingerprint,
-        text=core(fact), reason=f"seen {fact.seen} of {fact.total} times in {fact.sessions} sessions",
+        id="", kind="belief", source=DREAM_SOURCE, project_seq=fact.project_seq, fingerprint=fact.fingerprint,
+        text=strip_counts(fact), reason=f"seen {fact.seen} of {fact.total} times in {fact.sessions} sessions",
         confidence=min(round(fact.confidence, 4), confidence.clamp(1.0, category, rule.gate)), created_at="", updated_at="",
         gate=rule.gate, category=category, reinforcement=fact.seen,
         evidence=tuple(Evidence(uuid=uuid, session_id="", at="") for uuid in sorted(fact.evidence)),
@@ -106,15 +105,15 @@ def strip_history(candidate: Candidate) -> Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """A planned change to `memory` (as it was when planned); `other` is what it is merged into or superseded by.
+    """A planned change to `memory` (as it was when planned); `other` is the memory it is merged into or superseded by.
 
-    A `raise` has a fact instead. `after` lists the memories that it changes or creates, in their final state but with
-    their old versions; the action's own memory is first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the
-    turns that support the memory besides its own. `confidence` and `tier` are the memory's afterwards (in a merge,
-    those of the memory that stays); None and "" if they do not change. `ask_confidence` (0-1) is that of an `ask`.
+    A `raise` has a fact instead. `after` lists the memories that it changes or creates, the action's own first, in their
+    final state but with their old versions. `evidence` are ids and uuids of turns: `other` first, then the turns that
+    support the memory besides its own. `confidence` and `tier` are those of the resulting memory; None and "" if they
+    do not change. `ask_confidence` (0-1) is that of an `ask`.
     """
 
-    kind: Kind
+    kind: ActionKind
     project_seq: int
     reason: str
     evidence: tuple[str, ...]
@@ -132,7 +131,7 @@ class Action:
         return "prune" if self.kind == "archive" else "consolidate"
 
     @property
-    def made(self) -> Memory | None:
+    def created(self) -> Memory | None:
         """The memory that a `lift` creates."""
         return self.after[0] if self.kind == "lift" else None
 
@@ -157,13 +156,13 @@ class DreamPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The data from which a dream over one project, or over what holds everywhere, is planned.
+    """The data from which a dream over one project, or over the general memories of a workspace, is planned.
 
     `memories` are, by id, the project's memories that are not archived, superseded ones included, and the living ones
     of `everywhere`. No action goes against a person's decision: `settled` (memories whose successor a person chose),
     `refused` (memory -> memories that must not supersede it), `let_stand` (memory -> when a dream's supersession of it
-    was undone), `unmerged` ((memory, into) of merges that were undone), `brought_back` (memory -> when it was taken out
-    of the archive), `dropped` (findings that a person dropped).
+    was undone), `unmerged` ((memory, into) of merges that were undone), `brought_back` (memory -> when it was restored
+    from the archive), `dropped` (findings that a person dropped).
     """
 
     project_seq: int
@@ -188,28 +187,28 @@ class Snapshot:
     undone: frozenset[tuple[str, str]] = frozenset()
     """(kind of action, memory or fingerprint) of dreams' actions that were undone."""
     dropped: frozenset[FindingKey] = frozenset()
-    raised: dict[str, Candidate] = field(default_factory=dict)
+    raised_facts: dict[str, Candidate] = field(default_factory=dict)
     """The candidates that dreams made of facts, of any status, by fingerprint."""
     facts: tuple[Fact, ...] = ()
-    abroad: Mapping[str, Memory] = field(default_factory=dict)
-    """If the project is `everywhere`: what users asked for in its projects and could hold everywhere, by id."""
+    stated_elsewhere: Mapping[str, Memory] = field(default_factory=dict)
+    """If the project is `everywhere`: its projects' memories that could hold everywhere, by id."""
     questioned: set[str] = field(default_factory=set)
     """Pairs `older:newer` that a person was asked about."""
 
     @property
     def own(self) -> list[Memory]:
-        """The memories of the project itself, in an order that depends only on what they say."""
+        """The memories of the project itself, in an order that depends only on their texts."""
         return sorted(
             (memory for memory in self.memories.values() if memory.project_seq == self.project_seq), key=sort_key
         )
 
     def alive(self, ident: str) -> Memory | None:
-        """A memory that is neither archived nor replaced; None for another one."""
+        """Returns a memory that is neither archived nor replaced; None if it is not in the snapshot."""
         memory = self.memories.get(ident)
         return memory if memory is not None and memory.is_alive else None
 
     def day(self, scope: int, on: str = "9999") -> int:
-        """The number of active days of a scope up to a date (by default: up to now)."""
+        """Returns the number of active days of a scope up to a date (by default: up to now)."""
         return bisect_right(self.days.get(scope, ()), on)
 
     def aged(self, memory: Memory) -> Memory:
@@ -217,7 +216,7 @@ class Snapshot:
         return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
-        """When a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""
+        """Returns when a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""
         if memory.authority != "user":
             return memory.confirmed_at
         times = [source.at for source in memory.provenance if source.uuid not in self.by_assistants]
@@ -226,33 +225,33 @@ class Snapshot:
     def contents(self) -> Iterator[str]:
         """Yields, as text, everything that decides which memories are merged, strengthened, superseded or lifted.
 
-        Equal snapshots yield equal parts. What decides only what is archived or queued is left out: the time, the use
-        of memories, facts.
+        Equal snapshots yield equal parts. The time, the use of memories and the facts are left out: they decide only
+        about the archive and the queue.
         """
         for _, memory in sorted(self.memories.items()):
             yield repr(_without_use(memory))
         sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
         injected = frozenset(pair for pair in self.injected if pair[0] in sessions)
         dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
-        abroad = {ident: _without_use(memory) for ident, memory in self.abroad.items()}
+        abroad = {ident: _without_use(memory) for ident, memory in self.stated_elsewhere.items()}
         limited = {"injected": injected, "dropped": dropped, "abroad": abroad}
         for part in fields(self):
             if part.name not in ("memories", "near", "now", "days", "facts", "raised"):
                 yield f"{part.name}:"
-                yield from map(repr, _in_order(limited.get(part.name, getattr(self, part.name))))
+                yield from map(repr, _sort_values(limited.get(part.name, getattr(self, part.name))))
 
-    def copied(self) -> Snapshot:
-        """Returns a copy that `follow` may change."""
+    def copy(self) -> Snapshot:
+        """Returns a copy that `apply` may change."""
         return replace(
-            self, memories=dict(self.memories), superseded_at=dict(self.superseded_at), raised=dict(self.raised),
+            self, memories=dict(self.memories), superseded_at=dict(self.superseded_at), raised_facts=dict(self.raised_facts),
             questioned=set(self.questioned),
         )  # fmt: skip
 
-    def follow(self, action: Action) -> None:
+    def apply(self, action: Action) -> None:
         """Updates the snapshot to what the store holds after an action."""
         memory, other = action.memory, action.other
         if action.fact is not None:
-            self.raised[action.fact.fingerprint] = build_candidate(action.fact)
+            self.raised_facts[action.fact.fingerprint] = build_candidate(action.fact)
         for changed in action.after:
             is_known = changed.id in self.memories
             self.memories[changed.id] = replace(changed, version=changed.version + is_known)
@@ -270,7 +269,7 @@ def _without_use(memory: Memory) -> Memory:
     return replace(memory, used_at="", hot_until=0, warm_until=0, archive_at=0, version=0)
 
 
-def _in_order(value: Any) -> list[Any]:
+def _sort_values(value: Any) -> list[Any]:
     """Returns the entries of a table, a set or a single value in order: a set's own order differs between processes."""
     if isinstance(value, Mapping):
         return [
@@ -281,23 +280,20 @@ def _in_order(value: Any) -> list[Any]:
 
 
 def sort_key(memory: Memory) -> tuple[str, str, str, str]:
-    """A sort key that depends only on what memories say, not on their row keys or when they were stored."""
+    """Returns a sort key that depends on what memories state, not on their row keys or when they were stored."""
     return memory.text, memory.gate, memory.created_at, memory.authority
 
 
-# --- what an action leaves
+# --- the memories after an action
 
 
 def is_sure(memory: Memory) -> bool:
-    """Whether a memory is sure enough, and was said in enough sessions, to stay for good."""
+    """Whether a memory is sure enough, and was stated in enough sessions, to become durable."""
     return memory.confidence > confidence.DURABLE_ABOVE and len(memory.sessions) >= confidence.MIN_DURABLE_SESSIONS
 
 
 def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:
-    """The sources of `other` that support `memory`, too.
-
-    A session that only repeats what was injected does not count.
-    """
+    """Returns the sources of `other` that support `memory`, without sessions that only repeat an injected memory."""
     if other.origin in UNSTATED:
         return ()
     uuids = {source.uuid for source in memory.provenance}
@@ -310,31 +306,30 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
     )
 
 
-def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
+def confirm(memory: Memory, sources: Sequence[Provenance]) -> Memory:
     """Returns a memory confirmed by more turns: with a higher confidence, and a longer tier if that suffices."""
-    added = tuple(more)
-    confirmed = add_sources(memory, added)
-    for _ in added:
+    confirmed = merge_sources(memory, sources)
+    for _ in sources:
         confirmed = replace(confirmed, confidence=confidence.confirm(confirmed.confidence, pinned=memory.pinned))
     return replace(
         confirmed,
-        tier="durable" if added and is_sure(confirmed) else memory.tier,
-        confirmed_at=max([memory.confirmed_at, *(source.at for source in added)]),
+        tier="durable" if sources and is_sure(confirmed) else memory.tier,
+        confirmed_at=max([memory.confirmed_at, *(source.at for source in sources)]),
     )
 
 
-def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
+def merge_sources(memory: Memory, sources: Iterable[Provenance]) -> Memory:
     """Returns a memory with more sources, in the order in which the store reads them."""
     uuids = {source.uuid for source in memory.provenance}
-    every = [*memory.provenance, *(source for source in more if source.uuid not in uuids)]
+    every = [*memory.provenance, *(source for source in sources if source.uuid not in uuids)]
     every.sort(key=lambda source: (source.role != "states", source.at, source.uuid))
     return replace(memory, provenance=tuple(every))
 
 
 def absorb(keeper: Memory, other: Memory, confirmed: Memory, tier: Tier) -> Memory:
-    """Returns the memory that stays in a merge: with all sources of the other one, and the confidence of `confirmed`."""
+    """Returns the memory that stays in a merge: with the sources of the other one and the confidence of `confirmed`."""
     sources = [source if source.role == "beside" else replace(source, role="confirms") for source in other.provenance]
     return replace(
-        add_sources(keeper, sources), confidence=confirmed.confidence, tier=tier, confirmed_at=confirmed.confirmed_at,
+        merge_sources(keeper, sources), confidence=confirmed.confidence, tier=tier, confirmed_at=confirmed.confirmed_at,
         used_at=max(keeper.used_at, other.used_at),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Undoes dreams: which ones, their rows, then their files."""
+"""Undoes dreams: finds which, restores their rows, then their files."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from csmd.store.dreams import Dream
 from csmd.store.journal import ChangedFile, ChangeSet
 from csmd.store.sqlite import Rows
 
-#: The states of dreams that can be undone: the journal also has what a killed or cancelled one did.
+#: The states of dreams that can be undone: a killed or cancelled dream has a journal too.
 UNDOABLE = ("done", "failed", "cancelled")
-#: Days between two dreams that count as usual: a week without five new sessions is not rare.
-APART_DAYS = 7
-EDITED = "the file was edited since"
-ERASED = "a purge took away what it had done"
-#: Actions that one write undoes: hooks wait until it ends.
-BATCH = 10
+#: Usual days between two dreams: a week without five new sessions is not rare.
+USUAL_GAP_DAYS = 7
+EDITED_SINCE = "the file was edited since"
+PURGED_RESULT = "a purge removed its result"
+#: Actions that one write undoes; hooks wait for it.
+BATCH_ACTIONS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A memory, candidate or path ("" for an action that was purged) that an undo left as it is, and why."""
+    """A memory, candidate or path ("" for an action that was purged) that an undo did not restore, and why."""
 
     dream: str
     item: str
@@ -59,7 +59,7 @@ def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
     if any(dream.state == "running" for dream in history):
         raise CsmdError("a dream is running", hint="csmd dream status")
     if wanted.state not in UNDOABLE:
-        raise CsmdError(f"the dream {ident} is undone already", hint=f"csmd dream diff {ident}")
+        raise CsmdError(f"the dream {ident} was already undone", hint=f"csmd dream diff {ident}")
     later = [dream for dream in history if dream.seq >= wanted.seq and dream.state in UNDOABLE]
     return sorted(later, key=lambda dream: dream.seq, reverse=True)
 
@@ -69,43 +69,44 @@ def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), ident)
     if not any(journal.count_actions(rows, dream.seq) for dream in chain):
         raise CsmdError(
-            f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
+            f"the dream {ident} cannot be undone: it changed nothing, or its journal has expired",
             hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
         )
     return chain
 
 
-def find_outlived(history: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
+def find_expired(history: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
     """Returns the row keys of the dreams whose journal has been kept for `keep_days`.
 
-    The time between two dreams, and since the last one, counts at most as much as is usual, so that neither a clock set
+    The time between two dreams, and since the last one, counts up to twice the usual gap, so that neither a clock set
     ahead nor months without work make a dream old.
     """
-    most = max(timedelta(days=APART_DAYS), 2 * timedelta(hours=every_h))
-    outlived, age, later = [], timedelta(0), datetime.fromisoformat(now)
+    max_gap = max(timedelta(days=USUAL_GAP_DAYS), 2 * timedelta(hours=every_h))
+    expired, age, later = [], timedelta(0), datetime.fromisoformat(now)
     for dream in sorted(history, key=lambda dream: dream.seq, reverse=True):
         begun = datetime.fromisoformat(dream.begun_at)
-        age, later = age + min(max(later - begun, timedelta(0)), most), begun
+        age, later = age + min(max(later - begun, timedelta(0)), max_gap), begun
         if age > timedelta(days=keep_days):
-            outlived.append(dream.seq)
-    return outlived
+            expired.append(dream.seq)
+    return expired
 
 
-def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
+def find_skip_reasons(
+    chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()
+) -> dict[int, str]:
     """Returns why each write of a file (row key; `chain` is oldest first) is not undone, "" if it is.
 
-    From the newest back, each must have left the text that is there now; an edit in between keeps its own text and ends
-    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back
-    purged text.
+    From the newest back, each must have written the present text; an edit in between stays and ends the undo. A write
+    that was recorded but never done left the text before it. Undoing one of `purged` would restore purged text.
     """
     reasons: dict[int, str] = {}
-    why = ""
+    reason = ""
     for writing in reversed(chain):
-        if not why and content not in (writing.after, writing.before):
-            why = EDITED
-        if not why and writing.seq in purged:
-            why = PURGED_SINCE
-        reasons[writing.seq] = why
+        if not reason and content not in (writing.after, writing.before):
+            reason = EDITED_SINCE
+        if not reason and writing.seq in purged:
+            reason = PURGED_SINCE
+        reasons[writing.seq] = reason
         content = writing.before
     return reasons
 
@@ -113,24 +114,24 @@ def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Co
 # --- undoing
 
 
-def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
-    """Undoes a dream and every later one; what has changed since is skipped and keeps its newer value."""
-    yield from finish(store, home=home, now=now)
+def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
+    """Undoes a dream and every later one; skips items that have changed since."""
+    yield from finish_undo(store, home=home, now=now)
     undone = yield from undo_rows(store, ident, home=home, now=now, key=key)
-    yield from finish(store, home=home, now=now)
+    yield from finish_undo(store, home=home, now=now)
     seqs = [dream.seq for dream in undone]
     items: dict[str, bool] = {}
     skipped: dict[str, Skipped] = {}
     for number, (dream_id, item, is_file, why) in enumerate(store.read(lambda rows: journal.undo_results(rows, seqs))):
         items[item] = is_file
         if why or not item:
-            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or ERASED))
-    history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
-    back = sorted(item for item in items if item and item not in skipped)
+            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or PURGED_RESULT))
+    history = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
+    restored = sorted(item for item in items if item and item not in skipped)
     return Undone(
         dreams=tuple(history[dream.id] for dream in undone),
-        items=tuple(item for item in back if not items[item]),
-        files=tuple(item for item in back if items[item]),
+        items=tuple(item for item in restored if not items[item]),
+        files=tuple(item for item in restored if items[item]),
         skipped=tuple(skipped.values()),
     )
 
@@ -142,9 +143,9 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     paths = store.read(lambda rows: journal.paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(journal.list_actions, dream=seq))[::-1]
-        for start in range(0, len(keys), BATCH):
-            store.write(partial(_undo_actions, seqs=keys[start : start + BATCH], now=now, key=key))
+        keys = store.read(partial(journal.actions, dream=seq))[::-1]
+        for start in range(0, len(keys), BATCH_ACTIONS):
+            store.write(partial(_undo_actions, seqs=keys[start : start + BATCH_ACTIONS], now=now, key=key))
             yield
     for path in paths:
         store.write(partial(_mark_files, seqs=seqs, path=path, content=texts[path], now=now, key=key))
@@ -153,7 +154,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     return undone
 
 
-def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
+def finish_undo(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     """Restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
     history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
     seqs = [dream.seq for dream in history if dream.state == "undoing"]
@@ -174,7 +175,7 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
         for writing in chain
         if marks and writing.before is not None and remove_purged(writing.before, marks)[1]
     ]
-    why = why_files_stay(chain, content, purged)
+    why = find_skip_reasons(chain, content, purged)
     for writing in chain:
         journal.mark_file(rows, writing, kept=why[writing.seq], now=now)
 
@@ -183,13 +184,13 @@ def _undo_actions(rows: Rows, *, seqs: Sequence[int], now: str, key: bytes) -> N
     for seq in seqs:
         action = journal.change_set(rows, seq)
         if undo_action(rows, action, now=now, key=key):
-            _note_undone(rows, action, now=now)
+            _record_undone(rows, action, now=now)
 
 
-def _note_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
-    """Records in the audit of the memories that a lift or a question rested on that it was undone: no dream repeats it.
+def _record_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
+    """Records an undone lift or question in the audit of its memories, so that no dream repeats it.
 
-    Other actions need no such record: the audit of the memories that they changed has it.
+    Other actions are in the audit of the memories that they changed.
     """
     evidence = action.evidence.split()
     pair = evidence[1::-1]  # older, newer
@@ -200,7 +201,7 @@ def _note_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
     note, after, idents = notes.get(action.kind, ("", "", []))
     for ident in idents:
         if memories.by_id(rows, ident) is not None:
-            reason = "the dream that did was undone"
+            reason = "the dream was undone"
             belief_changes.record_change(rows, ident, note, "", after, reason, belief_changes.DREAM, now)
 
 
@@ -208,26 +209,26 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
     chain = store.read(lambda rows: journal.file_history(rows, seqs, path, undone_only=True))
     before, content = chain[0].before, read_text(home / path)
     # Lines that were forgotten since are left out.
-    was = before and store.read(
+    restored = before and store.read(
         lambda rows: stored_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
-    was = was and redact(was, Counter())  # older rules may have let secrets through
+    restored = restored and redact(restored, Counter())  # older rules may have let secrets through
     # A person may have edited the file since it was marked.
-    is_edited = content != was and any(why_files_stay(chain, content).values())
-    if content != was and not is_edited:
-        _write_text(home / path, was)
+    is_edited = content != restored and any(find_skip_reasons(chain, content).values())
+    if content != restored and not is_edited:
+        _write_text(home / path, restored)
 
     def write(rows: Rows) -> None:
         if not is_edited:
-            dreams.update_page_row(rows, path, was, now=now)
+            dreams.update_page_row(rows, path, restored, now=now)
         for writing in chain if is_edited else ():
-            journal.mark_file(rows, writing, kept=EDITED, now=now)
+            journal.mark_file(rows, writing, kept=EDITED_SINCE, now=now)
 
     store.write(write)
 
 
 def read_text(path: Path) -> str | None:
-    """Returns the text of a file, None if there is none; "\\0" for a link and for what cannot be read."""
+    """Returns the text of a file, None if there is none; "\\0" if it is a link or cannot be read."""
     raw = files.read_plain(path)
     return None if raw is None else raw.decode("utf-8", "replace")
 

@@ -14,25 +14,25 @@ from csmd.text.display import amount
 
 #: Runnable processes per core at which the machine counts as busy.
 MAX_LOAD = 0.7
-#: How long a dream waits after a failed one; after an undone one it waits as long as after any dream.
-RETRY_WAIT = timedelta(hours=1)
-#: Larger corrections of the clock count as a clock that was set back.
-SKEW = timedelta(hours=1)
-#: How long new memories wait for a dream at most; then it passes the gates in OVERDUE_PASSES.
+#: Pause after a failed dream; after an undone one it is as long as after any dream.
+RETRY_AFTER = timedelta(hours=1)
+#: A larger jump counts as a clock that was set back.
+MAX_CLOCK_SKEW = timedelta(hours=1)
+#: Longest wait of new memories for a dream; then it passes the gates in OVERDUE_PASSES.
 OVERDUE_AFTER = timedelta(hours=24)
 #: Begins the reason of a gate that opens by itself, after some time or some sessions.
-AFTER = "after "
+WAIT_PREFIX = "after "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """What the gates look at; times as they are stored, "" for never; None if the machine does not tell.
+    """The state that the gates check; times as they are stored, "" for never; None if the machine does not tell.
 
     `last_at` is when the last finished dream began, `failed_at` when the latest dream ended if it failed, `undone_at`
     when a dream was last undone, `first_at` when the first session began. `sessions` counts those with a turn since
-    `counted_from`. `calm_s` are the seconds on the monotonic clock since the last event of a session, or since the
-    daemon started. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when
-    something new was first noticed since the last dream, `no_writes` why the database takes no writes or "".
+    `find_session_start`. `calm_s` are the seconds on the monotonic clock since the last event of a session, or since
+    the daemon started. `crowded` names the tiers that are too large, `holder` the owner of the lock. `waiting_at` is
+    when something new was first noticed since the last dream, `no_writes` why the database takes no writes or "".
     """
 
     now: datetime
@@ -53,7 +53,7 @@ class GateFacts:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one gate says, in words for people, and whether it is open."""
+    """The answer of one gate: whether it is open, and why, in words for people."""
 
     gate: str
     is_open: bool
@@ -62,10 +62,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answers of all gates, in the order of the table.
-
-    `overdue` says in words for how long a dream has been due.
-    """
+    """The answers of all gates, in the order of the table; `overdue` is how long a dream has been due, in words."""
 
     answers: tuple[Answer, ...]
     overdue: str = ""
@@ -76,20 +73,26 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """Returns `next dream after 2 more sessions and 19 h`, or why one is due, or `off, ...`."""
+        """The verdict in words: `next dream after 2 more sessions and 19 h`, why one is due, or `off, ...`."""
         by_gate = {answer.gate: answer for answer in self.answers}
         if not by_gate["switch"].is_open:
             return by_gate["switch"].reason
-        reasons = [by_gate[gate].reason for gate in (WHY if self.ok else WHY_NOT) if by_gate[gate].is_open == self.ok]
+        reasons = [
+            by_gate[gate].reason
+            for gate in (OPEN_REASONS if self.ok else CLOSED_REASONS)
+            if by_gate[gate].is_open == self.ok
+        ]
         if self.ok:
             return f"due now: {', '.join(dict.fromkeys(reasons))}"
         if self.overdue:
-            do = next(DO[answer.gate] for answer in self.answers if not answer.is_open)
-            return f"overdue, what is new has waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {do}"
+            advice = next(ADVICE[answer.gate] for answer in self.answers if not answer.is_open)
+            return (
+                f"overdue, new memories have waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {advice}"
+            )
         parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
-        awaited = display.join_names([part.removeprefix(AFTER) for part in parts if part.startswith(AFTER)])
-        others = [part for part in parts if not part.startswith(AFTER)]
-        return "; ".join([f"next dream {AFTER}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
+        awaited = display.join_names([part.removeprefix(WAIT_PREFIX) for part in parts if part.startswith(WAIT_PREFIX)])
+        others = [part for part in parts if not part.startswith(WAIT_PREFIX)]
+        return "; ".join([f"next dream {WAIT_PREFIX}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
         """Returns the reasons of the closed gates; for a `forced` dream only of those that cannot be forced."""
@@ -97,9 +100,9 @@ class Verdict:
         return tuple(answer.reason for answer in closed if not forced or answer.gate in NOT_FORCEABLE)
 
 
-def counted_from(now: datetime, last_at: str, every_h: int) -> str:
-    """Returns since when sessions are new: the last dream, "" for never, or `every_h` ago if that is in the future."""
-    if last_at and datetime.fromisoformat(last_at) - now > SKEW:
+def find_session_start(now: datetime, last_at: str, every_h: int) -> str:
+    """Returns the time from which sessions count: the last dream, "" for never, or `every_h` ago if it is in the future."""
+    if last_at and datetime.fromisoformat(last_at) - now > MAX_CLOCK_SKEW:
         return (now - timedelta(hours=every_h)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return last_at
 
@@ -107,11 +110,11 @@ def counted_from(now: datetime, last_at: str, every_h: int) -> str:
 def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
     """Asks every gate."""
     answers = [Answer(name, *gate(settings, facts)) for name, gate in GATES.items()]
-    waited = find_waited(settings, facts)
+    waited = find_overdue(settings, facts)
     if waited is None:
         return Verdict(tuple(answers))
     overdue = format_span(waited)
-    passed = f"overdue: what is new has waited for {overdue}"
+    passed = f"overdue: new memories have waited for {overdue}"
     return Verdict(
         tuple(
             Answer(answer.gate, True, passed) if answer.gate in OVERDUE_PASSES and not answer.is_open else answer
@@ -121,7 +124,7 @@ def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
     )
 
 
-def find_waited(settings: Settings, facts: GateFacts) -> timedelta | None:
+def find_overdue(settings: Settings, facts: GateFacts) -> timedelta | None:
     """Returns how long new memories have waited for a dream if that is too long; None otherwise."""
     if not facts.waiting_at or not facts.sessions or not settings.stages_dream:
         return None
@@ -139,17 +142,17 @@ def _switch(settings: Settings, _: GateFacts) -> tuple[bool, str]:
 def _time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     since = facts.last_at or facts.first_at
     past = facts.now - datetime.fromisoformat(since) if since else timedelta(0)
-    if past < -SKEW:
+    if past < -MAX_CLOCK_SKEW:
         return True, "the clock was set back since the last dream"
     if (left := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(facts, f"{AFTER}{format_span(left, up=True)}")
+        return _crowded(facts, f"{WAIT_PREFIX}{format_span(left, up=True)}")
     return True, f"{format_span(past)} since the {'last dream' if facts.last_at else 'first session'}"
 
 
 def _sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if facts.sessions < settings.dream_sessions:
         left = settings.dream_sessions - facts.sessions
-        return _crowded(facts, f"{AFTER}{left} more session{'' if left == 1 else 's'}")
+        return _crowded(facts, f"{WAIT_PREFIX}{left} more session{'' if left == 1 else 's'}")
     return True, amount(facts.sessions, "new session")
 
 
@@ -159,16 +162,16 @@ def _crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
     return is_open, facts.crowded[0] if is_open else why_not
 
 
-def _again(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
+def _retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     """Stays closed for a while after a dream that failed or was undone."""
     for event, at, wait in (
-        ("the last one failed", facts.failed_at, RETRY_WAIT),
-        ("the last one was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
+        ("the last dream failed", facts.failed_at, RETRY_AFTER),
+        ("the last dream was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
     ):
         left = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
-        if timedelta(0) < left <= wait + SKEW:  # otherwise the clock was set back
-            return False, f"{event}, again in {format_span(left, up=True)}"
-    return True, "nothing failed or was undone lately"
+        if timedelta(0) < left <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
+            return False, f"{event}; retry in {format_span(left, up=True)}"
+    return True, "no dream failed or was undone recently"
 
 
 def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
@@ -177,7 +180,7 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     busy = []
     if quiet_s < settings.dream_quiet_min * 60:
         left = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
-        busy.append(f"{AFTER}{format_span(left, up=True)} of quiet")
+        busy.append(f"{WAIT_PREFIX}{format_span(left, up=True)} of quiet")
     if facts.load is not None and facts.load > MAX_LOAD:
         busy.append(f"the machine is busy (load {facts.load:.1f} a core)")
     if facts.on_mains is False and not settings.dream_on_battery:
@@ -186,7 +189,7 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
 
 
 def _lock(_: Settings, facts: GateFacts) -> tuple[bool, str]:
-    return not facts.holder, facts.holder or "nobody dreams"
+    return not facts.holder, facts.holder or "free"
 
 
 def _storage(_: Settings, facts: GateFacts) -> tuple[bool, str]:
@@ -195,14 +198,14 @@ def _storage(_: Settings, facts: GateFacts) -> tuple[bool, str]:
 
 #: Cheapest first: settings, the store, the machine, the disk.
 GATES: Mapping[str, Callable[[Settings, GateFacts], tuple[bool, str]]] = {
-    "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
+    "switch": _switch, "time": _time, "sessions": _sessions, "again": _retry, "quiet": _quiet, "lock": _lock,
     "storage": _storage,
 }  # fmt: skip
 #: The gates whose reasons are shown, in this order, for an open verdict and for a closed one.
-WHY = ("sessions", "time", "quiet")
-WHY_NOT = ("sessions", "time", "again", "quiet", "lock", "storage")
-#: What a person can do about a closed gate that an overdue dream does not pass.
-DO: Mapping[str, str] = {
+OPEN_REASONS = ("sessions", "time", "quiet")
+CLOSED_REASONS = ("sessions", "time", "again", "quiet", "lock", "storage")
+#: Gate that stops an overdue dream -> advice.
+ADVICE: Mapping[str, str] = {
     "again": "`csmd dream run` does not wait", "lock": "if that process hangs, end it", "storage": "see `csmd doctor`",
 }  # fmt: skip
 #: The gates that a forced dream does not pass.

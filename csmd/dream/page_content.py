@@ -203,7 +203,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
 
     def is_symptom(text: str) -> bool:
         """Whether a person's words describe a failure: every sentence states something."""
-        return all(map(states_something, prose.sentences(display.squeeze(text))))
+        return all(map(states_something, prose.split_sentences(display.squeeze(text))))
 
     symptoms = filter(is_symptom, annotations.shows.get(memory.id, ()))
     shows = [display.cut(display.squeeze(symptom), SHOWN_CHARACTERS) for symptom in symptoms]
@@ -336,7 +336,7 @@ def build_page(
     own = [memory for memory in lasting if memory.id not in moved]
     sections = build_sections(own, find_heading, ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
-    counted = [fact for fact in facts if not (narrator.is_covered(fact, texts) or actions.core(fact) in texts)]
+    counted = [fact for fact in facts if not (narrator.is_covered(fact, texts) or actions.strip_counts(fact) in texts)]
     if counted:
         items = tuple(Item(text=fact.text) for fact in counted[:SECTION_LINES])
         sections = (*sections, Section(heading=COUNTED, items=items, more=len(counted) - len(items)))

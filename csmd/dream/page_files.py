@@ -132,7 +132,7 @@ def _build_theme_pages(
     taken = set(last)
     pages = []
     for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
-        path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slug(theme.name)}.md")
+        path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slugify(theme.name)}.md")
         if theme.name not in paths and path in taken:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
         taken.add(path)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from csmd.text import markdown
-from csmd.text.markdown import BULLET, ID, from_line, line_key, to_line
+from csmd.text.markdown import BULLET, ID_COMMENT, from_line, line_key, to_line
 
 #: Heading of a person's own notes, which csmd does not read.
 OWN = "Your own notes"
@@ -101,7 +101,7 @@ def render_page(page: Page) -> str:
     if page.own:
         parts += [f"## {OWN}", *page.own]
     body = "\n\n".join(parts) + "\n"
-    return markdown.with_head(page.head, body) if page.head else body
+    return markdown.add_head(page.head, body) if page.head else body
 
 
 def _render_body(section: Section) -> Iterator[str]:
@@ -219,8 +219,8 @@ class _Reader:
         elif heading:
             self._begin_part(heading)
         elif bullet := BULLET.match(line):
-            self._begin_item(bullet[1] or "", is_below=line[:1].isspace() and not ID.search(line))
-        elif self._item and not (_OTHER.match(line) and not line[:1].isspace() and not ID.search(line)):
+            self._begin_item(bullet[1] or "", is_below=line[:1].isspace() and not ID_COMMENT.search(line))
+        elif self._item and not (_OTHER.match(line) and not line[:1].isspace() and not ID_COMMENT.search(line)):
             self._item.append(line)
         else:
             self._end_item()
@@ -250,7 +250,7 @@ class _Reader:
         block, self._block = self._block, []
         if not block:
             return
-        if self._parts and not self._in_own() and ID.search(block[-1]) and not _FENCE.match(block[0]):
+        if self._parts and not self._in_own() and ID_COMMENT.search(block[-1]) and not _FENCE.match(block[0]):
             self._item = block  # an item without its bullet
             self._end_item()
         elif not self._parts:
@@ -262,8 +262,8 @@ class _Reader:
 
     def _end_item(self) -> None:
         text, self._item = " ".join(self._item), []
-        ids = ID.findall(text)
-        if body := from_line(ID.sub("", text)):
+        ids = ID_COMMENT.findall(text)
+        if body := from_line(ID_COMMENT.sub("", text)):
             self._parts[-1].items.append(Item(text=body, id=ids[-1] if ids else ""))
 
 

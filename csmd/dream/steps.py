@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import csmd
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
+from csmd.dream.actions import COMPARING_KINDS, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
 from csmd.knowledge import Memory
 from csmd.memory import promotion, scope, supersession, upkeep
@@ -38,7 +38,7 @@ from csmd.store.dream_scopes import DreamScope
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.text.similarity import SURE
+from csmd.text.similarity import MIN_SURE
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
@@ -47,33 +47,33 @@ Steps = Generator[None, None, T]
 #: Runs a function that reads the store, and returns its result.
 Read = Callable[[Callable[[Rows], Any]], Any]
 #: Memories of one read.
-READ = 100
+READ_BATCH = 100
 #: Memories whose vectors one read compares.
-COMPARED = 10
+COMPARED_BATCH = 10
 #: Actions of one write: each takes 3 ms, and hooks wait for it.
-BATCH = 3
-#: How often a scope that changes meanwhile is planned; the next dream does the rest.
-TRIES = 2
+WRITE_BATCH = 3
+#: Most plans of a scope that changes meanwhile; the next dream does the rest.
+MAX_PLANS = 2
 
 
 # --- planning
 
 
 def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
-    """Plans what a dream would do now in every project; `facts` maps a project's row key to its facts."""
+    """Plans a dream over every project; `facts` maps a project's row key to its facts."""
     planned: list[Action] = []
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(dream_scopes.list_scopes):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
-        alive = _alive(snapshot)
+        alive = _list_alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
         memories = {ident: changed.get(ident, memory) for ident, memory in snapshot.memories.items()}
         memories |= {ident: changed.get(ident, memory) for ident, memory in lifted[place.everywhere].items()}
-        plan, left = yield from plan_project(_with_near(replace(snapshot, memories=memories), pairs))
-        changed |= {ident: memory for ident, memory in left.memories.items() if memory.project_seq != place.seq}
-        lifted[place.seq] = {action.made.id: action.made for action in plan.actions if action.made is not None}
+        plan, result = yield from plan_project(_add_near_pairs(replace(snapshot, memories=memories), pairs))
+        changed |= {ident: memory for ident, memory in result.memories.items() if memory.project_seq != place.seq}
+        lifted[place.seq] = {action.created.id: action.created for action in plan.actions if action.created is not None}
         planned += plan.actions
         tallies += plan.tallies
     return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))
@@ -81,37 +81,39 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
 
 def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
-    here = tuple(facts.get(place.seq, ()))
+    project_facts = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in parts_of(read(partial(dream_scopes.scope_memories, place=place)), READ):
+    for seqs in split_batches(read(partial(dream_scopes.scope_memories, place=place)), READ_BATCH):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
     undone_raises = read(journal.undone_candidates)
     yield
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
-    raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
+    raised = read(lambda rows: candidates.of_source(rows, actions.DREAM_SOURCE, project=place.seq))
     dropped = read(upkeep_queries.dropped_pairs)
     collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
-    abroad: dict[str, Memory] = {}
-    for seqs in parts_of(read(partial(dream_scopes.stated_habits, place=place)), READ):
-        abroad |= read(partial(_read_abroad, seqs=seqs))
+    elsewhere: dict[str, Memory] = {}
+    for seqs in split_batches(read(partial(dream_scopes.stated_habits, place=place)), READ_BATCH):
+        elsewhere |= read(partial(_read_elsewhere, seqs=seqs))
         yield
-    collected["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
+    collected["undone"] |= {
+        ("raise", fact.fingerprint) for fact in project_facts if _candidate_id(fact) in undone_raises
+    }
     # A statement was lifted before if there is a memory with the id that it would get.
-    idents = sorted({scope.identity(place.seq, memory.text) for memory in abroad.values()})
+    idents = sorted({scope.identity(place.seq, memory.text) for memory in elsewhere.values()})
     stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
     collected["undone"] |= {("lift", ident) for ident in stored}
     return Snapshot(
-        project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
-        raised={candidate.fingerprint: candidate for candidate in raised}, abroad=abroad, **collected,
+        project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=project_facts,
+        raised_facts={candidate.fingerprint: candidate for candidate in raised}, stated_elsewhere=elsewhere, **collected,
     )  # fmt: skip
 
 
-def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, Any]:
-    """Reads some of a scope's memories and what is known about them, by field of the snapshot."""
-    decided = past_decisions.read_decisions(rows, place, seqs)
+def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
+    """Reads some of a scope's memories and their details, by field of the snapshot."""
+    decided = past_decisions.past_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
         "topics": dream_scopes.dream_topics(rows, place, seqs),
@@ -121,10 +123,10 @@ def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, 
     }
 
 
-def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
-    """Reads what users asked for in a scope's projects that could hold everywhere, without undone lifts."""
-    back = past_decisions.undone_lifts(rows, seqs)
-    stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
+def _read_elsewhere(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
+    """Reads the memories of a scope's projects that could hold everywhere, without undone lifts."""
+    undone = past_decisions.undone_lifts(rows, seqs)
+    stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in undone]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
         memory.id: memory
@@ -133,7 +135,7 @@ def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     }
 
 
-def _alive(snapshot: Snapshot) -> list[int]:
+def _list_alive(snapshot: Snapshot) -> list[int]:
     return sorted(memory.seq for memory in snapshot.own if memory.is_alive)
 
 
@@ -143,29 +145,29 @@ def _candidate_id(fact: Fact) -> str:
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """Returns the pairs of row keys whose vectors are near, of some memories with all of a scope."""
-    own, signs = set(seqs), near_memories.Signs(read(near_memories.find_memory_model), [], [])
-    number = 0  # of vectors to compare with all later ones; they come first
-    for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
-        for part in parts_of(some, READ):
-            more = read(partial(near_memories.read_signs, model=signs.model, seqs=part))
-            signs.seqs.extend(more.seqs)
-            signs.codes.extend(more.codes)
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
+    compared = 0  # vectors to compare with all later ones; they come first
+    for group in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
+        for part in split_batches(group, READ_BATCH):
+            added = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
+            signs.seqs.extend(added.seqs)
+            signs.codes.extend(added.codes)
             yield
-        number = len(signs.codes) if some is seqs else number
+        compared = len(signs.codes) if group is seqs else compared
     near: list[near_memories.NearPair] = []
-    for places in parts_of(range(number), COMPARED):
-        near += read(partial(near_memories.compare_with_later, signs=signs, part=places))
+    for numbers in split_batches(range(compared), COMPARED_BATCH):
+        near += read(partial(near_memories.compare_with_later, signs=signs, part=numbers))
         yield
     return near_memories.keep_nearest(near)
 
 
-def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
+def _add_near_pairs(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
     ids = {memory.seq: memory.id for memory in snapshot.memories.values()}
-    named = (sorted((ids[seq], ids[other])) for seq, other in pairs if seq in ids and other in ids)
-    return replace(snapshot, near=frozenset((ident, other) for ident, other in named))
+    id_pairs = (sorted((ids[seq], ids[other])) for seq, other in pairs if seq in ids and other in ids)
+    return replace(snapshot, near=frozenset((ident, other) for ident, other in id_pairs))
 
 
-def parts_of(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+def split_batches(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     return (whole[start : start + size] for start in range(0, len(whole), size))
 
 
@@ -175,66 +177,62 @@ def parts_of(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def carry_out_everywhere(
     store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True
 ) -> Steps[int]:
-    """Carries out a dream, scope by scope, in small steps; returns how many actions it did.
+    """Carries out a dream, scope by scope, in small steps; returns the number of actions.
 
-    If it is closed between two steps, what is done stays, and the next dream plans the rest.
+    If it is closed between two steps, finished actions stay, and the next dream plans the rest.
     """
     done = 0
     for place in store.read(dream_scopes.list_scopes):
         near: set[tuple[int, int]] = set()
         compared: set[int] = set()
-        for _ in range(TRIES):
+        for _ in range(MAX_PLANS):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
             vectors = store.read(partial(dream_scopes.vector_state, place=place))
             yield
-            digest = yield from _digest(snapshot, vectors, key=key)
+            digest = yield from _digest_snapshot(snapshot, vectors, key=key)
             is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, place=place))
-            alive = [] if is_unchanged else _alive(snapshot)
+            alive = [] if is_unchanged else _list_alive(snapshot)
             fresh = [seq for seq in alive if seq not in compared]
             near |= yield from compare_vectors(store.read, fresh, alive)
             compared.update(fresh)
-            plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
+            plan, _left = yield from plan_project(_add_near_pairs(snapshot, near), is_unchanged=is_unchanged)
             # Only if all were compared now: the vector of one that was compared earlier may have changed.
-            has_comparison = any(action.kind in COMPARING for action in plan.actions)
+            has_comparison = any(action.kind in COMPARING_KINDS for action in plan.actions)
             if not is_unchanged and not has_comparison and fresh == alive:
                 store.write(partial(dream_scopes.record_compared_digest, place=place, digest=digest))
                 yield
-            moved = 0
-            for part in parts_of(plan.actions, BATCH):
+            changed = 0
+            for part in split_batches(plan.actions, WRITE_BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
-                carried, left = store.write(act)
-                done, moved = done + carried, moved + left
+                carried, skipped = store.write(act)
+                done, changed = done + carried, changed + skipped
                 yield
-            if not moved:
+            if not changed:
                 break
     return done
 
 
-def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
+def _digest_snapshot(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
     """Returns a keyed digest of everything that decides the result of comparing a scope's memories."""
-    digest = hmac.new(key, f"{RULES} {vectors}".encode(), "sha256")
+    digest = hmac.new(key, f"{COMPARISON_RULES} {vectors}".encode(), "sha256")
     for number, part in enumerate(snapshot.contents()):
         digest.update(f"{part}\0".encode("utf-8", "surrogatepass"))
-        if number % READ == 0:
+        if number % READ_BATCH == 0:
             yield
     return digest.hexdigest()
 
 
-def _rules() -> str:
+def _digest_rules() -> str:
     """Returns a digest of the code and word lists that compare memories; another version may judge differently."""
     package = Path(csmd.__file__).parent
     folders = (".", "data", "dream", "memory", "store", "text")
-    files = [
-        path
-        for folder in folders
-        for path in sorted((package / folder).glob("*.*"))
-        if path.suffix in (".py", ".txt", ".json")
-    ]
-    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+    paths = (path for folder in folders for path in sorted((package / folder).glob("*.*")))
+    contents = (path.read_bytes() for path in paths if path.suffix in (".py", ".txt", ".json"))
+    return hashlib.sha256(b"\0".join(contents)).hexdigest()
 
 
 #: Computed at import: files that are installed later are not the code that runs.
-RULES = _rules()
+COMPARISON_RULES = _digest_rules()
 
 
 def carry_out(
@@ -242,50 +240,44 @@ def carry_out(
 ) -> tuple[int, int]:
     """Carries out planned actions in the caller's transaction, except those on memories that have changed since.
 
-    Returns how many actions were done, and how many were skipped because of a change.
+    Returns the number of actions carried out, and of those skipped because of a change.
     """
-    done = moved = 0
+    done = skipped = 0
     for action in actions:
-        seen = [memory for memory in (action.memory, action.other) if memory is not None]
-        if any(memories.by_id(rows, memory.id) != memory for memory in seen) or not _may_still_lift(rows, action):
-            moved += 1
+        involved = [memory for memory in (action.memory, action.other) if memory is not None]
+        if any(memories.by_id(rows, memory.id) != memory for memory in involved) or not _may_still_lift(rows, action):
+            skipped += 1
             continue
-        if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
+        if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in involved):
             continue
         done += journal.record_action(
-            rows,
-            partial(_apply, rows, action, now=now, key=key, promoting=promoting),
-            dream=dream_seq,
-            kind=action.kind,
-            project=action.project_seq,
-            reason=action.reason,
-            evidence=action.evidence,
-            items=[memory.id for memory in seen],
-            now=now,
-        )
-    return done, moved
+            rows, partial(_apply, rows, action, now=now, key=key, promoting=promoting), dream=dream_seq,
+            kind=action.kind, project=action.project_seq, reason=action.reason, evidence=action.evidence,
+            items=[memory.id for memory in involved], now=now,
+        )  # fmt: skip
+    return done, skipped
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
     """Whether a statement is still to be lifted: not a general memory yet, and asked for in enough visible projects."""
-    if action.made is None or action.memory is None:
+    if action.created is None or action.memory is None:
         return True
     stated = dream_scopes.filter_stated_habits(rows, action.project_seq, action.evidence)
-    is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
-    return is_enough and memories.by_id(rows, action.made.id) is None
+    is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.MIN_PROJECTS
+    return is_enough and memories.by_id(rows, action.created.id) is None
 
 
 def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> None:
     """Carries out one action."""
     memory, other, by = action.memory, action.other, belief_changes.DREAM
     if action.fact is not None:
-        _raise(rows, action.fact, promoting=promoting, key=key, now=now)
+        _raise_fact(rows, action.fact, promoting=promoting, key=key, now=now)
     if memory is None:
         return
-    if action.made is not None:
-        memories.insert(rows, action.made, text_hash=tokens.keyed_hash(action.made.text, key))
+    if action.created is not None:
+        memories.insert(rows, action.created, text_hash=tokens.keyed_hash(action.created.text, key))
         belief_changes.record_change(
-            rows, action.made.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
+            rows, action.created.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
         )
         return
     at = belief_changes.last_stated_at(rows, other) if other is not None else ""
@@ -298,18 +290,20 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         belief_changes.archive_memory(rows, memory, reason=action.reason, by=by, now=now)
     elif action.kind == "supersede" and other is not None:
         lowers = memory.confidence - action.after[0].confidence
-        supersession.mark_superseded(rows, memory, other, lowers=lowers, sure=SURE, reason=action.reason, by=by, at=at)
+        supersession.mark_superseded(
+            rows, memory, other, lowers=lowers, sure=MIN_SURE, reason=action.reason, by=by, at=at
+        )
     else:
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, action.after[0])
         note = past_decisions.STRENGTHENED if action.kind == "strengthen" else past_decisions.PROMOTED
-        was, is_now = (f"confidence={state.confidence} tier={state.tier}" for state in (memory, action.after[0]))
-        belief_changes.record_change(rows, memory.id, note, was, is_now, action.reason, by, now)
+        before, after = (f"confidence={state.confidence} tier={state.tier}" for state in (memory, action.after[0]))
+        belief_changes.record_change(rows, memory.id, note, before, after, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
 
 
-def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> None:
+def _raise_fact(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> None:
     """Makes a candidate of a fact, with the evidence that still exists, and a memory if it passes the thresholds."""
     evidence = dream_scopes.find_evidence(rows, fact.evidence)
     if not evidence:

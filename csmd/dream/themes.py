@@ -12,25 +12,25 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 #: Memories that make a theme of a topic in two or more projects.
-MIN_SHARED = 4
+MIN_SHARED_MEMORIES = 4
 #: Memories that make a theme of a topic in one project.
-MIN_ALONE = 10
-#: Of the memories of a theme in one project, how many must be on no other page.
+MIN_PROJECT_MEMORIES = 10
+#: Memories of a theme in one project that must be on no other page.
 MIN_UNLISTED = 5
-#: A theme with fewer memories loses its page; a one-project theme also with fewer that are listed nowhere else.
-MIN_TO_STAY = 2
+#: A theme with fewer memories loses its page, a one-project theme also with fewer that are on no other page.
+MIN_KEPT_MEMORIES = 2
 #: Two themes are merged if they share this part of all their memories, or of the smaller one's.
-OVERLAP = 0.5
-CONTAINED = 0.8
+MIN_OVERLAP = 0.5
+MIN_CONTAINED = 0.8
 #: Merged themes stay merged down to these shares.
-STILL_OVERLAP = 0.35
-STILL_CONTAINED = 0.6
+MIN_KEPT_OVERLAP = 0.35
+MIN_KEPT_CONTAINED = 0.6
 #: A theme with more memories is split by another topic that has at least MIN_ALONE of them.
-MOST = 40
+MAX_MEMORIES = 40
 #: A theme stays split down to this many memories, and each part down to half of MIN_ALONE.
-STILL_MANY = 30
+MAX_JOINED_MEMORIES = 30
 #: A topic with a larger share of a theme's memories does not split it.
-NEARLY_ALL = 0.8
+MAX_SPLIT_SHARE = 0.8
 #: Most themes with a page: those that have one already, then the largest. The index lists fewer.
 MAX_THEMES = 300
 
@@ -52,7 +52,7 @@ class Theme:
 
 @dataclass(frozen=True, kw_only=True)
 class ThemeSources:
-    """What themes are chosen from: topic -> memories, memory -> project, themes with a page, ids on other pages."""
+    """The input of the choice: topic -> memories, memory -> project, themes with a page, ids on other pages."""
 
     tagged: Mapping[str, Collection[str]]
     project_of: Mapping[str, int]
@@ -75,23 +75,23 @@ class ThemeSources:
         """
         tagged = frozenset(self.tagged.get(name, ()))
         paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
-        number = Counter(self.project_of[ident] for ident in tagged)
-        kept = {ident for ident in paged if number[self.project_of[ident]] < MIN_TO_STAY}
+        counts = Counter(self.project_of[ident] for ident in tagged)
+        kept = {ident for ident in paged if counts[self.project_of[ident]] < MIN_KEPT_MEMORIES}
         return Theme(name=name, members=tagged | kept)
 
     def is_shared(self, theme: Theme) -> bool:
         """Whether a theme has memories of two or more projects."""
         return len({self.project_of[ident] for ident in theme.members}) > 1
 
-    def recurs(self, theme: Theme) -> bool:
-        """Whether a topic is large enough for a theme, whatever its page would say."""
-        least = MIN_SHARED if self.is_shared(theme) else MIN_ALONE
-        return len(theme.members) >= (MIN_TO_STAY if theme.name in self.paged else least)
+    def is_recurring(self, theme: Theme) -> bool:
+        """Whether a topic has enough memories for a theme."""
+        least = MIN_SHARED_MEMORIES if self.is_shared(theme) else MIN_PROJECT_MEMORIES
+        return len(theme.members) >= (MIN_KEPT_MEMORIES if theme.name in self.paged else least)
 
     def deserves_page(self, theme: Theme) -> bool:
-        """Whether a theme's page says enough that no other page says."""
+        """Whether a theme has enough memories that are on no other page."""
         unlisted = sum(ident not in self.listed for ident in theme.members)
-        return self.is_shared(theme) or unlisted >= (MIN_TO_STAY if theme.name in self.paged else MIN_UNLISTED)
+        return self.is_shared(theme) or unlisted >= (MIN_KEPT_MEMORIES if theme.name in self.paged else MIN_UNLISTED)
 
     def parts_of(self, name: str) -> set[str]:
         """The topics that a theme was split by; the page of a part is called `theme: part`."""
@@ -102,18 +102,20 @@ class ThemeSources:
 
         Memories without one stay in the first part.
         """
-        rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
-        while len(rest) > (STILL_MANY if before else MOST):
+        rest, parts, old_parts = theme.members, list[Theme](), self.parts_of(theme.name)
+        while len(rest) > (MAX_JOINED_MEMORIES if old_parts else MAX_MEMORIES):
             others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
             inside = {name: rest & set(self.tagged[name]) for name in sorted(others)}
             fitting = [
                 name
                 for name, members in inside.items()
-                if (MIN_ALONE // 2 if name in before else MIN_ALONE) <= len(members) <= NEARLY_ALL * len(rest)
+                if (MIN_PROJECT_MEMORIES // 2 if name in old_parts else MIN_PROJECT_MEMORIES)
+                <= len(members)
+                <= MAX_SPLIT_SHARE * len(rest)
             ]
             if not fitting:
                 break
-            name = min(fitting, key=lambda name: (name not in before, -len(inside[name]), name))
+            name = min(fitting, key=lambda name: (name not in old_parts, -len(inside[name]), name))
             parts.append(Theme(name=f"{theme.name}: {name}", members=inside[name], part=name))
             rest -= inside[name]
         return [replace(theme, members=rest), *parts]
@@ -121,7 +123,7 @@ class ThemeSources:
     def belong_together(self, kept: Theme, theme: Theme) -> bool:
         """Whether a theme is to be merged into another one, because most memories belong to both."""
         is_merged = kept.name in self.paged and theme.name in self.paged[kept.name].also
-        overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if is_merged else (OVERLAP, CONTAINED)
+        overlap, contained = (MIN_KEPT_OVERLAP, MIN_KEPT_CONTAINED) if is_merged else (MIN_OVERLAP, MIN_CONTAINED)
         shared = len(theme.members & kept.members)
         return shared >= overlap * len(theme.members | kept.members) or shared >= contained * len(theme.members)
 
@@ -135,20 +137,22 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
     themes = [
         theme
         for theme in map(sources.theme, names)
-        if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= MIN_TO_STAY)
+        if sources.is_recurring(theme) or (sources.parts_of(theme.name) and len(theme.members) >= MIN_KEPT_MEMORIES)
     ]
+
+    def rank(theme: Theme) -> tuple[bool, int, str]:
+        return theme.name not in sources.paged, -len(theme.members), theme.name
+
     merged: list[Theme] = []
-    for theme in sorted(themes, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)):
-        place = next((at for at, kept in enumerate(merged) if sources.belong_together(kept, theme)), None)
-        if place is None:
+    for theme in sorted(themes, key=rank):
+        at = next((at for at, kept in enumerate(merged) if sources.belong_together(kept, theme)), None)
+        if at is None:
             merged.append(theme)
         else:
-            kept = merged[place]
+            kept = merged[at]
             also = (*kept.also, theme.name)
-            merged[place] = Theme(name=kept.name, members=kept.members | theme.members, also=also)
+            merged[at] = Theme(name=kept.name, members=kept.members | theme.members, also=also)
     split = [part for theme in merged for part in sources.split(theme)]
-    chosen = filter(sources.deserves_page, filter(sources.recurs, split))
-    first = heapq.nsmallest(
-        MAX_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
-    )
+    chosen = filter(sources.deserves_page, filter(sources.is_recurring, split))
+    first = heapq.nsmallest(MAX_THEMES, chosen, key=rank)
     return sorted(first, key=lambda theme: theme.name)

@@ -111,7 +111,7 @@ def _alternatives(message: str) -> list[str]:
     if len(cuts) != 1:
         return []
     before, after = end[: cuts[0].start()], end[cuts[0].end() :]
-    sentences = prose.sentences(before)
+    sentences = prose.split_sentences(before)
     return [cut(squeeze(sentences[-1]), MAX_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
 
 
@@ -171,7 +171,7 @@ def _question(message: str) -> str:
     sentences = [sentence.text for sentence in prose.outline(message)]
     questions = [sentence for sentence in sentences if parse(sentence).kind == "asks"]
     first = next(_OPTION.finditer(message), None)
-    leads = prose.sentences(squeeze(message[: first.start()])) if first else []
+    leads = prose.split_sentences(squeeze(message[: first.start()])) if first else []
     question = next((text for text in [*reversed(questions), *reversed(leads)] if _says_something(text)), "")
     return cut(squeeze(question), QUESTION_CHARACTERS).rstrip(":. ")
 
@@ -184,5 +184,5 @@ def _says_something(text: str) -> bool:
 
 def _first_sentence(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "")
-    sentences = prose.sentences(line.replace("**", ""))
+    sentences = prose.split_sentences(line.replace("**", ""))
     return cut(squeeze(sentences[0]).rstrip("., "), MAX_CHARACTERS) if sentences else ""

@@ -353,7 +353,7 @@ def _of_source(
 
 def _taken(turn: StoredTurn, before: str) -> Chosen | None:
     """The decision that a prompt makes by taking what the assistant proposed."""
-    text = acceptance.accepted(quotations.own_words(turn.text), before)
+    text = acceptance.accepted(quotations.blank_quotations(turn.text), before)
     if not text:
         return None
     return _as_it_stands(
@@ -407,7 +407,7 @@ def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
     """The sentences of a turn; of a prompt without its quotations, and cut where a rule follows an order."""
     if turn.kind not in PROMPTS:
         return prose.outline(turn.text)
-    own = prose.outline(quotations.own_words(turn.text))
+    own = prose.outline(quotations.blank_quotations(turn.text))
     return [each._replace(text=clause) for each in own for clause in sentence.clauses(each.text)]
 
 
@@ -432,7 +432,7 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
 
 def _only_orders(text: str) -> bool:
     """Whether a text only orders something for now; such a text is not a preference."""
-    sentences = prose.sentences(text)
+    sentences = prose.split_sentences(text)
     return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in sentences)
 
 
@@ -478,7 +478,7 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     has_words = len(_WORDY.findall(text)) >= 3 or (
         parsed.language in sentence_words.UNSPACED and len(text) >= MIN_UNSPACED
     )
-    if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
+    if len(text) >= prose.MAX_LINE_CHARACTERS or not has_words or _CODE_LINE.search(text):
         return False
     kind = parsed.kind
     if (

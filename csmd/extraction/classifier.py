@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
-from csmd.text.dates import date_terms
+from csmd.text.dates import find_dates
 from csmd.text.sentence import Lasting, parse
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
@@ -208,7 +208,7 @@ def _classify(text: str, speaker: Speaker) -> Classification:
     read = parse(text, speaker)
     gate = max(GATES_OF[speaker], key=lambda name: gates[name])
     lays_down = read.settles or read.lasting in ("rule", "ban")
-    is_for_no_day = gate == "promissory" and lays_down and not date_terms(text, ANY_DAY)
+    is_for_no_day = gate == "promissory" and lays_down and not find_dates(text, ANY_DAY)
     if is_for_no_day:
         gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)

@@ -13,7 +13,7 @@ from csmd.cache import cached
 from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.extraction import shell_commands
 from csmd.text import display, quotations, similarity
-from csmd.text.prose import lines_of_prose, sentences
+from csmd.text.prose import read_prose_lines, split_sentences
 from csmd.text.sentence import has, opens, parse
 
 #: Characters of an output's beginning that are read.
@@ -343,7 +343,7 @@ def symptom_in(text: str) -> str:
 
 @cached(128)
 def _symptom_in(text: str) -> str:
-    prose = [sentence for line in lines_of_prose(text) for sentence in sentences(line)]
+    prose = [sentence for line in read_prose_lines(text) for sentence in split_sentences(line)]
     symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
     lines = [line.strip() for line in text.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and has("failure", "en", line)][:2]
@@ -365,8 +365,8 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     """
     best, chosen = 0, ("", "")
     for uuid, text, before in passages:
-        for line in lines_of_prose(text[:LOOKED_AT]):
-            for sentence in sentences(line):
+        for line in read_prose_lines(text[:LOOKED_AT]):
+            for sentence in split_sentences(line):
                 if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
                     continue
                 if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
@@ -563,7 +563,7 @@ def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> lis
 
 def turns_down(answer: str) -> bool:
     """Whether a prompt begins with a refusal of what was just proposed: "No, keep it in Postgres"."""
-    first = next(iter(sentences(quotations.own_words(answer[:REFUTED_WITHIN]))), "")
+    first = next(iter(split_sentences(quotations.blank_quotations(answer[:REFUTED_WITHIN]))), "")
     read = parse(first)
     refuses = (
         read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")

@@ -169,8 +169,8 @@ def orders(text: str) -> list[Order]:
         return []
     is_short = len(text.split()) <= SHORT_WORDS
     orders_given: dict[Order, None] = {}
-    for line in prose.lines_of_prose(text):
-        for phrase in prose.sentences(line):
+    for line in prose.read_prose_lines(text):
+        for phrase in prose.split_sentences(line):
             request = sentence.request_in(phrase)
             if len(phrase.split()) > SENTENCE_WORDS or not (request or (is_short and parse(phrase).kind != "asks")):
                 continue
@@ -244,7 +244,7 @@ def _observed(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet
     if turn.kind == "user" and not turn.agent:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
-        text = quotations.own_words(turn.text)
+        text = quotations.blank_quotations(turn.text)
         seen += [("order", order.words, "against" if order.against else "asked") for order in orders(text)]
         return [_packet(turn, before, turn, *labels) for labels in seen]
     if turn.kind == "tool_result" and turn.tool_id:
@@ -287,7 +287,7 @@ def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
         begun, spoken = (datetime.fromisoformat(turn.at) for turn in prompts[-2:])
         gap = max(0.0, (spoken - begun).total_seconds())
     return Moment(
-        prompt=quotations.own_words(prompts[-1].text).strip() if prompts else "",
+        prompt=quotations.blank_quotations(prompts[-1].text).strip() if prompts else "",
         earlier=tuple(turn.text for turn in prompts[:-1]), gap_s=gap, ordinal=now.ordinal,
         outcomes=tuple(not _FAILED.match(turn.text) for turn in (*before, now) if turn.kind == "tool_result"),
     )  # fmt: skip

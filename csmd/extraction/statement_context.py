@@ -224,8 +224,8 @@ def _is_remark(statement: StatedInTurn) -> bool:
 
 
 def _sentences(turn: str) -> list[str]:
-    rows = prose.lines_of_prose(turn[:LOOKED_AT])
-    return [display.squeeze(sentence) for row in rows for sentence in prose.sentences(row)]
+    rows = prose.read_prose_lines(turn[:LOOKED_AT])
+    return [display.squeeze(sentence) for row in rows for sentence in prose.split_sentences(row)]
 
 
 def _adds(sentence: str, statement_text: str) -> bool:
@@ -319,7 +319,7 @@ class Place(NamedTuple):
 def is_claim(text: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement describes code: a fact, an assistant's decision, or a reviewer's remark in the `turn`."""
     if remark(text, category, turn):
-        return not all(map(_is_no_claim, prose.sentences(text)))
+        return not all(map(_is_no_claim, prose.split_sentences(text)))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
     return claims and not _is_no_claim(text)
 

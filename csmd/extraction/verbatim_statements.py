@@ -83,6 +83,6 @@ def picks(text: str) -> list[str]:
 
 def _asked(question: str) -> str:
     """The sentences of a question that ask, else its last one; assertions next to them were not answered."""
-    text = prose.sentences(question)
+    text = prose.split_sentences(question)
     asking = [each for each in text if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or text[-1:])

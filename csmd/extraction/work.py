@@ -11,7 +11,7 @@ from csmd.extraction import shell_commands
 from csmd.hosts import tool_calls
 from csmd.text import clauses, quotations, sentence
 from csmd.text.display import cut, squeeze
-from csmd.text.prose import lines_of_prose, sentences
+from csmd.text.prose import read_prose_lines, split_sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem, words_of
 
@@ -263,7 +263,9 @@ def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
 def _reason_in(body: str) -> str:
     """The first sentence of a commit's message that says why, and not how it was before; "" for none."""
     paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
-    stated = [text for paragraph in paragraphs for line in lines_of_prose(paragraph) for text in sentences(line)]
+    stated = [
+        text for paragraph in paragraphs for line in read_prose_lines(paragraph) for text in split_sentences(line)
+    ]
     reasons = (text for text in stated if clauses.read(text).reasons or sentence.has("sure_cause", "en", text))
     return next((text for text in reasons if _BEFORE.isdisjoint(words_of(text))), "")
 
@@ -351,7 +353,7 @@ def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
     first = 0, ""
     for number, prompt in enumerate(prompts):
         plan, _ = tool_calls.plan_in_prompt(prompt)
-        rows = lines_of_prose(plan[:4000]) if plan else _typed_rows(prompt)
+        rows = read_prose_lines(plan[:4000]) if plan else _typed_rows(prompt)
         whole = " ".join(rows)
         if not plan and all(word.isdigit() or word in sentence.DIALOGUE for word in content_words(whole)):
             continue
@@ -365,7 +367,7 @@ def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
 
 def _typed_rows(prompt: str) -> list[str]:
     """The lines of a prompt without quotations and program output."""
-    rows = lines_of_prose(quotations.own_words(prompt)[:4000])
+    rows = read_prose_lines(quotations.blank_quotations(prompt)[:4000])
     return [row for row in rows if parse(row).kind != "printed"]
 
 
@@ -477,4 +479,4 @@ def last_item(answers: Sequence[Entry]) -> Item | None:
 
 
 def _prose(body: str) -> list[str]:
-    return [squeeze(line.replace("**", "")) for row in lines_of_prose(body[-6000:]) for line in sentences(row)]
+    return [squeeze(line.replace("**", "")) for row in read_prose_lines(body[-6000:]) for line in split_sentences(row)]

@@ -61,7 +61,7 @@ def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
     line, kept = display.squeeze(text), ""
     if len(line) <= most:
         return line
-    for sentence in prose.sentences(line):
+    for sentence in prose.split_sentences(line):
         if len(kept) + len(sentence) > most:
             break
         kept = f"{kept} {sentence}".strip()

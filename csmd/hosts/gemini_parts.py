@@ -63,7 +63,7 @@ def words_in(parts: Iterable[dict[str, Any]]) -> str:
 
 def clean(text: str, removed: Counter[str]) -> str:
     """A text without the additions of hooks and the content of files that it names, redacted."""
-    plain = display.without_spans(wire.clean(text), *_HOOK_CONTEXT)
+    plain = display.remove_spans(wire.clean(text), *_HOOK_CONTEXT)
     return clean_text(plain.partition(REFERENCED)[0], removed)
 
 
@@ -146,7 +146,7 @@ def _stored_input(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:
     """A call's result: its output, below its exit code unless that is 0."""
     error = string(response, "error")
-    text = display.without_spans(error or string(response, "output"), *_HOOK_CONTEXT).rstrip()
+    text = display.remove_spans(error or string(response, "output"), *_HOOK_CONTEXT).rstrip()
     around = _AROUND.match(text)
     text = around[1] if around else text
     if rejected:

@@ -101,7 +101,7 @@ class HookEntries:
 
 def parse_settings(text: str | None) -> dict[str, Any] | None:
     """The settings in a text, {} for no file; None if it is not a JSON object."""
-    plain = json_edits.without_comments((text or "").removeprefix(json_edits.BOM))
+    plain = json_edits.blank_comments((text or "").removeprefix(json_edits.BOM))
     try:
         settings = {} if json_edits.is_blank(plain) else wire.loads(plain)
     except BadInput:
@@ -125,14 +125,14 @@ def merge_hooks(text: str, groups: Mapping[str, dict[str, Any]], home: Path, scr
     edits: list[json_edits.Edit] = []
     kept: set[str] = set()
     extra: list[Way] = []
-    plain = json_edits.without_comments(text)
+    plain = json_edits.blank_comments(text)
     for event, path, handler in _find_ours(plain, home, script, where):
         if event in groups and event not in kept:
             kept.add(event)
-            edits += json_edits.replacement(plain, handler, groups[event][HOOKS][0])
+            edits += json_edits.plan_replacement(plain, handler, groups[event][HOOKS][0])
         else:
             extra.append(path)
-    text = _without(json_edits.apply(text, edits), extra)
+    text = _without(json_edits.apply_edits(text, edits), extra)
     for event, group in groups.items():
         if event not in kept:
             text = _with_group(text, event, group, where)
@@ -144,14 +144,14 @@ def remove_hooks(text: str, home: Path, script: str, where: str, events: Collect
 
     Groups, lists and `hooks` that contained nothing else are removed too.
     """
-    ours = _find_ours(json_edits.without_comments(text), home, script, where)
+    ours = _find_ours(json_edits.blank_comments(text), home, script, where)
     return _without(text, [path for event, path, _ in ours if events is None or event in events])
 
 
 def _without(text: str, paths: list[Way]) -> str:
     """The settings without the groups and handlers at these paths, which are in the order of the file."""
     for path in reversed(paths):
-        text = json_edits.without_entry(text, path)
+        text = json_edits.remove_entry(text, path)
     return text
 
 
@@ -159,22 +159,22 @@ def _find_ours(plain: str, home: Path, script: str, where: str) -> Iterator[tupl
     """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other
     handler."""
     for event in _lists(plain, where):
-        for number, group in enumerate(json_edits.items(plain, event.value)):
+        for number, group in enumerate(json_edits.read_items(plain, event.value)):
             handlers = _handlers(plain, group)
             for place, handler in enumerate(handlers):
-                if runs(json_edits.value_of(plain, handler), home, script):
+                if runs(json_edits.read_value(plain, handler), home, script):
                     path: Way = (HOOKS, event.key, number)
                     yield event.key, path if len(handlers) == 1 else (*path, HOOKS, place), handler
 
 
 def _lists(plain: str, where: str) -> Iterator[Item]:
     """The lists of events; other members of `hooks` are the assistant's settings."""
-    hooks = json_edits.member(plain, json_edits.root(plain), HOOKS)
+    hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:
         return
     if plain[hooks.value] != "{":
         raise ConfigError(f"{where}: `{HOOKS}` is not an object", hint="correct it, then run this again")
-    for item in json_edits.items(plain, hooks.value):
+    for item in json_edits.read_items(plain, hooks.value):
         if plain[item.value] == "{":
             raise ConfigError(f"{where}: `{HOOKS}.{item.key}` is not a list", hint="correct it, then run this again")
         if plain[item.value] == "[":
@@ -182,16 +182,16 @@ def _lists(plain: str, where: str) -> Iterator[Item]:
 
 
 def _handlers(plain: str, group: Item) -> list[Item]:
-    handlers = json_edits.member(plain, group.value, HOOKS) if plain[group.value] == "{" else None
-    return json_edits.items(plain, handlers.value) if handlers is not None and plain[handlers.value] == "[" else []
+    handlers = json_edits.find_member(plain, group.value, HOOKS) if plain[group.value] == "{" else None
+    return json_edits.read_items(plain, handlers.value) if handlers is not None and plain[handlers.value] == "[" else []
 
 
 def _with_group(text: str, event: str, group: dict[str, Any], where: str) -> str:
-    plain = json_edits.without_comments(text)
-    hooks = json_edits.member(plain, json_edits.root(plain), HOOKS)
+    plain = json_edits.blank_comments(text)
+    hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:
-        return json_edits.append(text, json_edits.root(plain), HOOKS, {event: [group]})
-    groups = json_edits.member(plain, hooks.value, event)
+        return json_edits.append(text, json_edits.find_root(plain), HOOKS, {event: [group]})
+    groups = json_edits.find_member(plain, hooks.value, event)
     if groups is None:
         return json_edits.append(text, hooks.value, event, [group])
     if plain[groups.value] != "[":

@@ -69,7 +69,7 @@ class Kind:
     obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
     """Tells the user why csmd's entry is not in the file: another entry has its name; "" if it is there."""
     decode: Callable[[bytes | None, str], str] = json_edits.decode
-    begin: Callable[[str], str] = json_edits.with_object
+    begin: Callable[[str], str] = json_edits.ensure_object
     shared: bool = False
     """Whether the assistant writes the file often: then it is written under its lock, and shown without context."""
 

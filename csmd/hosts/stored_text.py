@@ -18,7 +18,7 @@ MAX_CHARACTERS = 500_000
 def clean_text(text: str, removed: Counter[str], *, around: tuple[str, str] | None = None) -> str:
     """A text without csmd's injections and without what is between the two tags `around`, redacted."""
     plain = wire.clean(text)
-    plain = display.without_spans(plain, *around) if around else plain
+    plain = display.remove_spans(plain, *around) if around else plain
     return without_injections(cut_long(plain, removed), removed)
 
 

@@ -366,13 +366,13 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
         return choice
     if not installed:
         return Choice(events=(), kept_out_by="no `claude` on PATH")
-    silent = next((path for path, version in installed.items() if display.version_of(version) is None), "")
+    silent = next((path for path, version in installed.items() if display.parse_version(version) is None), "")
     return Choice(events=(), kept_out_by=f"{silent} does not tell its version") if silent else choice
 
 
 def supported_events(versions: Iterable[str]) -> Choice:
     """The newer events that the oldest of these versions knows; anything that is not a version is ignored."""
-    oldest = min(filter(display.version_of, versions), key=_number, default="")
+    oldest = min(filter(display.parse_version, versions), key=_number, default="")
     events = tuple(
         event for event in CLAUDE.newer if not oldest or _number(oldest) >= _number(oldest_version_for([event]))
     )
@@ -385,7 +385,7 @@ def oldest_version_for(events: Sequence[str]) -> str:
 
 
 def _number(version: str) -> tuple[int, int, int]:
-    return display.version_of(version) or (0, 0, 0)
+    return display.parse_version(version) or (0, 0, 0)
 
 
 def installed_clients() -> dict[str, str]:
@@ -398,7 +398,9 @@ def installed_clients() -> dict[str, str]:
     )
     with ThreadPoolExecutor(max_workers=4) as pool:
         words = pool.map(lambda path: reported_version(path, search), programs)
-        return {str(path): word if display.version_of(word) else "" for path, word in zip(programs, words, strict=True)}
+        return {
+            str(path): word if display.parse_version(word) else "" for path, word in zip(programs, words, strict=True)
+        }
 
 
 def programs_in(folders: Iterable[str], name: str) -> list[Path]:

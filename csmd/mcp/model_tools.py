@@ -164,7 +164,7 @@ def _holds_words(hit: Hit, query: str) -> bool:
 
 
 def _hit(hit: Hit, number: int, *, here: str) -> str:
-    text, date = display.cut(plain(hit["text"]), HIT_CHARACTERS), display.date(hit["at"])
+    text, date = display.cut(plain(hit["text"]), HIT_CHARACTERS), display.day_of(hit["at"])
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", date]
     else:
@@ -172,7 +172,7 @@ def _hit(hit: Hit, number: int, *, here: str) -> str:
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:
-        since = f" of {display.date(hit['superseded_at'])}" if hit["superseded_at"] else ""
+        since = f" of {display.day_of(hit['superseded_at'])}" if hit["superseded_at"] else ""
         about.append(f"SUPERSEDED by {hit['superseded_by']}{since}")
     about += ["REFUTED"] * hit["refuted"]
     about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
@@ -209,8 +209,8 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 def _memory(memory: Mapping[str, Any]) -> str:
     scope = f"in {plain(memory['project'])}" if memory["scope"] == "project" else "everywhere"
     scope = "perhaps everywhere: csmd counted it, no one said so" if memory["origin"] == "inferred" else scope
-    stated = f"said by {_whom(memory['authority'])} on {display.date(memory['created_at'])}"
-    sure = f"last confirmed {display.date(memory['confirmed_at'])}, {memory['confidence'] * 100:.0f} % sure"
+    stated = f"said by {_whom(memory['authority'])} on {display.day_of(memory['created_at'])}"
+    sure = f"last confirmed {display.day_of(memory['confirmed_at'])}, {memory['confidence'] * 100:.0f} % sure"
     lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {stated}, {sure}, holds {scope}"]
     lines += [f"SUPERSEDED by {memory['superseded_by']}"] * bool(memory["superseded_by"])
     lines += ["REFUTED"] * memory["is_refuted"]
@@ -218,7 +218,7 @@ def _memory(memory: Mapping[str, Any]) -> str:
     lines += [f"Said {plain(memory['scene'])}."] * bool(memory["scene"])
     for source in memory["sources"][:SOURCES]:
         quote = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
-        where = f"{source['role']} {display.date(source['at'])}, session {source['session_id'] or '?'}"
+        where = f"{source['role']} {display.day_of(source['at'])}, session {source['session_id'] or '?'}"
         lines.append(f"- {where}: {source['speaker']}: {quote}" if quote else f"- {where}")
     return _fence(lines)
 
@@ -230,8 +230,8 @@ def _checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def _goal(goal: Mapping[str, Any]) -> str:
-    state = f"done {display.date(goal['done_at'])}" if goal["done_at"] else "open"
-    about = f"by {_whom(goal['authority'])}, {display.date(goal['created_at'])}, {state}"
+    state = f"done {display.day_of(goal['done_at'])}" if goal["done_at"] else "open"
+    about = f"by {_whom(goal['authority'])}, {display.day_of(goal['created_at'])}, {state}"
     return f"{goal['id']}: {plain(goal['text'])} ({about})"
 
 

@@ -140,7 +140,7 @@ def remove(host: Host, text: str, home: Path, where: str) -> str:
     """The file without this home's server."""
     if foreign(host, text, home, where):
         return text
-    return entry_edits.take_entry(host.format, text, (host.key, NAME), where)
+    return entry_edits.remove_entry(host.format, text, (host.key, NAME), where)
 
 
 def foreign(host: Host, text: str, home: Path, where: str) -> str:

@@ -10,7 +10,7 @@ from datetime import date
 from csmd.knowledge import Memory
 from csmd.text import dates
 from csmd.text.display import amount, said_by
-from csmd.text.similarity import SURE
+from csmd.text.similarity import MIN_SURE
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
 #: What one confirmation adds.
@@ -62,7 +62,7 @@ def lower(confidence: float, by: float) -> float:
 
 def compute_loss(sure: float) -> float:
     """How much a replacement that is `sure` (SURE to 1) lowers the older statement's confidence."""
-    certainty = min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE)))
+    certainty = min(1.0, max(0.0, (sure - MIN_SURE) / (1.0 - MIN_SURE)))
     return round(MIN_LOSS + (MAX_LOSS - MIN_LOSS) * certainty, 4)
 
 
@@ -94,7 +94,7 @@ def find_due_day(text: str, *, gate: Gate, at: str) -> str:
     """
     if gate != "promissory":
         return ""
-    future = [term for term in dates.date_terms(text, at[:10]) if term[2] >= at[:10]]
+    future = [term for term in dates.find_dates(text, at[:10]) if term[2] >= at[:10]]
     if not future:
         return ""
     _, end, day = min(future, key=lambda term: term[2])

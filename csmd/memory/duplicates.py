@@ -79,7 +79,7 @@ def _compare_gists(
 ) -> Likeness | None:
     if (left.gate == "correction") != (right.gate == "correction") or left_gist.turns != right_gist.turns:
         return None
-    if similarity.answers_another(left.text, right.text):
+    if similarity.answers_another_question(left.text, right.text):
         return None
     share = similarity.overlap(left_gist, right_gist)
     if not (left_gist.stems or right_gist.stems):
@@ -88,8 +88,8 @@ def _compare_gists(
         return None
     only_left, only_right = left_gist.stems - right_gist.stems, right_gist.stems - left_gist.stems
     differ = bool(only_left and only_right)
-    if share >= similarity.SAME_SHARE and not differ:
-        return None if restatement.change_places(left.text, right.text) else Likeness(share, exact=True)
+    if share >= similarity.MIN_SAME_SHARE and not differ:
+        return None if restatement.has_swapped_roles(left.text, right.text) else Likeness(share, exact=True)
     shared = len(left_gist.stems & right_gist.stems)
     if differ and (shared < MIN_NEAR_STEMS or (_has_digit(only_left) and _has_digit(only_right))):
         return None

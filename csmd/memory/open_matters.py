@@ -180,6 +180,6 @@ def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.UserProm
         for promise in promises:
             if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < MIN_FULFILLED_SHARE:
                 continue
-            if any(is_fulfilled_by(promise.text, text) for text in prose.sentences(turn.text)):
+            if any(is_fulfilled_by(promise.text, text) for text in prose.split_sentences(turn.text)):
                 fulfilled.setdefault(promise.id, (promise, turn.uuid))
     return list(fulfilled.values())

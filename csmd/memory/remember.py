@@ -338,7 +338,7 @@ def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, beside
         is_amended = forward.replaces or backward.replaces
         repeats = similarity.repeats(statement.text, memory.text)
         if not is_amended and (
-            forward.says_all or (repeats and not restatement.change_places(statement.text, memory.text))
+            forward.says_all or (repeats and not restatement.has_swapped_roles(statement.text, memory.text))
         ):
             return memory
     return None

@@ -24,7 +24,7 @@ from csmd.store import (
 )
 from csmd.store.sqlite import Rows
 from csmd.text import claims, clauses, display, prose, search_terms, similarity, tokens
-from csmd.text.renames import find_renames, rename_table
+from csmd.text.renames import find_renames, follow_renames
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.text.switches import find_switch, is_left
@@ -145,7 +145,7 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
 
 def _is_rule(text: str) -> bool:
     """Whether a sentence of a text states a rule."""
-    return any(parse(sentence).lasting in RULES for sentence in prose.sentences(text))
+    return any(parse(sentence).lasting in RULES for sentence in prose.split_sentences(text))
 
 
 # --- superseding
@@ -242,7 +242,7 @@ def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()
         hits = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=MAX_RENAMES
         )
-        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
+        renames = follow_renames(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -349,7 +349,7 @@ def _update_superseding(
 
 def are_single_sentences(*stated: Memory) -> bool:
     """Whether each memory is a single sentence; longer statements make unclear questions."""
-    return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
+    return all(len(prose.split_sentences(memory.text)) <= 1 for memory in stated)
 
 
 def _find_contradiction_time(old: Memory, new: Memory, stated_at: str) -> str:
@@ -380,7 +380,7 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     switch = None if how.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
         return how
-    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_SUBJECT_LEFT,))
+    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL_CONFIDENCE, reasons=(_SUBJECT_LEFT,))
 
 
 def mark_superseded(
@@ -441,7 +441,7 @@ def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replac
 
 def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replacement) -> bool:
     old, heir = tokens.content_stems(replaced.old.text), replaced.heir
-    new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
+    new = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
     own = old - new
     if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < MIN_OWN_SHARE:
         return False

@@ -83,7 +83,7 @@ def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
                 "warning",
                 candidate.id,
                 _shorten(candidate.text),
-                f"since {display.date(candidate.created_at)}, {candidate.id}",
+                f"since {display.day_of(candidate.created_at)}, {candidate.id}",
             )
 
 
@@ -114,7 +114,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
             "experience",
             f"experience:{session}",
             text,
-            f"{display.date(packets[0].at)}, session {display.short_session(session)}",
+            f"{display.day_of(packets[0].at)}, session {display.shorten_session_id(session)}",
         )
 
 
@@ -123,7 +123,7 @@ def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
     for capability in counted:
         if capability.well < capability.decided:
             text = f"{capability.name}: {capability.well} of {display.amount(capability.decided, 'session')} ended well"
-            tail = f"confidence {capability.confidence * 100:.0f}, {display.date(capability.since)} to {display.date(capability.last_at)}"
+            tail = f"confidence {capability.confidence * 100:.0f}, {display.day_of(capability.since)} to {display.day_of(capability.last_at)}"
             yield Line("capability", f"capability:{capability.name}", text, tail)
 
 
@@ -158,7 +158,7 @@ def _judge(line: Line, in_context: frozenset[str]) -> Why:
         return "without exception"
     text = line.text.partition(": ")[2] if line.part == "belief" else line.text
     if line.part in ("signal", "belief") and not all(
-        states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", text))
+        states_something(sentence) for sentence in prose.split_sentences(_QUOTED.sub(" ", text))
     ):
         return "orders or asks"
     return "told"
@@ -195,7 +195,7 @@ def append_advisory(brief: Brief, lines: Sequence[Line], *, max_tokens: int) -> 
     blocks = advisory_blocks([line for line in lines if line.id not in shown])
     made = render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
     joined = compose.join_briefs(brief, made)
-    if not made.text or display.utf16_units(joined.text) > ANSWER_LIMIT_UNITS:
+    if not made.text or display.count_utf16_units(joined.text) > ANSWER_LIMIT_UNITS:
         return replace(brief, cut=brief.cut + sum(len(block.notes) for block in blocks))
     return joined
 

@@ -37,7 +37,7 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, sentence, tokens
 from csmd.text.display import amount, cut, defuse, squeeze
-from csmd.text.prose import sentences
+from csmd.text.prose import split_sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
 
@@ -60,7 +60,7 @@ def sets_task(prompt: str) -> bool:
     parts = [part for part in _PART.split(body) if part.strip() and not _continues(part)]
     if sentence.request_in(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
-    only_asks = all(parse(text).kind == "asks" for text in sentences(body))
+    only_asks = all(parse(text).kind == "asks" for text in split_sentences(body))
     is_wanted = sentence.has("wants", "en", body) or sentence.has("ails", "en", body)
     return bool(parts) and not only_asks and is_wanted
 
@@ -513,7 +513,7 @@ def compose_opening(
             is_known = loaded_instructions.index_sentences((rest.text,)).says
             head = essentials(restored, goals=goals, max_tokens=head.tokens, is_known=is_known)
         opening = join_briefs(head, rest)
-        if display.utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
+        if display.count_utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
             return opening
         left = left * 3 // 4
 
@@ -529,7 +529,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
             id=goal.id,
             text=goal.text,
             reason=GOALS_HEADING,
-            tail=f"{display.date(goal.created_at)}, {goal.id}"
+            tail=f"{display.day_of(goal.created_at)}, {goal.id}"
             + ("" if goal.authority == "user" else ", the assistant's"),
         )
         for goal in checkpoints.open_goals(rows, projects=places, session_id=session_id)
@@ -562,7 +562,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
 
 def read_restored(rows: Rows, row: CheckpointRow, key: bytes) -> RestoredCheckpoint:
     """A checkpoint as it is shown elsewhere than in its own session."""
-    about = f"Where an earlier session stood on {display.date(row.at)}."
+    about = f"Where an earlier session stood on {display.day_of(row.at)}."
     return RestoredCheckpoint(row.id, about, read_pieces(rows, row, key), row.note)
 
 

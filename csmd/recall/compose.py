@@ -91,7 +91,7 @@ def _durable_text(text: str, by_assistant: bool) -> str:
         return ""
     kept: list[str] = []
     is_cut = False
-    for sentence in prose.sentences(text):
+    for sentence in prose.split_sentences(text):
         advises = by_assistant and bool(kept) and _advises(sentence, kept[-1])
         lasting = sentence if advises else _without_errand(sentence)
         if not (advises or states_something(lasting)):
@@ -123,13 +123,13 @@ def has_statement(passage: str) -> bool:
     return any(
         (len(content_words(sentence)) >= MIN_SENTENCE or language_of(sentence) in UNSPACED)
         and not is_passing(sentence, "assistant")
-        for sentence in prose.sentences(passage)
+        for sentence in prose.split_sentences(passage)
     )
 
 
 def drop_refused(passage: str) -> str:
     """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
-    sentences = prose.sentences(passage)
+    sentences = prose.split_sentences(passage)
     return " ".join(sentence for sentence in sentences if not is_passing(sentence, "assistant")) or passage
 
 
@@ -137,7 +137,7 @@ def shorten(text: str, limit: int) -> str:
     """A text within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
     if len(text) <= limit:
         return text
-    joined = itertools.accumulate(prose.sentences(text), lambda before, sentence: f"{before} {sentence}".strip())
+    joined = itertools.accumulate(prose.split_sentences(text), lambda before, sentence: f"{before} {sentence}".strip())
     fitting = list(itertools.takewhile(lambda start: len(start) <= limit, joined))
     return fitting[-1] if fitting and len(fitting[-1]) >= limit // 2 else display.cut(text, limit)
 
@@ -174,7 +174,7 @@ def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = 
     source = (
         memory.author and f"said by {memory.author}",
         memory.scene,
-        display.date(memory.confirmed_at),
+        display.day_of(memory.confirmed_at),
         "its code edited since" * memory.is_edited,
         memory.id,
     )
@@ -201,7 +201,7 @@ def fence(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> 
             lines += map(render_note, notes)
         text = "\n".join([*lines, f"</{tag}>"])
         tokens = display.estimate_tokens(text)
-        if tokens <= max_tokens and display.utf16_units(text) <= ANSWER_LIMIT_UNITS:
+        if tokens <= max_tokens and display.count_utf16_units(text) <= ANSWER_LIMIT_UNITS:
             shown = itertools.chain.from_iterable(kept)
             items = tuple(BriefItem(id=note.id, score=round(note.score, 4), reason=note.reason) for note in shown)
             return Brief(text=text, tokens=tokens, items=items, cut=total - len(items))

@@ -92,7 +92,7 @@ def was_asked_to_remember(memory: Memory) -> bool:
 
     What was said in several sessions is durable for that alone.
     """
-    is_rule = any(read.lasting in RULES for read in map(parse, prose.sentences(memory.text)))
+    is_rule = any(read.lasting in RULES for read in map(parse, prose.split_sentences(memory.text)))
     is_explicit = memory.tier == "durable" and len(memory.sessions) < SAID_AGAIN
     return memory.decay == "permanent" or (is_explicit and not is_rule and memory.gate != "correction")
 
@@ -162,7 +162,7 @@ def _is_decision(memory: Memory) -> bool:
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
-    return [parse(sentence) for sentence in prose.sentences(compose.durable_text(memory))]
+    return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
 
 
 def _is_said_of_things(read: Sentence) -> bool:
@@ -298,7 +298,7 @@ def answers_same(answer: str, other: str) -> bool:
 def _turns_down(pick: str, later: str) -> bool:
     """Whether a later statement certainly or perhaps ends what a pick says."""
     question, _, answer = pick.rpartition(ARROW)
-    answer = next(iter(prose.sentences(_REMARK.sub("", answer))), "")
+    answer = next(iter(prose.split_sentences(_REMARK.sub("", answer))), "")
     if ARROW in later or gist(answer).stems.isdisjoint(gist(later).stems):
         return False
     question = question.rstrip("?？ ")
@@ -310,7 +310,7 @@ def _turns_down(pick: str, later: str) -> bool:
 def _mends(memory: Memory, subject: str) -> bool:
     """Whether a commit mends what a statement complains of; a rule holds on."""
     fixed, stems = _FIXES.match(subject), gist(memory.text).stems
-    if fixed is None or any(parse(part).lasting for part in prose.sentences(memory.text)):
+    if fixed is None or any(parse(part).lasting for part in prose.split_sentences(memory.text)):
         return False
     named = gist(subject[fixed.end() :]).stems
     return len(named & stems) >= MIN_MENDED and share(named, stems) >= MENDED_SHARE
@@ -374,5 +374,5 @@ def find_transience(memory: Memory) -> str:
         and (not rule.gates or memory.gate in rule.gates)
     ]
     # What a sentence says that is a rule lasts, whatever else it says.
-    passing = [sentence for sentence in prose.sentences(memory.text) if not has("strict", "en", sentence)]
+    passing = [sentence for sentence in prose.split_sentences(memory.text) if not has("strict", "en", sentence)]
     return next((reason.why for reason in reasons if any(map(reason.shows, passing))), "")

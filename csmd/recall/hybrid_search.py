@@ -138,7 +138,7 @@ def passage_id(passage: Passage) -> str:
 def cite_passage(passage: Passage) -> str:
     """Who said a passage, when, and an id to read on."""
     speaker = f"the {passage.kind}" if passage.kind in ("user", "assistant") else passage.kind
-    return f"{speaker}, {display.date(passage.at)}, {passage.uuid[:SHOWN_ID]}"
+    return f"{speaker}, {display.day_of(passage.at)}, {passage.uuid[:SHOWN_ID]}"
 
 
 @dataclass(slots=True)

@@ -66,7 +66,7 @@ class SessionSummary(NamedTuple):
     @property
     def tail(self) -> str:
         """When it was, and the session's short id."""
-        return f"{display.date(self.at)}, session {display.short_session(self.session_id)}"
+        return f"{display.day_of(self.at)}, session {display.shorten_session_id(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
@@ -261,7 +261,7 @@ def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str
     anything_forgotten = tombstones.has_kind(rows, "memory")
 
     def is_forgotten(text: str, at: str) -> bool:
-        wordings = {text, text.partition(": ")[2], *prose.sentences(text)} - {""}
+        wordings = {text, text.partition(": ")[2], *prose.split_sentences(text)} - {""}
         return any(
             tombstones.is_forgotten(rows, wording, authority="assistant", at=at, key=key) for wording in wordings
         )

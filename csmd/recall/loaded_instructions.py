@@ -49,7 +49,7 @@ class SentenceIndex:
 
     def says(self, statement: str) -> bool:
         """Whether each sentence of a statement is said here, in the same words or among more."""
-        sentences = prose.sentences(display.squeeze(statement))
+        sentences = prose.split_sentences(display.squeeze(statement))
         telling = [sentence for sentence in sentences if similarity.gist(sentence).stems]
         return bool(telling) and all(map(self._says, telling))
 
@@ -57,7 +57,7 @@ class SentenceIndex:
         stems = similarity.gist(sentence).stems
         shared = Counter(number for stem in stems for number in self._with.get(stem, ()))
         candidates = (
-            self._sentences[at] for at, count in shared.items() if count >= similarity.SAME_SHARE * len(stems)
+            self._sentences[at] for at, count in shared.items() if count >= similarity.MIN_SAME_SHARE * len(stems)
         )
         return any(similarity.repeats(sentence, candidate, within=True) for candidate in candidates)
 
@@ -65,5 +65,5 @@ class SentenceIndex:
 @cached(8)
 def index_sentences(texts: tuple[str, ...]) -> SentenceIndex:
     """An index of what these texts say; the same texts are parsed once."""
-    lines = [line for text in texts for line in prose.lines_of_prose(text) if len(line) <= LONGEST_LINE]
-    return SentenceIndex(list(dict.fromkeys(sentence for line in lines for sentence in prose.sentences(line))))
+    lines = [line for text in texts for line in prose.read_prose_lines(text) if len(line) <= LONGEST_LINE]
+    return SentenceIndex(list(dict.fromkeys(sentence for line in lines for sentence in prose.split_sentences(line))))

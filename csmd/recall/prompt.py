@@ -487,7 +487,7 @@ def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
     """
     turns = sorted({passage.turn_seq for passage in read if passage.kind in PROMPTS and "/" not in passage.uuid})
     return {
-        seq: display.squeeze(prose.without_code(quotations.own_words(turn.text)))
+        seq: display.squeeze(prose.remove_code(quotations.blank_quotations(turn.text)))
         for seq, turn in search.turns_by_seq(rows, turns).items()
     }
 
@@ -510,8 +510,8 @@ def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: boo
         yield memory.text if memory is not None else ""
         return
     speaker: Speaker = "user" if passage.kind in PROMPTS else "assistant"
-    rows_of_text = prose.lines_of_prose(query.unquoted(passage.text) if speaker == "user" else passage.text)
-    decisive = [text for row in rows_of_text for text in prose.sentences(row) if _decides(text, speaker)]
+    rows_of_text = prose.read_prose_lines(query.unquoted(passage.text) if speaker == "user" else passage.text)
+    decisive = [text for row in rows_of_text for text in prose.split_sentences(row) if _decides(text, speaker)]
     if speaker == "user" and passage.turn_seq in own:
         decisive = [text for text in decisive if display.squeeze(text) in own[passage.turn_seq]]
     whole = " ".join(decisive)
@@ -690,7 +690,7 @@ def _describe(
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=", ".join(filter(None, (display.date(of[-1].statement.at), _name_session(ident, session_id)))),
+            heading=", ".join(filter(None, (display.day_of(of[-1].statement.at), _name_session(ident, session_id)))),
             notes=tuple(
                 _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
                 for line in of
@@ -704,7 +704,7 @@ def _describe(
 def _name_session(ident: str, own: str) -> str:
     if not ident:
         return ""
-    return "earlier in this session" if ident == own else f"session {display.short_session(ident)}"
+    return "earlier in this session" if ident == own else f"session {display.shorten_session_id(ident)}"
 
 
 def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
@@ -713,12 +713,12 @@ def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
     text = display.cut(line.text, LINE_CHARACTERS)
     text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:
-        text += f" (before, {display.date(before.confirmed_at)}: {display.cut(before.text, BEFORE_CHARACTERS)})"
+        text += f" (before, {display.day_of(before.confirmed_at)}: {display.cut(before.text, BEFORE_CHARACTERS)})"
     source = line.id if memory or not passage else f"the {passage.kind}"
     if memory and memory.author:
         source = f"said by {memory.author}, {source}"
-    date = display.date(line.statement.at)
-    tail = source if date == display.date(day) else f"{date}, {source}"
+    date = display.day_of(line.statement.at)
+    tail = source if date == display.day_of(day) else f"{date}, {source}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 
@@ -733,8 +733,8 @@ def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) ->
     shown = filter_visible(
         [ScoredStatement(score=0.0, features={}, passage=passage) for passage in spoken], questions=True
     )
-    rows_of_text = [row for message in shown for row in prose.lines_of_prose(message.text)]
-    sentences = [part for row in rows_of_text for part in prose.sentences(row)]
+    rows_of_text = [row for message in shown for row in prose.read_prose_lines(message.text)]
+    sentences = [part for row in rows_of_text for part in prose.split_sentences(row)]
     questions = [part for part in sentences[-1:] if sentence.parse(part, "assistant").kind == "asks"]
     return display.cut(questions[0], ASKED_CHARACTERS) if questions else ""
 
@@ -757,14 +757,14 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking:
     if best is None:
         return []
     topic = display.cut(best[1], TOPIC_CHARACTERS)
-    text = f"earlier: {topic}, {display.date(best[0].at)}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
+    text = f"earlier: {topic}, {display.day_of(best[0].at)}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
     return [Block(heading="", notes=(Note(id=ident, text=text, reason=POINTER),))]
 
 
 def _topic(passage: Passage) -> str:
     """The first sentence of a passage that says what it is about, "" for none: no heading, and nothing that a program printed."""
-    rows_of_text = prose.lines_of_prose(query.unquoted(passage.text))
-    for text in (part for row in rows_of_text for part in prose.sentences(row)):
+    rows_of_text = prose.read_prose_lines(query.unquoted(passage.text))
+    for text in (part for row in rows_of_text for part in prose.split_sentences(row)):
         if (
             _has_words(text, MIN_WORDS["assistant"])
             and not text.endswith(":")

@@ -82,7 +82,7 @@ def _empty_terms() -> frozenset[str]:
     """Words of assent, and the pairs of letters that these and question words consist of."""
     table = data.word_table("sentence_words.txt")
     asking = (word for language in sentence_words.UNSPACED for word in table[f"asks.{language}"])
-    pairs = (pair for word in (*sentence.DIALOGUE, *asking) for pair in search_terms.in_pairs(word))
+    pairs = (pair for word in (*sentence.DIALOGUE, *asking) for pair in search_terms.split_cjk_word(word))
     return sentence.DIALOGUE | frozenset(pairs)
 
 

@@ -104,7 +104,7 @@ def find(
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
     search_query = Query(
         terms=terms[: hybrid_search.MAX_TERMS],
-        literal=search_terms.unindexed(question),
+        literal=search_terms.find_unindexed(question),
         places=projects,
         narrow=within,
     )
@@ -160,7 +160,7 @@ def _is_order(hit: Hit) -> bool:
     speaker, colon, words = text.partition(": ")
     if hit.kind == "session" or (hit.kind == "turn" and colon and speaker not in ("user", "relayed")):
         return False
-    read = [sentence.parse(part) for part in prose.sentences(words if hit.kind == "turn" and colon else text)]
+    read = [sentence.parse(part) for part in prose.split_sentences(words if hit.kind == "turn" and colon else text)]
     return bool(read) and all(part.kind in ("orders", "asks", "assents") and not part.lasting for part in read)
 
 
@@ -169,7 +169,7 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
 
     If not, the nearest are shown all the same.
     """
-    if search_terms.unindexed(question):
+    if search_terms.find_unindexed(question):
         return bool(hits)
     words, is_question = tokens.content_stems(question), _is_question(question)
     if is_question:  # "where do we keep orders" asks about orders
@@ -372,7 +372,7 @@ def _exchange(
     def adjacent(turn: TurnRow) -> Part:
         place = "before" if turn.seq == where.before else "after"
         return Part(
-            turn.kind, place, turn.text, lambda limit: prose.passage(turn.text, list(search_query.terms), limit=limit)
+            turn.kind, place, turn.text, lambda limit: prose.excerpt(turn.text, list(search_query.terms), limit=limit)
         )
 
     parts = [Part(own.kind, "", own.text, cut_matched), *map(adjacent, others)]
@@ -546,7 +546,7 @@ def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> lis
             hits[digest.session_id] = Hit(
                 id=digest.session_id,
                 kind="session",
-                text=prose.passage(digest.text, list(search_query.terms), limit=CHARACTERS),
+                text=prose.excerpt(digest.text, list(search_query.terms), limit=CHARACTERS),
                 score=SUMMARY_SHARE * score,
                 project=digest.project,
                 session_id=digest.session_id,

@@ -160,7 +160,7 @@ def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool
         others = _wordings(before).keys() | _wordings(after).keys()
         longer = _wordings("\n".join([before, text, after]))
         return {**{form: nearly for form, nearly in longer.items() if form not in others}, **_wordings(text)}
-    sentences = prose.sentences(display.squeeze(text))
+    sentences = prose.split_sentences(display.squeeze(text))
     in_a_row = {
         " ".join(sentences[start : start + length]): False
         for length in range(2, MAX_IN_A_ROW + 1)

@@ -93,7 +93,7 @@ def _rate_overlap(older: str, newer: str) -> float:
 
 @cached(1024)
 def _sentence_stems(text: str) -> tuple[Stems, ...]:
-    return tuple(map(ranking.stems, prose.sentences(text) or [text]))
+    return tuple(map(ranking.stems, prose.split_sentences(text) or [text]))
 
 
 def probability(values: Mapping[str, float]) -> float:

@@ -84,7 +84,7 @@ def describe_failure(failure: FailureHistory) -> str:
     code = f" with exit code {seen.exit_code}" if seen.exit_code > 0 else ""
     what = "this failure" if failure.is_same else f"a similar failure, `{seen.command}`{code},"
     history = (
-        f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {display.date(seen.last_at)}"
+        f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {display.day_of(seen.last_at)}"
     )
     if not seen.fixed_at:
         return history if failure.memory is not None else f"{history}; what solved it is not known"
@@ -93,7 +93,7 @@ def describe_failure(failure: FailureHistory) -> str:
     fix = f"an edit of {', '.join(seen.fixed_files[:MAX_CAUSES])}{more}"
     if seen.fixed_by:
         fix += f'; the assistant said: "{display.cut(display.squeeze(seen.fixed_by), FIX_CHARACTERS)}"'
-    return f"{history}; last fixed on {display.date(seen.fixed_at)} by {fix}"
+    return f"{history}; last fixed on {display.day_of(seen.fixed_at)} by {fix}"
 
 
 def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
@@ -290,7 +290,7 @@ def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief
     made = compose.fence(FILE_TAG, FILE_ABOUT, [replace(block, notes=notes)], max_tokens=max_tokens - brief.tokens - 1)
     joined = compose.join_briefs(brief, made)
     if (
-        not made.text or display.utf16_units(joined.text) > ANSWER_LIMIT_UNITS
+        not made.text or display.count_utf16_units(joined.text) > ANSWER_LIMIT_UNITS
     ):  # each keeps the host's limit, both may not
         return replace(brief, cut=brief.cut + len(notes))
     return joined

@@ -179,8 +179,8 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
     @cache
     def may_tell(text: str) -> bool:
         others = similarity.gist(text).stems
-        every = stems if len(stems) >= MIN_HEADING_WORDS else stems | others
-        return not stems or similarity.share(every, stems & others) >= similarity.SAME_SHARE
+        every = stems if len(stems) >= MIN_BEGUN else stems | others
+        return not stems or similarity.share(every, stems & others) >= similarity.MIN_SAME_SHARE
 
     return frozenset(int(session) for session, text in texts if may_tell(str(text)))
 
@@ -192,7 +192,7 @@ def _search_words(text: str) -> list[str]:
     """
     stems, as_said = similarity.gist(text).stems, text.lower()
     left_out = sum(
-        len(stems) - gone >= similarity.SAME_SHARE * len(stems) for gone in range(1, tombstones.MAX_LEFT_OUT + 1)
+        len(stems) - gone >= similarity.MIN_SAME_SHARE * len(stems) for gone in range(1, tombstones.MAX_LEFT_OUT + 1)
     )
     plain_first = sorted(stems, key=lambda stem: (not stem.isascii() or stem not in as_said, -len(stem), stem))
     chosen = [spelling for stem in plain_first[: left_out + 1] for spelling in tokens.spellings(stem)]

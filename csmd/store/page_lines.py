@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from csmd.text.markdown import BULLET, ID, line_words
+from csmd.text.markdown import BULLET, ID_COMMENT, bullet_key
 
 #: Returns those of some memory ids that no memory has any more.
 Missing = Callable[[Sequence[str]], Collection[str]]
 #: Whether the words of a line without a memory id were forgotten.
 IsForgotten = Callable[[str], bool]
-_ENDS_WITH_ID = re.compile(ID.pattern + r"\s*$")
+_ENDS_WITH_ID = re.compile(ID_COMMENT.pattern + r"\s*$")
 #: A line that cannot continue a list item: blank, a heading, a fence, or csmd's own comment.
 _ENDS_ITEM = re.compile(r"\s*$|\s*#{1,6}\s|\s*(?:`{3}|~{3})|.*<!-- csmd -->\s*$")
 #: A line of a page's head with `[purged]` in an unquoted value, which YAML would read as a list.
@@ -32,7 +32,7 @@ def remove_lines(page: str, missing: Missing, is_forgotten: IsForgotten = frozen
         stop = end if ident in gone else 0 if ident else _find_forgotten_end(lines, start, end, is_forgotten)
         if stop:
             count += 1
-            while stop < len(lines) and lines[stop][:1] in (" ", "\t") and not ID.search(lines[stop]):
+            while stop < len(lines) and lines[stop][:1] in (" ", "\t") and not ID_COMMENT.search(lines[stop]):
                 stop += 1
             removed.update(range(start, stop))
     return ("\n".join(line for at, line in enumerate(lines) if at not in removed) if removed else page), count
@@ -56,9 +56,9 @@ def _find_items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     while at < len(lines):
         end = at + 1
         if BULLET.match(lines[at]):
-            while not ID.search(lines[end - 1]) and end < len(lines) and _continues_item(lines[end]):
+            while not ID_COMMENT.search(lines[end - 1]) and end < len(lines) and _continues_item(lines[end]):
                 end += 1
-            idents = ID.findall(lines[end - 1])
+            idents = ID_COMMENT.findall(lines[end - 1])
             yield at, end, idents[-1] if idents else ""
         elif idents := _ENDS_WITH_ID.findall(lines[at]):  # it has lost its bullet
             yield at, end, idents[-1]
@@ -72,5 +72,5 @@ def _continues_item(line: str) -> bool:
 def _find_forgotten_end(lines: Sequence[str], start: int, end: int, is_forgotten: IsForgotten) -> int:
     """The line after the shortest beginning of an item that says what was forgotten; 0 for none."""
     return next(
-        (stop for stop in range(start + 1, end + 1) if is_forgotten(line_words(" ".join(lines[start:stop])))), 0
+        (stop for stop in range(start + 1, end + 1) if is_forgotten(bullet_key(" ".join(lines[start:stop])))), 0
     )

@@ -122,7 +122,7 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
-    spans = prose.passages(text)
+    spans = prose.find_passages(text)
     sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"
     stored = rows.all(sql, turn=turn_seq)
     if [words for (words,) in stored] == [text[start:end] for start, end in spans]:
@@ -290,6 +290,6 @@ def find_index_problems(rows: Rows) -> list[str]:
         "passages_fts: its rows without a passage: {}": rows.value(
             "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
         ),
-        "passages: turns without one: {}": sum(bool(prose.passages(text, most=1)) for text in without),
+        "passages: turns without one: {}": sum(bool(prose.find_passages(text, most=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]

@@ -171,7 +171,7 @@ def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> 
 
 def _indexed(*values: Any) -> str:
     text, at = values  # a damaged row may hold something else than text
-    return search_terms.indexed(text, str(at)) if isinstance(text, str) else ""
+    return search_terms.build_index_text(text, str(at)) if isinstance(text, str) else ""
 
 
 def _passages(*values: Any) -> str:
@@ -183,7 +183,7 @@ def _passages(*values: Any) -> str:
 
 def _passages_as_json(text: str) -> str:
     # SQLite's JSON ends a text at its first NUL; the full-text index treats a NUL as a space.
-    return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.passages(text)])
+    return wire.dumps([[start, end, text[start:end].replace("\0", " ")] for start, end in prose.find_passages(text)])
 
 
 #: A trigger asks twice for the passages of a turn; the answer is cached up to this length.

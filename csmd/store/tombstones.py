@@ -387,7 +387,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     yield hash_name("gist", head + " ".join(stems), key)
     most = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
     for gone in range(1, most + 1):
-        if len(stems) - gone < similarity.SAME_SHARE * len(stems):
+        if len(stems) - gone < similarity.MIN_SAME_SHARE * len(stems):
             return
         for left in combinations(stems, len(stems) - gone):
             yield hash_name("gist", head + " ".join(left), key)

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 #: From here on a date says more than an age.
 MAX_AGO_S = 60 * 86_400
 DAY_S = 86_400
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+_UNIT_SECONDS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 #: Fewer days than this are shown in hours.
-MIN_DAYS = 3
+MIN_DAYS_SHOWN = 3
 
 
 def age(seconds: float) -> str:
     """A length of time in its two greatest units: `3 d 4 h`."""
     parts = []
-    for name, length in _UNITS:
+    for name, length in _UNIT_SECONDS:
         number, seconds = divmod(seconds, length)
         parts += [f"{int(number)} {name}"] if number else []
     return " ".join(parts[:2]) or "0 s"
@@ -31,7 +31,7 @@ def ago(stamp: str, now: str) -> str:
         return when(stamp)
     if past < -60 or past > MAX_AGO_S:  # the clock of who wrote it was ahead, or it is long past
         return when(stamp)[:10]
-    unit, length = next((row for row in _UNITS if past >= row[1]), ("s", 1))
+    unit, length = next((row for row in _UNIT_SECONDS if past >= row[1]), ("s", 1))
     return f"{max(0, int(past / length))} {unit} ago"
 
 
@@ -66,6 +66,6 @@ def clock(stamp: str, *, today: str = "") -> str:
 def format_span(length: timedelta, *, up: bool = False) -> str:
     """A length of time in its greatest unit, in days from the third on: `19 h`; rounded down, or `up`."""
     seconds = max(length.total_seconds(), 0.0)
-    leasts = {"d": MIN_DAYS, "h": 1, "min": 0}
-    unit, size = next((unit, size) for unit, size in _UNITS if seconds >= size * leasts[unit])
+    leasts = {"d": MIN_DAYS_SHOWN, "h": 1, "min": 0}
+    unit, size = next((unit, size) for unit, size in _UNIT_SECONDS if seconds >= size * leasts[unit])
     return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"

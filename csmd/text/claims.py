@@ -14,13 +14,13 @@ from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, PhraseMatch, Slot, Wor
 _CLAUSE_ENDS = STOPS | WORDS["break"]
 _CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
 _PHRASES = phrases(*_CLASSES)
-_REPLACING = clauses.roots("replacing")
-TURNED = clauses.opposites("turned", str)
+_REPLACING_ROOTS = clauses.roots("replacing")
+TURNING_OPPOSITES = clauses.opposites("turned", str)
 #: Without one of these words no statement speaks against anything in such a way.
-_AGAINST = WORDS["against"]
+_OPPOSING_WORDS = WORDS["against"]
 
 
-class Against(NamedTuple):
+class Denial(NamedTuple):
     """Something a statement speaks against, and what else is in the same clause, both as stems.
 
     `is_qualified`: a clause after it says of which, or when.
@@ -54,8 +54,8 @@ class Claims:
     """Those of its first sentence, up to what depends on it: a condition, an example."""
     positive: frozenset[str]
     """Those that it does not speak against anywhere."""
-    denied: tuple[Against, ...]
-    instead: tuple[Against, ...]
+    denied: tuple[Denial, ...]
+    instead: tuple[Denial, ...]
     gone: tuple[frozenset[str], ...]
     """What it says is removed, or used no more, whatever for."""
     prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
@@ -81,27 +81,27 @@ def parse(text: str) -> Claims:
     matches: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
     for phrase in find(_PHRASES, words):
         matches[phrase.word_class].append(phrase)
-    instead = tuple(chain.from_iterable(map(_instead, matches["instead"])))
-    gone = (*_removed(words), *chain.from_iterable(map(_gone, matches["gone"])))
-    against = _union(*(claim.what for claim in (*_denied(words, asides=True), *instead)))
+    instead = tuple(chain.from_iterable(map(_find_replaced, matches["instead"])))
+    gone = (*_find_removed(words), *chain.from_iterable(map(_find_gone, matches["gone"])))
+    against = _union(*(claim.what for claim in (*_find_denials(words, asides=True), *instead)))
     unused = stems(phrase.holes["OLD"][0] for phrase in matches["unused"])
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     plain, every = frozenset(word.plain for word in words), stems(words)
     return Claims(
         stems=every,
         names=stems(word for at, word in enumerate(words) if word.is_name or (at and word.is_capital)),
-        main=_main(words) or every,
+        main=_find_main_stems(words) or every,
         positive=every - against,
-        denied=tuple(_denied(words)),
+        denied=tuple(_find_denials(words)),
         instead=instead,
         gone=() if asks else tuple(filter(None, gone)),
-        prefers=() if asks else tuple(chain.from_iterable(map(_prefers, matches["prefer"]))),
-        changes=tuple(change for phrase in matches["changed"] for change in _changes(phrase, unused)),
+        prefers=() if asks else tuple(chain.from_iterable(map(_find_preferences, matches["prefer"]))),
+        changes=tuple(change for phrase in matches["changed"] for change in _find_changes(phrase, unused)),
         slots=tuple(clauses.slots(words)),
         renames=renames.find_renames(text),
-        named=frozenset(renames.name_of(phrase.holes["NAME"][:1]) for phrase in matches["called"]),
+        named=frozenset(renames.choose_name(phrase.holes["NAME"][:1]) for phrase in matches["called"]),
         topic=stems(words[:copula]),
-        turns=plain & TURNED.keys(),
+        turns=plain & TURNING_OPPOSITES.keys(),
         adds=not plain.isdisjoint(WORDS["adds"]),
         asks=asks,
     )
@@ -111,21 +111,21 @@ def _union(*sets: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*sets)
 
 
-def ended_by(text: str) -> list[frozenset[str]]:
+def find_ended(text: str) -> list[frozenset[str]]:
     """What a statement speaks against as a whole: used no more, replaced, liked less."""
-    if _AGAINST.isdisjoint(tokens.words_of(text.replace("\u2019", "'"))):  # parsing is expensive
+    if _OPPOSING_WORDS.isdisjoint(tokens.words_of(text.replace("\u2019", "'"))):  # parsing is expensive
         return []
     statement = parse(text)
     return [*(claim.what for claim in statement.instead), *statement.gone, *(less for _, less in statement.prefers)]
 
 
-def denied_stems(text: str) -> frozenset[str]:
+def find_denied_stems(text: str) -> frozenset[str]:
     """Every stem that a statement speaks against: "pnpm, not npm" says nothing for npm."""
     statement = parse(text)
     return _union(*(claim.what for claim in (*statement.denied, *statement.instead)), *statement.gone)
 
 
-def _main(words: Sequence[Word]) -> frozenset[str]:
+def _find_main_stems(words: Sequence[Word]) -> frozenset[str]:
     main_stems: set[str] = set()
     for word in words:
         if len(main_stems) >= 2 and (word.plain in (";", "(", ":", ".", "!") or word.plain in WORDS["depend"]):
@@ -134,7 +134,7 @@ def _main(words: Sequence[Word]) -> frozenset[str]:
     return frozenset(main_stems)
 
 
-def _before(words: Sequence[Word], at: int) -> frozenset[str]:
+def _stems_before(words: Sequence[Word], at: int) -> frozenset[str]:
     """The stems of the same clause before a word."""
     return stems_until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
 
@@ -150,7 +150,7 @@ def _is_restricted(words: Iterable[Word]) -> bool:
     return not WORDS["restrict"].isdisjoint(word.plain for word in words)
 
 
-def _denied(words: Sequence[Word], *, asides: bool = False) -> Iterator[Against]:
+def _find_denials(words: Sequence[Word], *, asides: bool = False) -> Iterator[Denial]:
     """What follows each negation, to the end of its clause and five words at most, with what precedes it.
 
     `asides` includes those of dependent clauses.
@@ -160,34 +160,34 @@ def _denied(words: Sequence[Word], *, asides: bool = False) -> Iterator[Against]
         if not (plain in WORDS["negation"] or plain.endswith("n't") or no_longer):
             continue
         if not asides and at and words[at - 1].plain == ",":
-            continue  # "this, not that": `_instead`
+            continue  # "this, not that": `_find_replaced`
         what = stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
         if what and (asides or not _is_aside(words, at)):
             clause = takewhile(lambda word: word.plain not in STOPS, words[at + 1 :])
-            yield Against(what, _before(words, at), _is_restricted(clause))
+            yield Denial(what, _stems_before(words, at), _is_restricted(clause))
 
 
-def _instead(phrase: PhraseMatch) -> Iterator[Against]:
+def _find_replaced(phrase: PhraseMatch) -> Iterator[Denial]:
     """What is not, or no more, with the rest of its clause and the clause before one that opens with it."""
     what = stems(phrase.holes["OLD"])
     if what and phrase.holes["OLD"][0].plain not in WORDS["not_instead"]:
-        yield Against(what, stems(phrase.around) - what - _REPLACING)
+        yield Denial(what, stems(phrase.around) - what - _REPLACING_ROOTS)
 
 
-def _prefers(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+def _find_preferences(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
     pair = stems(phrase.holes["NEW"]), stems_until(phrase.holes["OLD"], WORDS["now"])
     if all(pair):
         yield pair
 
 
-def _removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
+def _find_removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
     """What a statement orders to remove, or "we drop"."""
     for at, word in enumerate(words):
-        if word.plain in WORDS["remove"] and not _before(words, at) and not _is_aside(words, at):
+        if word.plain in WORDS["remove"] and not _stems_before(words, at) and not _is_aside(words, at):
             yield stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
 
 
-def _gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
+def _find_gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
     """What a statement says is there, or used, no more, without a condition."""
     subject, more = list(phrase.holes["OLD"]), phrase.holes.get("MORE")
     if more is not None:
@@ -198,7 +198,7 @@ def _gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
         yield stems_until(subject, WORDS["until"])
 
 
-def _changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
+def _find_changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
     """What a phrase says was changed: a NUMBER has to hold one, and a NAME has to be one."""
     thing, number, name = (phrase.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
     value = phrase.holes.get("VALUE") or number or name

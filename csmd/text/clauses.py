@@ -328,7 +328,9 @@ def parts(text: str) -> tuple[str, ...]:
     A heading, which ends with a colon, is left out.
     """
     split_parts: list[str] = []
-    for part in (part for row in _CUTS.split(text) for sentence in prose.sentences(row) for part in _joined(sentence)):
+    for part in (
+        part for row in _CUTS.split(text) for sentence in prose.split_sentences(row) for part in _joined(sentence)
+    ):
         if part.endswith(":") and not split_parts:
             continue
         if split_parts and (match(_CONTINUING, [*words_of(part), _word(".")], 0) or not _says_something(part)):

@@ -13,7 +13,7 @@ ARROW = " -> "
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
 _TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
 #: Beginnings of the tags by which csmd, the assistant or a model marks who speaks.
-_SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
+_SPEAKER_TAGS = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
              "bash-")  # fmt: skip
 #: Invisible characters, and those that reorder text: they could hide a tag or turn a line around. The joiner of two
 #: emoji is seen in what they become.
@@ -21,7 +21,7 @@ _INVISIBLE = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\
 _UNSEEN = re.compile(f"[{_INVISIBLE}]")
 #: csmd's own colours and movements of the cursor, in group 1; else what a terminal is not given, lone surrogates and a
 #: carriage return that ends no line too: what follows would stand over what was said before it.
-_TO_ESCAPE = re.compile(
+_ESCAPED_CHARACTERS = re.compile(
     rf"(\r?\x1b\[\??[0-9;]*[A-Za-z])|[{_INVISIBLE}\x0b\x0c\x1c-\x1f\x85\u2028\u2029\ud800-\udfff]|\r(?!\n)"
 )
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
@@ -32,7 +32,7 @@ def estimate_tokens(text: str) -> int:
     return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
-def utf16_units(text: str) -> int:
+def count_utf16_units(text: str) -> int:
     """The length of `text` as the assistant counts its limit of 10,000 (facts: claude-code section 1.7)."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
@@ -61,18 +61,18 @@ def squeeze(text: str) -> str:
 
 
 #: Ids that begin with their time ("uuid7", "ses_..."), as far as they tell sessions of one minute apart.
-_TIMED = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
+_TIMED_ID = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
 
 
-def date(at: str) -> str:
+def day_of(at: str) -> str:
     """The day of a time as notes show it."""
     return at[:10]
 
 
-def short_session(ident: str) -> str:
+def shorten_session_id(ident: str) -> str:
     """A session's id as it is shown: its host's name if it has one, and enough characters to find it by."""
     host, colon, rest = ident.rpartition(":")
-    timed = _TIMED.match(ident)
+    timed = _TIMED_ID.match(ident)
     return timed[0] if timed else f"{host}{colon}{rest[:8]}"
 
 
@@ -115,7 +115,7 @@ def find_cut(text: str, of: str) -> Cut | None:
 
 
 #: How far from where it would be a cut is moved to stand between two words.
-_NEAR_CUT = 4096
+_MAX_CUT_SHIFT = 4096
 
 
 def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
@@ -123,13 +123,13 @@ def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
     if len(text) <= limit:
         return text
     end, start = limit * 3 // 4, len(text) - limit // 4
-    end = max((text.rfind(space, end - _NEAR_CUT, end) for space in "\n "), default=-1) + 1 or end
-    start = min((at for space in "\n " if (at := text.find(space, start, start + _NEAR_CUT)) >= 0), default=start)
+    end = max((text.rfind(space, end - _MAX_CUT_SHIFT, end) for space in "\n "), default=-1) + 1 or end
+    start = min((at for space in "\n " if (at := text.find(space, start, start + _MAX_CUT_SHIFT)) >= 0), default=start)
     about = f" of {of}" if of else ""
     return f"{text[:end]}\n[csmd: {start - end} characters left out{about}]\n{text[start:]}"
 
 
-def visible(text: str) -> str:
+def remove_unseen(text: str) -> str:
     """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line
     around."""
     return _UNSEEN.sub("", text)
@@ -138,22 +138,22 @@ def visible(text: str) -> str:
 def escape_unseen(text: str) -> str:
     """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours
     stay."""
-    return _TO_ESCAPE.sub(_escaped, text)
+    return _ESCAPED_CHARACTERS.sub(_escape_match, text)
 
 
-def _escaped(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     units = match.group().encode("utf-16-be", "surrogatepass")
     return match[1] or "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True))
 
 
 def defuse(text: str) -> str:
     """`text` made safe inside csmd's fence: no tag of csmd's or its host's, no invisible characters."""
-    return _TAG.sub(_defused, visible(text))
+    return _TAG.sub(_defuse_tag, remove_unseen(text))
 
 
-def _defused(tag: re.Match[str]) -> str:
+def _defuse_tag(tag: re.Match[str]) -> str:
     name = _TAG_HEAD.sub("", unicodedata.normalize("NFKC", tag.group())).casefold()
-    return "‹" + tag.group()[1:] if name.startswith(_SPEAKING) else tag.group()
+    return "‹" + tag.group()[1:] if name.startswith(_SPEAKER_TAGS) else tag.group()
 
 
 def strip_fenced(text: str) -> str:
@@ -171,7 +171,7 @@ def strip_fenced(text: str) -> str:
     return "".join(kept) + text[at:]
 
 
-def without_spans(text: str, opening: str, closing: str) -> str:
+def remove_spans(text: str, opening: str, closing: str) -> str:
     """`text` without the spans from each `opening` to the next `closing`, both included; an unclosed one stays."""
     kept: list[str] = []
     at = 0
@@ -187,7 +187,7 @@ def without_spans(text: str, opening: str, closing: str) -> str:
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
 
-def version_of(text: str) -> tuple[int, int, int] | None:
+def parse_version(text: str) -> tuple[int, int, int] | None:
     """The numbers of a version `1.2.3`, to be compared; None for anything else."""
     numbers = _VERSION.fullmatch(text)
     return None if numbers is None else (int(numbers[1]), int(numbers[2]), int(numbers[3]))

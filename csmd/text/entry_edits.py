@@ -39,7 +39,7 @@ def decode(form: Format, data: bytes | None, where: str) -> str:
     hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
     try:
         text = (data or b"").decode()
-        settings = _parsed(form, text)
+        settings = _parse(form, text)
     except (ValueError, BadInput) as error:
         raise ConfigError(f"{where}: {' '.join(str(error).split())}", hint=hint) from error
     if not isinstance(settings, dict):
@@ -49,7 +49,7 @@ def decode(form: Format, data: bytes | None, where: str) -> str:
 
 def find_entry(form: Format, text: str, path: Path) -> Any:
     """The entry, or None."""
-    value = _parsed(form, text)
+    value = _parse(form, text)
     for key in path:
         if isinstance(value, list):
             value = next((item for item in value if isinstance(item, dict) and item.get("name") == key), None)
@@ -63,18 +63,18 @@ def put_entry(form: Format, text: str, path: Path, entry: Any, where: str) -> st
     old = find_entry(form, text, path)
     if old == entry:
         return text
-    text = take_entry(form, text, path, where)
-    return _checked(form, text, form.add, path, where, entry, with_entry=True)
+    text = remove_entry(form, text, path, where)
+    return _check_edit(form, text, form.add, path, where, entry, with_entry=True)
 
 
-def take_entry(form: Format, text: str, path: Path, where: str) -> str:
+def remove_entry(form: Format, text: str, path: Path, where: str) -> str:
     """`text` without the entry and without containers that only held it."""
     if (old := find_entry(form, text, path)) is None:
         return text
-    return _checked(form, text, lambda text, path, _: form.cut(text, path), path, where, old, with_entry=False)
+    return _check_edit(form, text, lambda text, path, _: form.cut(text, path), path, where, old, with_entry=False)
 
 
-def _checked(
+def _check_edit(
     form: Format, text: str, edit: Callable[[str, Path, Any], str], path: Path, where: str, entry: Any, *, with_entry: bool
 ) -> str:  # fmt: skip
     """What `edit` makes of a text, if it changed the one entry and nothing else."""
@@ -82,7 +82,7 @@ def _checked(
         edited = edit(text, path, entry)
         with_it, without = (edited, text) if with_entry else (text, edited)
         is_right = find_entry(form, with_it, path) == entry and find_entry(form, without, path) is None
-        is_right = is_right and _others(form, edited, path) == _others(form, text, path)
+        is_right = is_right and _without_entry(form, edited, path) == _without_entry(form, text, path)
     except (ValueError, BadInput, LookupError, TypeError, AttributeError):
         is_right = False
     if not is_right:
@@ -93,11 +93,11 @@ def _checked(
     return edited
 
 
-def _parsed(form: Format, text: str) -> Any:
+def _parse(form: Format, text: str) -> Any:
     return form.parse(text.removeprefix(json_edits.BOM))
 
 
-def _others(form: Format, text: str, path: Path) -> Any:
+def _without_entry(form: Format, text: str, path: Path) -> Any:
     """The settings without the entry, and without the containers of it that are empty."""
 
     def without(value: Any, path: Path) -> Any:
@@ -109,10 +109,10 @@ def _others(form: Format, text: str, path: Path) -> Any:
         rest = {key: item for key, item in value.items() if key != path[0]}
         return {**rest, **({} if inner is None else {path[0]: inner})} or None
 
-    return without(copy.deepcopy(_parsed(form, text)), path)
+    return without(copy.deepcopy(_parse(form, text)), path)
 
 
-def _nested(path: Path, entry: Any) -> Any:
+def _nest(path: Path, entry: Any) -> Any:
     for key in reversed(path):
         entry = {key: entry}
     return entry
@@ -122,20 +122,20 @@ def _nested(path: Path, entry: Any) -> Any:
 
 
 def _parse_json(text: str) -> Any:
-    plain = json_edits.without_comments(text)
+    plain = json_edits.blank_comments(text)
     return {} if json_edits.is_blank(plain) else wire.loads(plain)
 
 
 def _add_json(text: str, path: Path, entry: Any) -> str:
-    plain = json_edits.without_comments(text)
+    plain = json_edits.blank_comments(text)
     if json_edits.is_blank(plain):
         text = f"{text}{{}}\n"
-        plain = json_edits.without_comments(text)
-    at, rest = json_edits.root(plain), list(path)
-    while len(rest) > 1 and (item := json_edits.member(plain, at, rest[0])):
+        plain = json_edits.blank_comments(text)
+    at, rest = json_edits.find_root(plain), list(path)
+    while len(rest) > 1 and (item := json_edits.find_member(plain, at, rest[0])):
         at = item.value
         rest.pop(0)
-    return json_edits.append(text, at, rest[0], _nested(tuple(rest[1:]), entry))
+    return json_edits.append(text, at, rest[0], _nest(tuple(rest[1:]), entry))
 
 
 # --- TOML
@@ -154,7 +154,7 @@ def _dump_toml(path: Path, entry: Mapping[str, Any]) -> str:
 
 def _add_toml(text: str, path: Path, entry: Any) -> str:
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    return text + _with_ends_of(text, gap + _dump_toml(path, entry))
+    return text + _match_line_ends(text, gap + _dump_toml(path, entry))
 
 
 def _cut_toml(text: str, path: Path) -> str:
@@ -191,14 +191,14 @@ def _parse_yaml(text: str) -> Any:
 
 
 def _dump_yaml(path: Path, entry: Any) -> str:
-    return _yaml_text(_nested(path, entry))
+    return _dump_yaml_value(_nest(path, entry))
 
 
 def _dump_yaml_list(path: Path, entry: Any) -> str:
-    return _yaml_text(_nested(path[:-1], [entry]))
+    return _dump_yaml_value(_nest(path[:-1], [entry]))
 
 
-def _yaml_text(value: Any) -> str:
+def _dump_yaml_value(value: Any) -> str:
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100_000))
@@ -208,15 +208,15 @@ def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], 
     """Adds the entry as the first in the map or list `path[0]`, at the indent of the present entries."""
     import yaml
 
-    _, value = _yaml_member(text, path[0])
+    _, value = _find_yaml_member(text, path[0])
     if value is None:
         gap = "" if not text or text.endswith("\n") else "\n"
-        return text + _with_ends_of(text, gap + dump(path, entry))
+        return text + _match_line_ends(text, gap + dump(path, entry))
     start, shown = value.start_mark.index, dump(path[1:], entry)
     if isinstance(value, yaml.CollectionNode) and value.value:
         line = text.rfind("\n", 0, start) + 1
-        return text[:line] + _with_ends_of(text, _indented(shown, start - line)) + text[line:]
-    inner = _with_ends_of(text, "\n" + _indented(shown.rstrip("\n"), 2))  # in place of nothing, {} or []
+        return text[:line] + _match_line_ends(text, _indent(shown, start - line)) + text[line:]
+    inner = _match_line_ends(text, "\n" + _indent(shown.rstrip("\n"), 2))  # in place of nothing, {} or []
     return text[:start].removesuffix(" ") + inner + text[value.end_mark.index :]
 
 
@@ -224,22 +224,22 @@ def _cut_yaml(text: str, path: Path) -> str:
     """Without the lines of the entry, and without the line that led to it if it was the only one."""
     import yaml
 
-    key, value = _yaml_member(text, path[0])
+    key, value = _find_yaml_member(text, path[0])
     assert key is not None and value is not None
     if isinstance(value, yaml.SequenceNode):
         children = [(item, item) for item in value.value]
-        number = next(n for n, (_, item) in enumerate(children) if _yaml_name(item) == path[1])
+        number = next(n for n, (_, item) in enumerate(children) if _read_yaml_name(item) == path[1])
     else:
         children = value.value
         number = next(n for n, (name, _) in enumerate(children) if name.value == path[1])
     start = text.rfind("\n", 0, children[number][0].start_mark.index) + 1
     if len(children) == 1 and text.count("\n", key.start_mark.index, start) == 1:
         start = text.rfind("\n", 0, key.start_mark.index) + 1
-    end = text.find("\n", _yaml_end(children[number][1]))
+    end = text.find("\n", _find_yaml_end(children[number][1]))
     return text[:start] + ("" if end < 0 else text[end + 1 :])
 
 
-def _yaml_member(text: str, key: str) -> tuple[Any, Any]:
+def _find_yaml_member(text: str, key: str) -> tuple[Any, Any]:
     """The nodes of a key of the outermost map and of its value; (None, None) if it has none."""
     import yaml
 
@@ -248,30 +248,30 @@ def _yaml_member(text: str, key: str) -> tuple[Any, Any]:
     return next(((name, value) for name, value in pairs if name.value == key), (None, None))
 
 
-def _yaml_name(node: Any) -> str:
+def _read_yaml_name(node: Any) -> str:
     return next((str(value.value) for name, value in node.value if name.value == "name"), "")
 
 
-def _yaml_end(node: Any) -> int:
+def _find_yaml_end(node: Any) -> int:
     """Where a node's last word ends; the end mark of a block comes only after the comments that follow it."""
     if isinstance(node.value, str) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]
-    return _yaml_end(last[1] if isinstance(last, tuple) else last)
+    return _find_yaml_end(last[1] if isinstance(last, tuple) else last)
 
 
-def _indented(text: str, columns: int) -> str:
+def _indent(text: str, columns: int) -> str:
     return textwrap.indent(text, " " * columns)
 
 
-def _with_ends_of(text: str, new: str) -> str:
+def _match_line_ends(text: str, new: str) -> str:
     """New lines with the line ends of a text."""
     return new.replace("\n", "\r\n") if "\r\n" in text else new
 
 
 JSON = Format(
-    parse=_parse_json, add=_add_json, cut=json_edits.without_entry,
-    dump=lambda path, entry: f"{wire.pretty(_nested(path, entry))}\n",
+    parse=_parse_json, add=_add_json, cut=json_edits.remove_entry,
+    dump=lambda path, entry: f"{wire.pretty(_nest(path, entry))}\n",
 )  # fmt: skip
 TOML = Format(parse=_parse_toml, add=_add_toml, cut=_cut_toml, dump=_dump_toml)
 YAML = Format(parse=_parse_yaml, add=_add_yaml, cut=_cut_yaml, dump=_dump_yaml)

@@ -2,7 +2,7 @@
 
 Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so nesting
 is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them. `append` and
-`without_entry` keep comments and trailing commas, which the settings of editors may have.
+`remove_entry` keep comments and trailing commas, which the settings of editors may have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BOM = "\ufeff"
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
 _COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])')
-_UNIT = "  "
+_DEFAULT_INDENT = "  "
 
 #: (start, end, new text)
 Edit = tuple[int, int, str]
@@ -55,22 +55,22 @@ def is_blank(text: str) -> bool:
     return not text.removeprefix(BOM).strip(" \t\r\n")
 
 
-def with_object(text: str) -> str:
+def ensure_object(text: str) -> str:
     """The text itself, or an empty object if it is blank; a byte order mark stays."""
     return text if not is_blank(text) else f"{BOM if text.startswith(BOM) else ''}{{}}\n"
 
 
-def root(text: str) -> int:
+def find_root(text: str) -> int:
     """Where the outermost object begins."""
     return text.index("{")
 
 
-def items(text: str, at: int) -> list[Item]:
+def read_items(text: str, at: int) -> list[Item]:
     """The members or elements of the object or list that begins at `at`; an element's key is empty."""
-    return list(_items(text, at))
+    return list(_iter_items(text, at))
 
 
-def _items(text: str, at: int) -> Iterator[Item]:
+def _iter_items(text: str, at: int) -> Iterator[Item]:
     keyed, depth, key, start, value = text[at] == "{", 0, "", -1, -1
     for token in _TOKEN.finditer(text, at):
         mark = token.group()
@@ -94,24 +94,24 @@ def _items(text: str, at: int) -> Iterator[Item]:
             key, start, value = "", -1, -1
 
 
-def member(text: str, at: int, key: str) -> Item | None:
+def find_member(text: str, at: int, key: str) -> Item | None:
     """The member `key` of the object that begins at `at`; the last one if it is repeated, as parsers do."""
-    return next((item for item in reversed(items(text, at)) if item.key == key), None)
+    return next((item for item in reversed(read_items(text, at)) if item.key == key), None)
 
 
-def value_of(text: str, item: Item) -> Any:
+def read_value(text: str, item: Item) -> Any:
     """The value of a member or element."""
     return wire.loads(text[item.value : item.end])
 
 
-def apply(text: str, edits: Iterable[Edit]) -> str:
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
     """`text` with `edits` made; they must not overlap."""
     for start, end, new in sorted(edits, reverse=True):
         text = text[:start] + new + text[end:]
     return text
 
 
-def cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
+def plan_cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
     """The edits that take the items marked in `gone` out of a container; none where all or no items are marked."""
     if True not in gone or False not in gone:
         return []
@@ -120,30 +120,30 @@ def cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
     return edits + [(members[n - 1].end, members[n].end, "") for n in range(first + 1, len(members)) if gone[n]]
 
 
-def without_member(text: str, at: int, key: str) -> str:
+def remove_member(text: str, at: int, key: str) -> str:
     """`text` without the member `key` of the object that begins at `at`."""
-    members = items(text, at)
-    last = member(text, at, key)
+    members = read_items(text, at)
+    last = find_member(text, at, key)
     if members == [last]:
         return text[: at + 1] + text[text.index("}", members[0].end) :]
-    return apply(text, cuts(members, [item == last for item in members]))
+    return apply_edits(text, plan_cuts(members, [item == last for item in members]))
 
 
-def without_comments(text: str) -> str:
+def blank_comments(text: str) -> str:
     """JSON with blanks in place of its comments and trailing commas: everything else keeps its place."""
-    return _blanked(_TRAILING_COMMA, _blanked(_COMMENT, text))
+    return _blank(_TRAILING_COMMA, _blank(_COMMENT, text))
 
 
-def _blanked(pattern: re.Pattern[str], text: str) -> str:
+def _blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda match: match[1] or re.sub(r"[^\r\n]", " ", match[0]), text)
 
 
-def without_entry(text: str, path: tuple[str | int, ...]) -> str:
+def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
     """`text` without the member or element that `path` (keys, places in lists) leads to from the root, and without an
     object or list that held nothing else."""
-    plain, at, way = without_comments(text), root(text), list[tuple[int, list[Item], int]]()
+    plain, at, way = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
     for key in path:
-        members = items(plain, at)
+        members = read_items(plain, at)
         way.append(
             (at, members, key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key))
         )
@@ -151,7 +151,7 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
         way.pop()
     _, members, number = way[-1]
-    start, end, commas = members[number].start, members[number].end, _blanked(_COMMENT, text)
+    start, end, commas = members[number].start, members[number].end, _blank(_COMMENT, text)
     before = text[:start].rstrip(" \t")
     if commas[end:].lstrip().startswith(","):
         end = commas.index(",", end) + 1
@@ -169,34 +169,34 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
 
 def _is_bare(text: str, plain: str, at: int) -> bool:
     """Whether the object or list with one item that begins at `at` has no comment."""
-    end = plain.index("}" if plain[at] == "{" else "]", items(plain, at)[0].end)
-    return _blanked(_COMMENT, text)[at:end] == text[at:end]
+    end = plain.index("}" if plain[at] == "{" else "]", read_items(plain, at)[0].end)
+    return _blank(_COMMENT, text)[at:end] == text[at:end]
 
 
 def append(text: str, at: int, key: str | None, value: Any) -> str:
     """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`.
 
-    Where a comma follows the last member, one follows the new one: `without_entry` then gives back every byte.
+    Where a comma follows the last member, one follows the new one: `remove_entry` then gives back every byte.
     """
-    plain = without_comments(text)
-    members = items(plain, at)
+    plain = blank_comments(text)
+    members = read_items(plain, at)
     name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
     last = members[-1].end if members else at + 1
     end = plain.index("}" if text[at] == "{" else "]", last)
     tail = len(text[:end].rstrip())  # behind the comments after the last member
-    comma = "," if members and "," not in _blanked(_COMMENT, text)[last:end] else ""
+    comma = "," if members and "," not in _blank(_COMMENT, text)[last:end] else ""
     if not members:
-        gap = _gap(plain)
+        gap = _find_gap(plain)
         if tail == last and gap is not None and "\n" not in gap:
             return text[:last] + name + _render(plain, value, None) + text[end:]
-        outer = _newline(text) + _indent_of_line(text, at)
-        inner = outer + _unit(plain)
+        outer = _find_newline(text) + _find_line_indent(text, at)
+        inner = outer + _find_indent_unit(plain)
         return text[:tail] + inner + name + _render(plain, value, inner) + outer + text[end:]
     if len(members) > 1:
         between = plain[members[-2].end : members[-1].start]
     else:
         between = "," + (plain[at + 1 : members[-1].start] or ("" if _is_tight(plain) else " "))
-    spread = _newline(text) + between.rpartition("\n")[2] if "\n" in between else None
+    spread = _find_newline(text) + between.rpartition("\n")[2] if "\n" in between else None
     if spread and plain != text:  # blanks of a comment
         between = "," + spread
     lead = between if tail == last and comma else (spread or between.replace(",", ""))
@@ -207,12 +207,12 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
     return text[:tail] + lead + name + _render(plain, value, spread) + trailing + text[tail:]
 
 
-def replacement(text: str, item: Item, value: Any) -> list[Edit]:
+def plan_replacement(text: str, item: Item, value: Any) -> list[Edit]:
     """The edit that replaces `item`'s value by `value`; none if it is equal already."""
-    if value_of(text, item) == value:
+    if read_value(text, item) == value:
         return []
     spread = "\n" in text[item.value : item.end]
-    line_start = _newline(text) + _indent_of_line(text, item.value) if spread else None
+    line_start = _find_newline(text) + _find_line_indent(text, item.value) if spread else None
     return [(item.value, item.end, _render(text, value, line_start))]
 
 
@@ -220,7 +220,7 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
     """`value` on lines of its own that begin with `line_start`, or on one line when that is None."""
     lines = wire.pretty(value).split("\n")
     if line_start is not None:
-        unit = _unit(text)
+        unit = _find_indent_unit(text)
         bare = [line.lstrip(" ") for line in lines]
         return line_start.join(
             unit * ((len(line) - len(rest)) // 2) + rest for line, rest in zip(lines, bare, strict=True)
@@ -230,27 +230,27 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
     return "".join(line.strip() + " " * line.endswith(",") for line in lines)
 
 
-def _gap(text: str) -> str | None:
+def _find_gap(text: str) -> str | None:
     """The white space before the outermost object's first member, None for an empty object."""
-    members = items(text, root(text))
-    return text[root(text) + 1 : members[0].start] if members else None
+    members = read_items(text, find_root(text))
+    return text[find_root(text) + 1 : members[0].start] if members else None
 
 
 def _is_tight(text: str) -> bool:
     """Whether no space follows a key's colon."""
-    members = items(text, root(text))
+    members = read_items(text, find_root(text))
     return bool(members) and text[members[0].value - 1] == ":"
 
 
-def _unit(text: str) -> str:
-    gap = _gap(text)
-    return gap.rpartition("\n")[2] if gap and "\n" in gap else _UNIT
+def _find_indent_unit(text: str) -> str:
+    gap = _find_gap(text)
+    return gap.rpartition("\n")[2] if gap and "\n" in gap else _DEFAULT_INDENT
 
 
-def _newline(text: str) -> str:
+def _find_newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _indent_of_line(text: str, at: int) -> str:
+def _find_line_indent(text: str, at: int) -> str:
     line = text[text.rfind("\n", 0, at) + 1 : at].removeprefix(BOM)
     return line[: len(line) - len(line.lstrip(" \t"))]

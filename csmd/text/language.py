@@ -9,7 +9,7 @@ from csmd import data
 from csmd.cache import cached
 from csmd.text.sentence_words import MAX_READ, UNSPACED, WORDS, tokenise
 
-_SCRIPTS = re.compile(
+_SCRIPT_LETTER = re.compile(
     "(?P<ja>[\u3040-\u30ff])|(?P<ko>[\uac00-\ud7af\u1100-\u11ff])|(?P<zh>[\u3400-\u9fff])|(?P<ru>[\u0400-\u04ff])"
     "|(?P<other>[\u0370-\u03ff\u0590-\u08ff\u0900-\u0fff\u1000-\u109f])"
 )
@@ -19,7 +19,7 @@ MIN_ENGLISH = 2
 #: A language is recognised by this many of its function words, or by one if no English word is there.
 MIN_FUNCTION = 2
 #: A single known English word tells English from this many letters on.
-LONG_WORD = 4
+MIN_TELLING_LETTERS = 4
 
 
 @cached(4096)
@@ -28,7 +28,7 @@ def language_of(text: str) -> str:
     known."""
     counts: dict[str, int] = {}
     if not text.isascii():
-        for match in _SCRIPTS.finditer(text):
+        for match in _SCRIPT_LETTER.finditer(text):
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
     words = {word.removesuffix("'s") for word, _ in tokenise(text) if word.replace("'", "").isalpha()}
@@ -39,17 +39,17 @@ def language_of(text: str) -> str:
         if script == "zh" and counts.get("ja"):
             script = "ja"
         return "" if script == "other" else script
-    scores = {language: len(words & function) for language, function in _FUNCTION.items()}
+    scores = {language: len(words & function) for language, function in _FUNCTION_WORDS.items()}
     best = max(scores, key=lambda language: scores[language])
-    telling = [word for word in words & _FUNCTION[best] if len(word) > 1]
+    telling = [word for word in words & _FUNCTION_WORDS[best] if len(word) > 1]
     english = sum(
-        len(word) > 1 for word in words & ENGLISH - _words_of(best)
+        len(word) > 1 for word in words & ENGLISH - _find_words(best)
     )  # "do", "me" and "was" belong to several languages
     is_sure = len(telling) >= MIN_FUNCTION or (len(telling) == 1 and english == 0)
     if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
-    has_english = not telling and any(len(word) >= LONG_WORD for word in words & _KNOWN_ENGLISH)
+    has_english = not telling and any(len(word) >= MIN_TELLING_LETTERS for word in words & _KNOWN_ENGLISH)
     return "en" if is_plain or is_english or has_english else ""
 
 
@@ -60,7 +60,7 @@ def is_mostly_not_english(texts: Sequence[str]) -> bool:
 
 
 @cached(32)
-def _words_of(language: str) -> frozenset[str]:
+def _find_words(language: str) -> frozenset[str]:
     """Every single word of a language's classes."""
     return frozenset(
         word for name, words in WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
@@ -68,6 +68,8 @@ def _words_of(language: str) -> frozenset[str]:
 
 
 ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
-_KNOWN_ENGLISH = ENGLISH | _words_of("en")
+_KNOWN_ENGLISH = ENGLISH | _find_words("en")
 _LANGUAGES = sorted({name.partition(".")[2] for name in WORDS} - {"", "en", *UNSPACED})
-_FUNCTION = {language: _words_of(language) - ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()}
+_FUNCTION_WORDS = {
+    language: _find_words(language) - ENGLISH - _find_words("en") for language in _LANGUAGES if language.isalpha()
+}

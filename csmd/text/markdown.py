@@ -14,41 +14,41 @@ from typing import Any
 from csmd.text import display
 
 #: White space as the host's language has it; Python's differs in U+001C to U+001F and U+0085.
-JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
+_JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
 #: A head is a few lines; YAML in Python reads about 100 KB a second.
-HEAD_BYTES = 16_384
+MAX_HEAD_CHARACTERS = 16_384
 #: Longer than any value that is written: none is folded.
-LONGEST_LINE = 100_000
+MAX_LINE_CHARACTERS = 100_000
 
-SPACE = "".join(JS_SPACE)
-_OPEN = re.compile(r"---[^\S\n]*\n")
+JS_SPACES = "".join(_JS_SPACE)
+_HEAD_START = re.compile(r"---[^\S\n]*\n")
 _FIELD = re.compile(r"([A-Za-z_][\w-]*):[ \t]+(\S.*?)[ \t]*")
 _DASHES = re.compile(r"-{3,}")
-_WANTS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
+_NEEDS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 
 
 def split_head(text: str) -> tuple[str, str]:
     """(head, rest) as Claude Code splits them: the head ends at the first `---`, wherever that is."""
-    opening = _OPEN.match(text)
+    opening = _HEAD_START.match(text)
     if opening is None:
         return "", text
     end = text.find("---", opening.end())
     if end < 0:
         return "", text
     # The white space after it goes with it, the first line's indentation too.
-    return text[opening.end() : end], text[end + 3 :].lstrip(SPACE)
+    return text[opening.end() : end], text[end + 3 :].lstrip(JS_SPACES)
 
 
 def parse_head(head: str) -> tuple[dict[str, Any], str]:
     """The mapping in a head, keys as text, and what is wrong with it ("" for nothing)."""
     if not head.strip():
         return {}, ""
-    if len(head) > HEAD_BYTES:
-        return {}, f"its head is {len(head)} characters long; {HEAD_BYTES} are read"
-    mapping, problem = _load(head)
+    if len(head) > MAX_HEAD_CHARACTERS:
+        return {}, f"its head is {len(head)} characters long; {MAX_HEAD_CHARACTERS} are read"
+    mapping, problem = _load_yaml(head)
     if problem:
         # As the host does it: a bare value such as *.py or {a,b} is meant as text.
-        quoted, still = _load(_quoted(head))
+        quoted, still = _load_yaml(_quote_values(head))
         mapping, problem = (quoted, "") if not still else (mapping, problem)
     if problem:
         return {}, problem
@@ -80,25 +80,25 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
     return mapping, body, problems[0] if problems else "its head does not end"
 
 
-def with_head(head: Mapping[str, Any], body: str) -> str:
+def add_head(head: Mapping[str, Any], body: str) -> str:
     """A file with this head: values are shown so that none ends the head or begins another line."""
     import frontmatter
 
-    shown = {str(key): _shown(value) for key, value in head.items()}
+    shown = {str(key): _replace_dashes(value) for key, value in head.items()}
     return frontmatter.dumps(
-        frontmatter.Post(body, **shown), sort_keys=False, allow_unicode=True, width=LONGEST_LINE
+        frontmatter.Post(body, **shown), sort_keys=False, allow_unicode=True, width=MAX_LINE_CHARACTERS
     ) + "\n"  # fmt: skip
 
 
-def _shown(value: Any) -> Any:
+def _replace_dashes(value: Any) -> Any:
     if isinstance(value, str):
         return _DASHES.sub("\u2014", value)
     if isinstance(value, Mapping):
-        return {_shown(key): _shown(item) for key, item in value.items()}
-    return [_shown(item) for item in value] if isinstance(value, list) else value
+        return {_replace_dashes(key): _replace_dashes(item) for key, item in value.items()}
+    return [_replace_dashes(item) for item in value] if isinstance(value, list) else value
 
 
-def _load(head: str) -> tuple[Any, str]:
+def _load_yaml(head: str) -> tuple[Any, str]:
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -117,11 +117,11 @@ def _load(head: str) -> tuple[Any, str]:
         return None, f"its head is not YAML: {str(error).splitlines()[0][:80] if str(error) else 'unreadable'}"
 
 
-def _quoted(head: str) -> str:
+def _quote_values(head: str) -> str:
     lines = []
     for line in head.splitlines():
         field = _FIELD.fullmatch(line)
-        if field and field.group(2)[0] not in "\"'" and _WANTS_QUOTES.search(field.group(2)):
+        if field and field.group(2)[0] not in "\"'" and _NEEDS_QUOTES.search(field.group(2)):
             value = field.group(2).replace("\\", "\\\\").replace('"', '\\"')
             line = f'{field.group(1)}: "{value}"'
         lines.append(line)
@@ -130,21 +130,21 @@ def _quoted(head: str) -> str:
 
 # --- a page's entries
 
-ID = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
+ID_COMMENT = re.compile(r"\s*<!--\s*m:(m[0-9a-f]{10})\s*-->")
 BULLET = re.compile(r"\s*(?:[-*+]|\d{1,4}[.)])(?:\s+(.*)|\s*)$")
-_OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
-_OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
+_COMMENT_START, _COMMENT_END = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
+_ESCAPED_START, _ESCAPED_END = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 
 
 def to_line(text: str) -> str:
     """A text as one line of a page: no invisible characters, and marks of comments escaped."""
     flat = display.squeeze(display.defuse(text))
-    return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
+    return _COMMENT_END.sub(r"--\\\1>", _COMMENT_START.sub(r"<\\\1!--", flat))
 
 
 def from_line(line: str) -> str:
     """The text of a line that `to_line` made."""
-    return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
+    return _ESCAPED_END.sub(r"--\1>", _ESCAPED_START.sub(r"<\1!--", display.squeeze(line)))
 
 
 def line_key(text: str) -> str:
@@ -152,25 +152,25 @@ def line_key(text: str) -> str:
     return display.squeeze(unicodedata.normalize("NFC", text))
 
 
-def line_words(line: str) -> str:
+def bullet_key(line: str) -> str:
     """What the text of a list's line in a file is compared by, without its comment; "" for another line."""
     bullet = BULLET.match(line)
-    return line_key(from_line(ID.sub("", bullet[1] or ""))) if bullet else ""
+    return line_key(from_line(ID_COMMENT.sub("", bullet[1] or ""))) if bullet else ""
 
 
 USER = "user.md"
 PROJECTS, TOPICS = "projects/", "topics/"
-NAME_CHARACTERS = 40
+MAX_SLUG_CHARACTERS = 40
 #: Paths below the home or the pages' directory: a page, its archive, or a restored copy.
-_ABOUT_ALL = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
-_OF_PROJECT = re.compile(
+_USER_PAGE = re.compile(rf"(?:memory/)?{re.escape(USER.removesuffix('.md'))}(?:\.restored-[^/]*)?\.md")
+_PROJECT_PAGE = re.compile(
     rf"(?:memory/)?(?:archive/)?{PROJECTS}[^/]*-([0-9a-f]{{6}})(?:-[0-9]{{1,4}})?(?:\.restored-[^/]*)?\.md"
 )
 
 
-def slug(name: str) -> str:
+def slugify(name: str) -> str:
     """A name as a file's: small letters, digits and dashes."""
-    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:NAME_CHARACTERS].strip("-") or "unnamed"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_SLUG_CHARACTERS].strip("-") or "unnamed"
 
 
 def short_hash(named: str) -> str:
@@ -180,15 +180,15 @@ def short_hash(named: str) -> str:
 
 def project_page(name: str, key: str) -> str:
     """The page of a project: two of one name have different ones."""
-    return f"{PROJECTS}{slug(name)}-{short_hash(key)}.md"
+    return f"{PROJECTS}{slugify(name)}-{short_hash(key)}.md"
 
 
 def is_user_page(path: str) -> bool:
     """Whether a file is the user's page, or a restored copy of it."""
-    return _ABOUT_ALL.fullmatch(path) is not None
+    return _USER_PAGE.fullmatch(path) is not None
 
 
 def project_hash(path: str) -> str:
     """By what the project of a page is known, `short` of its key; "" for a page of none or of several."""
-    match = _OF_PROJECT.fullmatch(path)
+    match = _PROJECT_PAGE.fullmatch(path)
     return match[1] if match else ""

@@ -31,16 +31,16 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|m
 
 
 #: A line longer than this was broken by its width; a mark that ends a sentence within a line.
-WRAPPED = 60
-_MARK = re.compile(r"[.!?](?:\s|$)")
+MIN_WRAPPED_CHARACTERS = 60
+_SENTENCE_MARK = re.compile(r"[.!?](?:\s|$)")
 
 
-def with_newlines(text: str) -> str:
+def normalise_newlines(text: str) -> str:
     """`text` with "\n" for every other character that breaks a line: as long as before."""
     return _BREAK.sub("\n", text)
 
 
-def without_code(text: str) -> str:
+def remove_code(text: str) -> str:
     """`text` without fenced code blocks; one that is not closed goes to the end.
 
     A block ends at a fence of its own kind that is at least as long and bare, so that one may hold another.
@@ -70,12 +70,12 @@ class Row(NamedTuple):
     item: int
 
 
-def lines_of_prose(text: str) -> list[str]:
+def read_prose_lines(text: str) -> list[str]:
     """The rows of markdown `text` without what they are."""
-    return [row.text for row in rows_of_prose(text)]
+    return [row.text for row in read_prose_rows(text)]
 
 
-def rows_of_prose(text: str) -> list[Row]:
+def read_prose_rows(text: str) -> list[Row]:
     """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
 
     Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks,
@@ -85,7 +85,7 @@ def rows_of_prose(text: str) -> list[Row]:
     items: list[int] = []
     length = 0  # of the last row, which may still grow
     open_row = False
-    for line in without_code(text).splitlines():
+    for line in remove_code(text).splitlines():
         stripped = line.strip()
         if not stripped or stripped.startswith(("|", "```", "---", "===", "+--")) or line.startswith("    " * 2):
             open_row = False
@@ -97,7 +97,7 @@ def rows_of_prose(text: str) -> list[Row]:
             continue
         bullet = _BULLET.match(line)
         piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
-        wraps = length > WRAPPED or _goes_on(rows[-1] if rows else [], piece)
+        wraps = length > MIN_WRAPPED_CHARACTERS or _continues_sentence(rows[-1] if rows else [], piece)
         if open_row and not bullet and wraps and not rows[-1][-1].endswith((":", ".", "!", "?")):
             rows[-1].append(piece)
             length += 1 + len(piece)
@@ -109,21 +109,21 @@ def rows_of_prose(text: str) -> list[Row]:
     return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
 
 
-def _goes_on(row: list[str], line: str) -> bool:
+def _continues_sentence(row: list[str], line: str) -> bool:
     """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with
     marks."""
     return bool(
-        row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _MARK.search(line)
+        row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _SENTENCE_MARK.search(line)
     )  # fmt: skip
 
 
-def sentences(line: str) -> list[str]:
+def split_sentences(line: str) -> list[str]:
     """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's
     line."""
-    return list(_sentences_of_short(line) if len(line) <= KEPT_CHARACTERS else _split_sentences(line))
+    return list(_sentences_of_short(line) if len(line) <= MAX_CACHED_CHARACTERS else _split_line(line))
 
 
-def _split_sentences(line: str) -> tuple[str, ...]:
+def _split_line(line: str) -> tuple[str, ...]:
     pieces: list[list[str]] = []
     at = 0
     for end in (*_SENTENCE_BREAK.finditer(line), None):
@@ -137,11 +137,11 @@ def _split_sentences(line: str) -> tuple[str, ...]:
 
 
 #: Lines up to this length are memories' and are asked for again and again.
-KEPT_CHARACTERS = 600
-_sentences_of_short = cached(2048)(_split_sentences)
+MAX_CACHED_CHARACTERS = 600
+_sentences_of_short = cached(2048)(_split_line)
 
 
-def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
+def find_chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
     """Where `text` is cut into passages of at most `limit` characters: (start, end), covering it in order.
 
     Cuts fall at a blank line, else a line end, else a sentence end, else a space.
@@ -164,7 +164,7 @@ def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
     return spans
 
 
-def passage(text: str, terms: list[str], *, limit: int) -> str:
+def excerpt(text: str, terms: list[str], *, limit: int) -> str:
     """The part of `text` of at most `limit` characters that holds most of `terms`; `word*` is the beginning of one."""
     if len(text) <= limit:
         return text
@@ -172,7 +172,7 @@ def passage(text: str, terms: list[str], *, limit: int) -> str:
     if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
         folded = "".join(small if len(small := char.casefold()) == 1 else char for char in text)
     lead = min(80, limit // 3)
-    spots = sorted({match for term in terms for match in _spots(folded, term.removesuffix("*"))})
+    spots = sorted({match for term in terms for match in _find_spots(folded, term.removesuffix("*"))})
     if not spots:
         return cut(text, limit)
     best, best_count, left = 0, 0, 0
@@ -189,7 +189,7 @@ def passage(text: str, terms: list[str], *, limit: int) -> str:
     return cut(text, limit)
 
 
-def _spots(folded: str, term: str) -> list[int]:
+def _find_spots(folded: str, term: str) -> list[int]:
     places: list[int] = []
     at = folded.find(term)
     while at >= 0 and len(places) < 20:
@@ -199,11 +199,11 @@ def _spots(folded: str, term: str) -> list[int]:
 
 
 #: Most content words of a passage.
-CONTENT_WORDS = 45
+MAX_PASSAGE_WORDS = 45
 #: Most characters of a passage: a line of code or base64 may have no word at all.
-CHARACTERS = 900
+MAX_PASSAGE_CHARACTERS = 900
 #: A passage with this many content words ends at the end of a paragraph.
-ENOUGH_WORDS = 30
+MIN_PARAGRAPH_WORDS = 30
 
 _LINE = re.compile(r"[^\n]*\n?")
 #: A fence; a line with further backticks after the first three is code within a sentence.
@@ -231,13 +231,13 @@ class _Piece(NamedTuple):
     paragraph: bool
 
 
-def passages(text: str, *, most: int = 10_000) -> list[Span]:
+def find_passages(text: str, *, most: int = 10_000) -> list[Span]:
     """The spans of the passages of `text` in order; at most `most`."""
     spans: list[Span] = []
     start = end = words = 0
-    for piece in _pieces(text):
-        fits = words + piece.words <= CONTENT_WORDS and piece.end - start <= CHARACTERS
-        ends = piece.section or (piece.paragraph and words >= ENOUGH_WORDS)
+    for piece in _split_pieces(text):
+        fits = words + piece.words <= MAX_PASSAGE_WORDS and piece.end - start <= MAX_PASSAGE_CHARACTERS
+        ends = piece.section or (piece.paragraph and words >= MIN_PARAGRAPH_WORDS)
         if end > start and (ends or not fits):
             spans.append(Span(start, end))
             if len(spans) >= most:
@@ -251,10 +251,10 @@ def passages(text: str, *, most: int = 10_000) -> list[Span]:
     return spans
 
 
-def _pieces(text: str) -> Iterator[_Piece]:
+def _split_pieces(text: str) -> Iterator[_Piece]:
     """The sentences of prose and the lines of code, each no longer than a passage may be."""
     fence, section, paragraph = "", True, True
-    for match in _LINE.finditer(with_newlines(text)):
+    for match in _LINE.finditer(normalise_newlines(text)):
         line, at = match.group(), match.start()
         if not line:
             break
@@ -268,20 +268,22 @@ def _pieces(text: str) -> Iterator[_Piece]:
         heading = not fence and _HEADING.match(line) is not None
         cuts = [0, len(line)] if fence else [0, *(end.end() for end in _SENTENCE_END.finditer(line)), len(line)]
         for start, end in itertools.pairwise(cuts):
-            for part in _bounded(line, start, end):
-                words = _words(line[part.start : part.end])
+            for part in _split_long_sentence(line, start, end):
+                words = _count_words(line[part.start : part.end])
                 yield _Piece(at + part.start, at + part.end, words, section or heading, paragraph)
                 section = paragraph = heading = False
 
 
-def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
+def _split_long_sentence(line: str, start: int, end: int) -> Iterator[Span]:
     """A sentence without the white space around it, in parts if it is longer than a passage."""
     while start < end and line[start].isspace():
         start += 1
     while end > start and line[end - 1].isspace():
         end -= 1
-    while end - start > CHARACTERS or (end - start >= CONTENT_WORDS * 2 and _words(line[start:end]) > CONTENT_WORDS):
-        cut = _cut(line, start, end)
+    while end - start > MAX_PASSAGE_CHARACTERS or (
+        end - start >= MAX_PASSAGE_WORDS * 2 and _count_words(line[start:end]) > MAX_PASSAGE_WORDS
+    ):
+        cut = _find_cut(line, start, end)
         yield Span(start, start + len(line[start:cut].rstrip()))
         start = cut
         while start < end and line[start].isspace():
@@ -290,32 +292,32 @@ def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
         yield Span(start, end)
 
 
-def _cut(line: str, start: int, end: int) -> int:
+def _find_cut(line: str, start: int, end: int) -> int:
     """Where a sentence that is too long is cut: after as many words as a passage may have."""
     cut, words = start, 0
-    for space in _SPACE.finditer(line, start, min(end, start + CHARACTERS)):
-        words += _words(line[cut : space.start()])
-        if words > CONTENT_WORDS:
+    for space in _SPACE.finditer(line, start, min(end, start + MAX_PASSAGE_CHARACTERS)):
+        words += _count_words(line[cut : space.start()])
+        if words > MAX_PASSAGE_WORDS:
             break
         cut = space.end()
-    return cut if cut > start else min(end, start + CHARACTERS)
+    return cut if cut > start else min(end, start + MAX_PASSAGE_CHARACTERS)
 
 
-def _words(text: str) -> int:
+def _count_words(text: str) -> int:
     return len(content_words(text))
 
 
 #: Characters of a turn's beginning that are read as prose.
-HEAD = 14_000
+MAX_HEAD_CHARACTERS = 14_000
 #: Characters of its end.
-TAIL = 6_000
+MAX_TAIL_CHARACTERS = 6_000
 #: Longer lines are cut.
-MAX_LINE = 2_000
+MAX_LINE_CHARACTERS = 2_000
 #: Most rows; those in the middle are left out.
 MAX_ROWS = 200
 
 #: What programs put around or into a user's words, and csmd's own injections.
-_INSERTED = re.compile(
+_INSERTED_TAG = re.compile(
     r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.IGNORECASE
 )
 _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
@@ -326,12 +328,12 @@ _EMPHASIS = re.compile(
     r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
 )
 _HALF_EMPHASIS = re.compile(r"(`[^`\n]*`)|^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}(?=[ ,;:.]|$)")
-_MARKS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
-_MARKED = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
+_LEADING_ICONS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
+_EMPHASIS_MARK = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
 
 
 #: No sentence ends with a word of these.
-_UNENDED = frozenset("a an and always are as at be but by can for from if in is it keep must my never no not of on or our prefer should so"
+_OPEN_ENDED_WORDS = frozenset("a an and always are as at be but by can for from if in is it keep must my never no not of on or our prefer should so"
                      " that the their this to use we when which with".split())  # fmt: skip
 
 
@@ -352,45 +354,45 @@ def outline(text: str) -> list[Sentence]:
 
     What is read is bounded before any other work, so that a megabyte costs what a page costs.
     """
-    parts = _TITLE.split(without_code(_bounded_text(text)))
+    parts = _TITLE.split(remove_code(_bounded_text(text)))
     rows: list[tuple[Row, int, str]] = []
     for section, (title, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
-        for row in rows_of_prose(body):
+        for row in read_prose_rows(body):
             before = rows[-1] if rows else None
-            if before and before[1] == section and row.item < 0 and _is_same_sentence(before[0].text, row.text):
+            if before and before[1] == section and row.item < 0 and _joins_rows(before[0].text, row.text):
                 rows[-1] = (Row(f"{before[0].text} {row.text}", before[0].item), section, before[2])
             else:
-                rows.append((row, section, plain(title).strip(" :")))
+                rows.append((row, section, strip_emphasis(title).strip(" :")))
     if len(rows) > MAX_ROWS:
         rows = rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
     return [
-        Sentence(plain(sentence), number, row.item, section, title)
+        Sentence(strip_emphasis(sentence), number, row.item, section, title)
         for number, (row, section, title) in enumerate(rows)
-        for sentence in sentences(row.text)
+        for sentence in split_sentences(row.text)
     ]
 
 
-def _is_same_sentence(row: str, following: str) -> bool:
+def _joins_rows(row: str, following: str) -> bool:
     """Whether a line break separates two rows within one sentence."""
-    return row[-1:].isalpha() and following[:1].islower() and row.rpartition(" ")[2].lower() in _UNENDED
+    return row[-1:].isalpha() and following[:1].islower() and row.rpartition(" ")[2].lower() in _OPEN_ENDED_WORDS
 
 
-def plain(sentence: str) -> str:
+def strip_emphasis(sentence: str) -> str:
     """A sentence on one line without marks of emphasis."""
-    if _MARKED.search(sentence):
-        sentence = _EMPHASIS.sub(lambda match: match[1] or match[3] or match[4], _MARKS.sub("", sentence))
+    if _EMPHASIS_MARK.search(sentence):
+        sentence = _EMPHASIS.sub(lambda match: match[1] or match[3] or match[4], _LEADING_ICONS.sub("", sentence))
         sentence = _HALF_EMPHASIS.sub(lambda match: match[1] or "", sentence)
     return squeeze(sentence)
 
 
 def _bounded_text(text: str) -> str:
     """The head and tail of `text`, lines cut, without what programs inserted."""
-    if len(text) > HEAD + TAIL:
-        text = f"{text[:HEAD]}\n\n{text[-TAIL:]}"
-    text = "\n".join(line[:MAX_LINE] for line in with_newlines(text).splitlines())
+    if len(text) > MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
+        text = f"{text[:MAX_HEAD_CHARACTERS]}\n\n{text[-MAX_TAIL_CHARACTERS:]}"
+    text = "\n".join(line[:MAX_LINE_CHARACTERS] for line in normalise_newlines(text).splitlines())
     kept: list[str] = []
     at = depth = 0
-    for mark in _INSERTED.finditer(text):
+    for mark in _INSERTED_TAG.finditer(text):
         if depth == 0:
             kept.append(text[at : mark.start()])
         depth = max(0, depth - 1) if mark[1] else depth + 1

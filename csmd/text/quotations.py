@@ -13,28 +13,38 @@ from collections.abc import Iterable, Sequence
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.pastes import COLONS, ENDS, PROSE_MARK, READ, SENTENCE_END, Line, lines_of, pasted, weigh
-from csmd.text.prose import Span, with_newlines
+from csmd.text.pastes import (
+    COLONS,
+    MAX_LINE_CHARACTERS,
+    MAX_PROSE_WEIGHT,
+    SENTENCE_END,
+    SENTENCE_MARKS,
+    Line,
+    find_pasted,
+    split_lines,
+    weigh,
+)
+from csmd.text.prose import Span, normalise_newlines
 from csmd.text.tokens import content_words, stem
 
 #: Nobody types more characters: the middle of a longer prompt is pasted.
-TYPED_CHARACTERS = 50_000
+MAX_TYPED_CHARACTERS = 50_000
 #: Nor more lines.
-TYPED_LINES = 1000
+MAX_TYPED_LINES = 1000
 #: The host's fixed line above a plan that the user accepted; such a plan is not a paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Fewest words of a statement in quotation marks.
-QUOTED_WORDS = 4
+MIN_QUOTED_WORDS = 4
 #: Most words before it in its sentence that attribute it.
-ATTRIBUTION_WORDS = 6
+MAX_ATTRIBUTION_WORDS = 6
 #: From this many words on it needs no attribution.
-LONG_WORDS = 20
+MIN_UNATTRIBUTED_WORDS = 20
 #: Shorter text in tags within a line is emphasis, not a quotation.
-TAGGED_CHARACTERS = 60
+MIN_TAGGED_CHARACTERS = 60
 #: Columns by which a quoted block is indented.
-INDENT = 4
+MIN_INDENT = 4
 #: A text with such a share of a statement's words states it.
-STATED = 0.6
+MIN_STATED_SHARE = 0.6
 
 _CODE = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL
@@ -60,70 +70,70 @@ _VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
 _LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
 _CLAUSE, _SENTENCE = (re.compile(rf",?[^\n{end}.;!?。；！？「『“„«\"]+") for end in (",，", ""))
 #: What follows a quotation that is a clause by itself.
-_CLOSES = frozenset(["", *"\n,;.!?:)—–，。；！？"])
+_CLAUSE_ENDS = frozenset(["", *"\n,;.!?:)—–，。；！？"])
 
 
-def quotations(prompt: str) -> tuple[Span, ...]:
+def find_quotations(prompt: str) -> tuple[Span, ...]:
     """The spans of a prompt that are another's words, in order and disjoint."""
-    head, tail = _middle(prompt)
+    head, tail = _find_middle(prompt)
     if head >= tail:
-        return _among(prompt)
-    behind = (Span(tail + start, tail + end) for start, end in _among(prompt[tail:]))
-    return (*_among(prompt[:head]), Span(head, tail), *behind)
+        return _find_in_typed(prompt)
+    behind = (Span(tail + start, tail + end) for start, end in _find_in_typed(prompt[tail:]))
+    return (*_find_in_typed(prompt[:head]), Span(head, tail), *behind)
 
 
-def own_words(prompt: str) -> str:
+def blank_quotations(prompt: str) -> str:
     """A prompt with blanks for what it quotes: as long as before, its lines where they were."""
-    return _without(prompt, _of(prompt))
+    return _blank_spans(prompt, _find_cached(prompt))
 
 
 def is_quoted(prompt: str, start: int, end: int) -> bool:
     """Whether more than half of a stretch of a prompt is another's words."""
-    among = sum(max(0, min(end, span.end) - max(start, span.start)) for span in _of(prompt))
+    among = sum(max(0, min(end, span.end) - max(start, span.start)) for span in _find_cached(prompt))
     return 2 * among > end - start
 
 
 def is_of_another(statement: str, prompt: str) -> bool:
     """Whether a statement from a prompt comes from what the prompt quotes and not from the user's own words."""
-    spans = _of(prompt)
+    spans = _find_cached(prompt)
     stems = {stem(word) for word in content_words(statement)}
     if not spans or not stems:
         return False
     quoted, own = (
         len(stems & {stem(word) for word in content_words(part)})
-        for part in ("\n".join(prompt[start:end] for start, end in spans), own_words(prompt))
+        for part in ("\n".join(prompt[start:end] for start, end in spans), blank_quotations(prompt))
     )
-    return quoted >= STATED * len(stems) > own
+    return quoted >= MIN_STATED_SHARE * len(stems) > own
 
 
-def _middle(prompt: str) -> tuple[int, int]:
+def _find_middle(prompt: str) -> tuple[int, int]:
     """(where the middle of a long prompt begins, where it ends); of a short one the end is before the beginning."""
     head, tail = len(prompt), 0
-    if head > TYPED_CHARACTERS:
-        head, tail = TYPED_CHARACTERS // 2, head - TYPED_CHARACTERS // 2
-    if prompt.count("\n") > TYPED_LINES:
-        head = min(head, len("\n".join(prompt.split("\n", TYPED_LINES // 2)[:-1])) + 1)
-        tail = max(tail, len(prompt.rsplit("\n", TYPED_LINES // 2 + 1)[0]) + 1)
+    if head > MAX_TYPED_CHARACTERS:
+        head, tail = MAX_TYPED_CHARACTERS // 2, head - MAX_TYPED_CHARACTERS // 2
+    if prompt.count("\n") > MAX_TYPED_LINES:
+        head = min(head, len("\n".join(prompt.split("\n", MAX_TYPED_LINES // 2)[:-1])) + 1)
+        tail = max(tail, len(prompt.rsplit("\n", MAX_TYPED_LINES // 2 + 1)[0]) + 1)
     return head, tail
 
 
-def _among(prompt: str) -> tuple[Span, ...]:
+def _find_in_typed(prompt: str) -> tuple[Span, ...]:
     """The quotations of a prompt that a person may have typed."""
-    prompt = with_newlines(prompt)
+    prompt = normalise_newlines(prompt)
     # Fenced code becomes blank, code within a line backticks.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
-    lines = lines_of(plain)
-    marked = [*_tagged(plain), *_moved_in(lines), *_mails(lines)]
+    lines = split_lines(plain)
+    marked = [*_find_tagged(plain), *_find_indented(lines), *_find_mails(lines)]
     if plain.lstrip().startswith(ACCEPTED_PLAN):
-        return _merged([*marked, *_trailer(plain)])
-    marked += [*_in_marks(plain), *_reported(plain)]
-    return _merged([*marked, *pasted(lines_of(_without(plain, marked)) if marked else lines)])
+        return _merge([*marked, *_find_trailer(plain)])
+    marked += [*_find_quoted(plain), *_find_reported(plain)]
+    return _merge([*marked, *find_pasted(split_lines(_blank_spans(plain, marked)) if marked else lines)])
 
 
-_of = cached(512)(quotations)
+_find_cached = cached(512)(find_quotations)
 
 
-def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+def _merge(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Spans in order, those that touch joined."""
     apart: list[Span] = []
     for span in sorted(spans):
@@ -134,33 +144,33 @@ def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(apart)
 
 
-def _without(text: str, spans: Iterable[Span]) -> str:
+def _blank_spans(text: str, spans: Iterable[Span]) -> str:
     """A text with blanks for these spans."""
     parts: list[str] = []
     at = 0
-    for start, end in _merged(spans):
-        parts += (text[at:start], _blank(with_newlines(text[start:end]), " "))
+    for start, end in _merge(spans):
+        parts += (text[at:start], _blank(normalise_newlines(text[start:end]), " "))
         at = end
     return "".join((*parts, text[at:])) if parts else text
 
 
-def _in_marks(plain: str) -> list[Span]:
+def _find_quoted(plain: str) -> list[Span]:
     """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its
     sentence."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
-        before = plain[max(0, match.start() - READ) : match.start()].rpartition("\n")[2]
+        before = plain[max(0, match.start() - MAX_LINE_CHARACTERS) : match.start()].rpartition("\n")[2]
         words, weight = weigh(inside)
-        is_closed = inside.endswith(ENDS) or plain[match.end() : match.end() + 1] in _CLOSES
-        is_attributed = is_closed and 1 <= len(SENTENCE_END.split(before)[-1].split()) <= ATTRIBUTION_WORDS
-        is_long = words >= LONG_WORDS or len(SENTENCE_END.split(inside.rstrip("".join(ENDS)))) > 1
-        if words >= QUOTED_WORDS and (is_attributed or is_long) and weight < PROSE_MARK:
+        is_closed = inside.endswith(SENTENCE_MARKS) or plain[match.end() : match.end() + 1] in _CLAUSE_ENDS
+        is_attributed = is_closed and 1 <= len(SENTENCE_END.split(before)[-1].split()) <= MAX_ATTRIBUTION_WORDS
+        is_long = words >= MIN_UNATTRIBUTED_WORDS or len(SENTENCE_END.split(inside.rstrip("".join(SENTENCE_MARKS)))) > 1
+        if words >= MIN_QUOTED_WORDS and (is_attributed or is_long) and weight < MAX_PROSE_WEIGHT:
             spans.append(Span(*match.span()))
     return spans
 
 
-def _reported(plain: str) -> list[Span]:
+def _find_reported(plain: str) -> list[Span]:
     """Clauses in which the user reports another's claim: the subject, the verb, and the claim."""
     spans: list[Span] = []
     for lead in _LEADS:
@@ -170,14 +180,14 @@ def _reported(plain: str) -> list[Span]:
             end = at - (lead != ":" and plain[at - 1 : at] == ",")
             is_verb = plain.endswith(_VERBS, 0, end) or lead[0] not in " :"
             if is_verb and not (lead.isascii() and plain[behind : behind + 1].isalpha()):
-                before = re.split(r"[\n.,;:!?。，；！？]", plain[max(0, end - READ) : end])[-1].lstrip()
+                before = re.split(r"[\n.,;:!?。，；！？]", plain[max(0, end - MAX_LINE_CHARACTERS) : end])[-1].lstrip()
                 clause = (_SENTENCE if lead == ":" else _CLAUSE).match(plain, behind)
                 spans += [Span(end - len(before), clause.end())] if clause else []
             at = plain.find(lead, behind)
     return spans
 
 
-def _trailer(plain: str) -> list[Span]:
+def _find_trailer(plain: str) -> list[Span]:
     """What the host adds below an accepted plan: a last paragraph that ends with the path of a file."""
     text = plain.rstrip()
     start = text.rfind("\n\n") + 2
@@ -186,7 +196,7 @@ def _trailer(plain: str) -> list[Span]:
     return [Span(start, len(plain))] if is_added else []
 
 
-def _tagged(plain: str) -> list[Span]:
+def _find_tagged(plain: str) -> list[Span]:
     """The spans from an opening tag to the one that closes it."""
     spans: list[Span] = []
     open_at: dict[str, int] = {}
@@ -202,12 +212,12 @@ def _tagged(plain: str) -> list[Span]:
                 start = open_at.pop(name)
                 whole = plain[start : tag.end()]
                 opens_line = not plain[plain.rfind("\n", 0, start) + 1 : start].strip()
-                if opens_line or "\n" in whole or len(whole) >= TAGGED_CHARACTERS:
+                if opens_line or "\n" in whole or len(whole) >= MIN_TAGGED_CHARACTERS:
                     spans.append(Span(start, tag.end()))
     return spans
 
 
-def _moved_in(lines: Sequence[Line]) -> list[Span]:
+def _find_indented(lines: Sequence[Line]) -> list[Span]:
     """Lines after a `>`, and indented blocks that do not belong to a list."""
     spans: list[Span] = []
     in_block = in_list = False
@@ -216,7 +226,7 @@ def _moved_in(lines: Sequence[Line]) -> list[Span]:
         is_apart = not at or line.block != lines[at - 1].block
         is_led = is_apart or lines[at - 1].text.endswith(":")
         is_quoted = line.text[0] == ">"
-        in_block = not is_quoted and line.indent >= INDENT and (in_block or (is_led and not in_list))
+        in_block = not is_quoted and line.indent >= MIN_INDENT and (in_block or (is_led and not in_list))
         if is_quoted or in_block:
             spans.append(Span(line.start, line.end))
         else:
@@ -224,7 +234,7 @@ def _moved_in(lines: Sequence[Line]) -> list[Span]:
     return spans
 
 
-def _mails(lines: Sequence[Line]) -> list[Span]:
+def _find_mails(lines: Sequence[Line]) -> list[Span]:
     """A mail from its headers on."""
     fields: set[str] = set()
     begin, headers, has_address = 0, 0, False

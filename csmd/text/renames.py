@@ -23,19 +23,19 @@ def find_renames(text: str) -> tuple[tuple[str, str], ...]:
     renames: dict[tuple[str, str], None] = {}
     for _, holes, *_ in find(_RENAMED, clauses.words_of(text)):
         is_code = all(words[-1].plain[0] == "`" for words in (holes["OLD"], holes.get("CODE", ())[:1]) if words)
-        old, new = name_of(holes["OLD"]), name_of(holes.get("NEW", holes.get("CODE", ()))[:1])
+        old, new = choose_name(holes["OLD"]), choose_name(holes.get("NEW", holes.get("CODE", ()))[:1])
         if ("CODE" not in holes or is_code) and old != new and min(len(old), len(new)) > 2 and old not in STOP_WORDS:
             renames[old, new] = None
     return tuple(renames)
 
 
-def name_of(words: Sequence[Word]) -> str:
+def choose_name(words: Sequence[Word]) -> str:
     """The last of some words that is a name, or else the last that says something; "" for none."""
     names = [word for word in words if word.is_name] or [word for word in words if word.stem]
     return names[-1].plain.lstrip("`") if names else ""
 
 
-def rename_table(statements: Sequence[str]) -> dict[str, str]:
+def follow_renames(statements: Sequence[str]) -> dict[str, str]:
     """Maps old names to present ones, from statements in order of time; chains are followed."""
     now: dict[str, str] = {}
     for statement in statements:
@@ -51,7 +51,7 @@ def mentions_name(text: str, name: str) -> bool:
     return name in text.casefold() and bool(_name_pattern(name).search(text))
 
 
-def with_new_names(text: str, renames: Mapping[str, str]) -> str:
+def apply_renames(text: str, renames: Mapping[str, str]) -> str:
     """Replaces each old name in a text by its new one."""
     present = [old for old in renames if old in text.casefold()]
     for old in present:

@@ -20,34 +20,38 @@ from csmd.text import clauses, language, similarity, tokens
 from csmd.text.clauses import WORDS, Word
 
 #: Two forms of one word share this many first letters and differ only in their endings.
-MIN_BEGINNING = 4
+MIN_SHARED_LETTERS = 4
 _ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ation ations ion ions".split()])
 #: Two compounds with the same last MIN_TAIL letters and different beginnings are two things of a kind: upload,
 #: download.
-MIN_TAIL = 4
+MIN_TAIL_LETTERS = 4
 #: Words that two statements share at least; fewer make no subject.
-MIN_SHARED = 2
+MIN_SHARED_WORDS = 2
 
 _NUMBERS = {
     word: str(number)
     for number, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
 }
-_ALIKE = {clauses.root(word): group for group in sorted(WORDS["alike"], reverse=True) for word in group.split("/")}
+_SYNONYM_GROUP = {
+    clauses.root(word): group for group in sorted(WORDS["alike"], reverse=True) for word in group.split("/")
+}
 _TOPICS, _SENTENCES = data.word_table("topic_words.txt"), data.word_table("sentence_words.txt")
-_LIGHT = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
-_VERBS = frozenset(
+_LIGHT_WORDS = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
+_VERB_ROOTS = frozenset(
     map(clauses.root, _TOPICS["verb"] | _SENTENCES["order.en"] | _SENTENCES["stative.en"] | WORDS["holding"])
 ) - frozenset(map(clauses.root, _TOPICS["also_noun"]))
 _QUOTED = re.compile(r'["\u201c\u201d]([^"\u201c\u201d\n]+)["\u201c\u201d]')
 #: Signals of a replacement that rest on a value alone.
-_VALUES = frozenset(("number", "name", "value"))
+_VALUE_SIGNALS = frozenset(("number", "name", "value"))
 #: What ends a clause; what is compared, and what something is of, belongs to it.
 _CLAUSE_ENDS = (clauses.STOPS | WORDS["break"]) - {"of", "than", "and", "or"}
 _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.COPULA | WORDS["passive"] | {"be"}
 _SPEAKERS = frozenset(("i", "we", "you", "they"))
 _SUBJECTS = frozenset(("it", "that", "which", "who"))
-_GENERIC = frozenset(map(clauses.root, _TOPICS["generic"]))
-_OPPOSITES = [clauses.opposites(name, form) for name in ("turned", "opposite", "apart") for form in (str, clauses.root)]
+_GENERIC_ROOTS = frozenset(map(clauses.root, _TOPICS["generic"]))
+_OPPOSITE_TABLES = [
+    clauses.opposites(name, form) for name in ("turned", "opposite", "apart") for form in (str, clauses.root)
+]
 
 
 class Verdict(NamedTuple):
@@ -58,7 +62,7 @@ class Verdict(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Statement:
     """A statement as it is compared: its words as they are, its names as stems, and what says something."""
 
     words: tuple[Word, ...]
@@ -74,27 +78,27 @@ class _Reading:
 
 def judge(first: str, second: str) -> Verdict:
     """Whether two statements whose vectors are near say the same in other words, and why or why not."""
-    left, right = _read(first), _read(second)
+    left, right = _parse(first), _parse(second)
     for reason, differs in DIFFERENCES.items():
         if differs(left, right):
             return Verdict(False, reason)
-    has_unmatched = any(_unmatched(left, right))
+    has_unmatched = any(_find_unmatched(left, right))
     for comparison in (similarity.compare(first, second), similarity.compare(second, first)):
         # Another value in a slot is none where every word has its counterpart.
-        if comparison.contradicts and (has_unmatched or not _VALUES.issuperset(comparison.reasons)):
+        if comparison.contradicts and (has_unmatched or not _VALUE_SIGNALS.issuperset(comparison.reasons)):
             return Verdict(False, f"one may replace the other: {', '.join(comparison.reasons)}")
     return Verdict(True, "it says the same in other words")
 
 
-def change_places(first: str, second: str) -> bool:
+def has_swapped_roles(first: str, second: str) -> bool:
     """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to
     A."""
-    left, right = _read(first), _read(second)
-    return _roles(left, right) or _ways(left, right)
+    left, right = _parse(first), _parse(second)
+    return _has_swapped_agents(left, right) or _has_swapped_ends(left, right)
 
 
 @cached(2048)
-def _read(text: str) -> _Reading:
+def _parse(text: str) -> _Statement:
     words = tuple(clauses.words_of(text))
     names: set[str] = set()
     written: dict[str, Word] = {}
@@ -102,14 +106,14 @@ def _read(text: str) -> _Reading:
     for word in words:
         number = _NUMBERS.get(word.plain, "")
         if (word.is_name or (word.is_capital and not begins)) and not word.is_number:
-            names.add(tokens.stem(_bare(word)))
+            names.add(tokens.stem(_bare_word(word)))
         begins = word.plain in clauses.SENTENCE_ENDS
-        is_adverb = word.plain.endswith("ly") and len(word.plain) > 5 and word.root not in _ALIKE
-        if number or (word.stem and not is_adverb and word.plain not in _LIGHT):
-            written.setdefault(number or _ALIKE.get(word.root, word.root), word)
-    return _Reading(
+        is_adverb = word.plain.endswith("ly") and len(word.plain) > 5 and word.root not in _SYNONYM_GROUP
+        if number or (word.stem and not is_adverb and word.plain not in _LIGHT_WORDS):
+            written.setdefault(number or _SYNONYM_GROUP.get(word.root, word.root), word)
+    return _Statement(
         words=words,
-        plain=frozenset(map(_bare, words)),
+        plain=frozenset(map(_bare_word, words)),
         names=frozenset(names),
         numbers=frozenset(key for key in written if key[0].isdigit()),
         quoted=frozenset(map(tokens.normalise, _QUOTED.findall(text))),
@@ -126,7 +130,7 @@ def _is_verb(words: Sequence[Word], at: int) -> bool:
         return True
     if second in _BEING and (plain.endswith("ed") or plain in WORDS["participle"]):
         return True
-    if words[at].root not in _VERBS:
+    if words[at].root not in _VERB_ROOTS:
         return False
     behind = words[at + 1 :]
     leads = not behind or not behind[0].stem or plain.endswith("s") or second in _SUBJECTS
@@ -138,54 +142,56 @@ def _clause(words: Sequence[Word]) -> list[str]:
     return [word.plain for word in takewhile(lambda word: word.plain not in _CLAUSE_ENDS, words)]
 
 
-def _bare(word: Word) -> str:
+def _bare_word(word: Word) -> str:
     return word.plain.lstrip("`")
 
 
 # --- one row of the table each
 
 
-def _language(left: _Reading, right: _Reading) -> bool:
-    return any(language.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
+def _language(left: _Statement, right: _Statement) -> bool:
+    return any(
+        language.language_of(" ".join(map(_bare_word, reading.words))) not in ("en", "") for reading in (left, right)
+    )
 
 
-def _numbers(left: _Reading, right: _Reading) -> bool:
+def _numbers(left: _Statement, right: _Statement) -> bool:
     return left.numbers != right.numbers
 
 
-def _names(left: _Reading, right: _Reading) -> bool:
+def _names(left: _Statement, right: _Statement) -> bool:
     stems = [frozenset(map(tokens.stem, reading.plain)) for reading in (left, right)]
     return not (left.names <= stems[1] and right.names <= stems[0])
 
 
-def _quoted(left: _Reading, right: _Reading) -> bool:
+def _quoted(left: _Statement, right: _Statement) -> bool:
     return left.quoted != right.quoted
 
 
-def _has(name: str) -> Callable[[_Reading, _Reading], bool]:
+def _differ_in(name: str) -> Callable[[_Statement, _Statement], bool]:
     """Whether one of two statements has a word of a class and the other has none."""
     return lambda left, right: WORDS[name].isdisjoint(left.plain) != WORDS[name].isdisjoint(right.plain)
 
 
-def _denial(left: _Reading, right: _Reading) -> bool:
+def _denial(left: _Statement, right: _Statement) -> bool:
     return _denies(left) != _denies(right)
 
 
-def _denies(reading: _Reading) -> bool:
+def _denies(reading: _Statement) -> bool:
     refusing = WORDS["denial"] | WORDS["refusing"]
     return any(word in refusing or word.endswith("n't") for word in reading.plain)
 
 
-def _permission(left: _Reading, right: _Reading) -> bool:
+def _permission(left: _Statement, right: _Statement) -> bool:
     """ "Not allowed to" and "must not" are one, "allowed to" and "must" are not."""
-    return not _denies(left) and _has("permitting")(left, right)
+    return not _denies(left) and _differ_in("permitting")(left, right)
 
 
-def _past(left: _Reading, right: _Reading) -> bool:
-    return _tells_past(left) != _tells_past(right)
+def _past(left: _Statement, right: _Statement) -> bool:
+    return _is_past(left) != _is_past(right)
 
 
-def _tells_past(reading: _Reading) -> bool:
+def _is_past(reading: _Statement) -> bool:
     before_participle = _BEING | {"have", "has"}
     in_past = (
         word.plain in WORDS["told"] and before.plain not in before_participle
@@ -194,53 +200,53 @@ def _tells_past(reading: _Reading) -> bool:
     return not WORDS["earlier"].isdisjoint(reading.plain) or any(in_past)
 
 
-def _question(left: _Reading, right: _Reading) -> bool:
+def _question(left: _Statement, right: _Statement) -> bool:
     return ("?" in left.plain) != ("?" in right.plain)
 
 
-def _opposites(left: _Reading, right: _Reading) -> bool:
+def _has_opposites(left: _Statement, right: _Statement) -> bool:
     of_left, of_right = (
         {form for word in reading.words for form in (word.plain, word.root)} for reading in (left, right)
     )
     only_left, only_right = of_left - of_right, of_right - of_left
-    return any(table[word] & only_right for table in _OPPOSITES for word in only_left & table.keys())
+    return any(table[word] & only_right for table in _OPPOSITE_TABLES for word in only_left & table.keys())
 
 
-def _kinds(left: _Reading, right: _Reading) -> bool:
+def _names_siblings(left: _Statement, right: _Statement) -> bool:
     """Whether they have two compounds with one end: upload and download."""
-    roots = [[word.root for word in words] for words in _unmatched(left, right)]
+    roots = [[word.root for word in words] for words in _find_unmatched(left, right)]
     return any(
-        first[-MIN_TAIL:] == second[-MIN_TAIL:]
-        and min(len(first), len(second)) > MIN_TAIL
+        first[-MIN_TAIL_LETTERS:] == second[-MIN_TAIL_LETTERS:]
+        and min(len(first), len(second)) > MIN_TAIL_LETTERS
         and first.removeprefix("re") != second.removeprefix("re")
         for first, second in product(*roots)
     )
 
 
-def _more(left: _Reading, right: _Reading) -> bool:
+def _has_extra_thing(left: _Statement, right: _Statement) -> bool:
     """Whether one has a word for a thing that the other has not; a verb may be another one, or none."""
-    of_left, of_right = _unmatched(left, right)
-    return any((*_things(left, of_left), *_things(right, of_right)))
+    of_left, of_right = _find_unmatched(left, right)
+    return any((*_iter_extra_things(left, of_left), *_iter_extra_things(right, of_right)))
 
 
-def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
+def _iter_extra_things(reading: _Statement, unmatched: list[Word]) -> Iterator[bool]:
     """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is
     debug."""
     before: Word | None = None
     for word in reading.written.values():
-        says_kind = word.root in _GENERIC and before is not None and before not in unmatched
+        says_kind = word.root in _GENERIC_ROOTS and before is not None and before not in unmatched
         yield word in unmatched and word not in reading.verbs and not says_kind
         before = word
 
 
-def _instead(left: _Reading, right: _Reading) -> bool:
+def _has_substitute(left: _Statement, right: _Statement) -> bool:
     """Whether in one place each has a word of its own, between the same words: admins create users, admins delete
     users."""
-    of_left, of_right = _unmatched(left, right)
-    return not _gaps(left, of_left).isdisjoint(_gaps(right, of_right))
+    of_left, of_right = _find_unmatched(left, right)
+    return not _find_gaps(left, of_left).isdisjoint(_find_gaps(right, of_right))
 
 
-def _gaps(reading: _Reading, unmatched: list[Word]) -> set[tuple[str, str]]:
+def _find_gaps(reading: _Statement, unmatched: list[Word]) -> set[tuple[str, str]]:
     """The words around each run of words that have no counterpart."""
     gaps: set[tuple[str, str]] = set()
     before, is_open = "", False
@@ -254,12 +260,12 @@ def _gaps(reading: _Reading, unmatched: list[Word]) -> set[tuple[str, str]]:
     return gaps
 
 
-def _unmatched(left: _Reading, right: _Reading) -> tuple[list[Word], list[Word]]:
+def _find_unmatched(left: _Statement, right: _Statement) -> tuple[list[Word], list[Word]]:
     """The words of each of two statements that have no counterpart in the other."""
-    return _without(left, right), _without(right, left)
+    return _find_missing(left, right), _find_missing(right, left)
 
 
-def _without(reading: _Reading, opposite: _Reading) -> list[Word]:
+def _find_missing(reading: _Statement, opposite: _Statement) -> list[Word]:
     return [
         word
         for key, word in reading.written.items()
@@ -272,35 +278,35 @@ def _is_form(first: str, second: str) -> bool:
     size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))])
     doubled = first[size - 1 : size]  # labelled is label
     endings = {first[size:].removeprefix(doubled), second[size:].removeprefix(doubled)}
-    is_plural = size >= MIN_BEGINNING - 1 and endings <= {"y", "ies", "ied"}
-    return is_plural or (size >= MIN_BEGINNING and endings <= _ENDINGS)
+    is_plural = size >= MIN_SHARED_LETTERS - 1 and endings <= {"y", "ies", "ied"}
+    return is_plural or (size >= MIN_SHARED_LETTERS and endings <= _ENDINGS)
 
 
-def _roles(left: _Reading, right: _Reading) -> bool:
+def _has_swapped_agents(left: _Statement, right: _Statement) -> bool:
     """Whether the words before and after a third one have changed places: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
-    of_left, of_right = _clauses(left), _clauses(right)
-    around = {pivot: (before, after) for clause in of_right for pivot, before, after in _around(clause)}
+    of_left, of_right = _split_clauses(left), _split_clauses(right)
+    around = {pivot: (before, after) for clause in of_right for pivot, before, after in _iter_pivots(clause)}
     return any(
         before & around[pivot][1] and after & around[pivot][0]
         for clause in of_left
-        for pivot, before, after in _around(clause)
+        for pivot, before, after in _iter_pivots(clause)
         if pivot in around
     )
 
 
-def _clauses(reading: _Reading) -> list[Sequence[str]]:
+def _split_clauses(reading: _Statement) -> list[Sequence[str]]:
     """The stems of each clause, in order."""
     return [[word.stem for word in clause if word.stem] for clause in clauses.split(reading.words, _CLAUSE_ENDS)]
 
 
-def _around(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
+def _iter_pivots(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
     """Each word of a clause with those before and after it."""
     return ((pivot, frozenset(clause[:at]), frozenset(clause[at + 1 :])) for at, pivot in enumerate(clause))
 
 
-def _is_passive(reading: _Reading) -> bool:
+def _is_passive(reading: _Statement) -> bool:
     plain = [word.plain for word in reading.words if word.plain not in WORDS["denial"]]
     return any(
         first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
@@ -308,13 +314,13 @@ def _is_passive(reading: _Reading) -> bool:
     )
 
 
-def _ways(left: _Reading, right: _Reading) -> bool:
+def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
     """Whether something comes from where it goes to in the other."""
-    of = [{way: _behind(reading, way) for way in ("from", "to")} for reading in (left, right)]
+    of = [{way: _stems_after(reading, way) for way in ("from", "to")} for reading in (left, right)]
     return any(of[at]["from"] & of[1 - at]["to"] for at in (0, 1))
 
 
-def _behind(reading: _Reading, way: str) -> frozenset[str]:
+def _stems_after(reading: _Statement, way: str) -> frozenset[str]:
     """The stems after a preposition, to the end of its phrase."""
     return frozenset[str]().union(
         *(
@@ -325,29 +331,29 @@ def _behind(reading: _Reading, way: str) -> frozenset[str]:
     )
 
 
-def _little(left: _Reading, right: _Reading) -> bool:
-    return len(left.written.keys() & right.written.keys()) < MIN_SHARED
+def _little(left: _Statement, right: _Statement) -> bool:
+    return len(left.written.keys() & right.written.keys()) < MIN_SHARED_WORDS
 
 
 #: Why two like statements are two, in the order in which they are looked at: what is cheap and certain first.
-DIFFERENCES: Mapping[str, Callable[[_Reading, _Reading], bool]] = {
+DIFFERENCES: Mapping[str, Callable[[_Statement, _Statement], bool]] = {
     "they are in a language whose words are not known": _language,
     "one asks and the other states": _question,
     "their numbers differ": _numbers,
     "their names differ": _names,
     "they quote other words": _quoted,
     "one denies and the other does not": _denial,
-    "one is less certain": _has("unsure"),
+    "one is less certain": _differ_in("unsure"),
     "one allows what the other does not speak of allowing": _permission,
-    "one tells what is planned": _has("planned"),
+    "one tells what is planned": _differ_in("planned"),
     "one tells of the past": _past,
-    "one leaves everything else out": _has("only"),
-    "one says which way": _has("direction"),
-    "they have opposite words": _opposites,
-    "they name two things of a kind": _kinds,
-    "one says something that the other does not": _more,
-    "another word stands in the same place": _instead,
-    "what does and what is done to change places": _roles,
-    "where from and where to change places": _ways,
+    "one leaves everything else out": _differ_in("only"),
+    "one says which way": _differ_in("direction"),
+    "they have opposite words": _has_opposites,
+    "they name two things of a kind": _names_siblings,
+    "one says something that the other does not": _has_extra_thing,
+    "another word stands in the same place": _has_substitute,
+    "what does and what is done to change places": _has_swapped_agents,
+    "where from and where to change places": _has_swapped_ends,
     "they have too little in common": _little,
 }

@@ -14,60 +14,60 @@ from itertools import chain
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.dates import DATE, named_day
+from csmd.text.dates import DATE, parse_date
 from csmd.text.tokens import STOP_WORDS, WORD, words_of
 
 _WORDS = data.word_table("stop_words.txt")
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
-_RUN = re.compile(f"[{_CJK}]+")
+_CJK_RUN = re.compile(f"[{_CJK}]+")
 #: Words that the index would join to the run next to them.
-_BESIDE = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
+_ADJACENT_LATIN = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
 _CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
 _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 #: A long word with a capital, as German writes its compounds.
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
 #: Fewest letters of a part of a compound, and of the rest.
-MIN_PART = 5
+MIN_PART_LETTERS = 5
 #: Most compounds of a text whose tails are indexed: a list of words would otherwise grow tenfold.
 MAX_COMPOUNDS = 500
-MIN_STEM = 3
+MIN_STEM_LETTERS = 3
 
 
-def derived(text: str) -> Iterator[str]:
+def derive_terms(text: str) -> Iterator[str]:
     """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of
     compounds."""
     if not text.isascii():
-        for run in _RUN.findall(text):
-            yield from pairs(run)
-        yield from _BESIDE.findall(text)
+        for run in _CJK_RUN.findall(text):
+            yield from split_pairs(run)
+        yield from _ADJACENT_LATIN.findall(text)
     for word in list(dict.fromkeys(_COMPOUND.findall(text)))[:MAX_COMPOUNDS]:
-        yield from (word[at:] for at in range(MIN_PART - 1, len(word) - MIN_PART + 1))
+        yield from (word[at:] for at in range(MIN_PART_LETTERS - 1, len(word) - MIN_PART_LETTERS + 1))
 
 
-def pairs(run: str) -> Iterator[str]:
+def split_pairs(run: str) -> Iterator[str]:
     """Every two adjacent letters; a single letter yields itself."""
     return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
 
 
-def in_pairs(word: str) -> list[str]:
+def split_cjk_word(word: str) -> list[str]:
     """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other
     word."""
-    if word.isascii() or not _RUN.search(word):
+    if word.isascii() or not _CJK_RUN.search(word):
         return []
-    return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
+    return [*(pair for run in _CJK_RUN.findall(word) for pair in split_pairs(run)), *_ADJACENT_LATIN.findall(word)]
 
 
-def unindexed(question: str) -> str:
+def find_unindexed(question: str) -> str:
     """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for
     others."""
     symbol = question.strip().replace("\ufe0f", "")
-    is_letter = len(symbol) == 1 and _RUN.fullmatch(symbol)
+    is_letter = len(symbol) == 1 and _CJK_RUN.fullmatch(symbol)
     is_symbol = not any(map(str.isalnum, symbol)) and any(unicodedata.category(char) == "So" for char in symbol)
     return symbol if is_letter or is_symbol else ""
 
 
-def terms_of_language(question: str, words: list[str]) -> list[str] | None:
+def find_language_terms(question: str, words: list[str]) -> list[str] | None:
     """The terms that replace the `words` of a question in one of these languages; None for any other question.
 
     A term that ends with `*` is the beginning of a word.
@@ -86,7 +86,7 @@ def terms_of_language(question: str, words: list[str]) -> list[str] | None:
         elif german and _LATIN.fullmatch(word):
             stem = _stem_in("german", word)
             terms[f"{stem}*"] = None
-            terms.update((part, None) for part in _parts(word, len(stem)))
+            terms.update((part, None) for part in _split_compound(word, len(stem)))
     return list(terms)
 
 
@@ -100,14 +100,18 @@ def _stem_in(language: str, word: str) -> str:
     """The beginning of a word that is as long as its stem (which has no umlaut)."""
     import snowballstemmer  # 15 ms, and few questions need it
 
-    return word[: max(MIN_STEM, len(snowballstemmer.stemmer(language).stemWord(word)))]
+    return word[: max(MIN_STEM_LETTERS, len(snowballstemmer.stemmer(language).stemWord(word)))]
 
 
-def _parts(word: str, stem_length: int) -> Iterator[str]:
+def _split_compound(word: str, stem_length: int) -> Iterator[str]:
     """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
-    for at in range(MIN_PART, len(word) - MIN_PART + 1):
+    for at in range(MIN_PART_LETTERS, len(word) - MIN_PART_LETTERS + 1):
         yield word[:at]
-        yield f"{word[at : max(stem_length, at + MIN_STEM)]}*" if len(word) - at > MIN_PART + 1 else word[at:]
+        yield (
+            f"{word[at : max(stem_length, at + MIN_STEM_LETTERS)]}*"
+            if len(word) - at > MIN_PART_LETTERS + 1
+            else word[at:]
+        )
 
 
 #: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.
@@ -119,17 +123,17 @@ _CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 #: Names of several words: paths, dotted, kebab and snake names, each with its parts.
 _NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
 _SEPARATOR = re.compile(r"[./:\\_-]+")
-MAX_PARTS = 12
+MAX_NAME_PARTS = 12
 MAX_TERMS = 60
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def indexed(text: str, at: str) -> str:
+def build_index_text(text: str, at: str) -> str:
     """What the full-text index holds of a text written `at` a time (ISO, "" for none): the text and what is derived."""
-    more = [*_days(at[:10])]
+    more = [*_day_terms(at[:10])]
     if _HUMP.search(text):
         more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(text))]
-    more += derived(text)
+    more += derive_terms(text)
     return f"{text}\n{' '.join(more)}" if more else text
 
 
@@ -142,30 +146,30 @@ def question_terms(question: str) -> list[str]:
     left: list[str] = []
     at = 0
     for named in DATE.finditer(question):
-        days = _days_named(named)
+        days = _date_terms(named)
         if days:
             terms.update((day, None) for day in days)
             left.append(question[at : named.start()])
             at = named.end()
     rest = " ".join([*left, question[at:]])
     words = query_terms(rest)
-    other = terms_of_language(question, words)
+    other = find_language_terms(question, words)
     terms.update((term, None) for term in (words if other is None else other))
-    terms.update((name, None) for name in _whole_names(rest))
+    terms.update((name, None) for name in _name_terms(rest))
     if not terms:
         terms.update((word, None) for word in words_of(question))
     return list(terms)[:MAX_TERMS]
 
 
-def _days(day: str) -> Iterator[str]:
+def _day_terms(day: str) -> Iterator[str]:
     """A day as the index has it: whole, without its year, its month with and without the year."""
     if _DAY.fullmatch(day):
         year, month, number = day.split("-")
         yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
 
 
-def _days_named(match: re.Match[str]) -> list[str]:
-    year, month, number, name = named_day(match)
+def _date_terms(match: re.Match[str]) -> list[str]:
+    year, month, number, name = parse_date(match)
     if not 1 <= month <= 12 or number > 31:
         return []
     if number:
@@ -173,12 +177,12 @@ def _days_named(match: re.Match[str]) -> list[str]:
     return [f"m{year}{month:02}", *([name] if len(name) > 3 else [])]
 
 
-def _whole_names(question: str) -> Iterator[str]:
+def _name_terms(question: str) -> Iterator[str]:
     """Names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
     for match in _NAME.finditer(question):
         name = match.group().lower()
         parts = _SEPARATOR.split(name)
-        if len(parts) <= MAX_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
+        if len(parts) <= MAX_NAME_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
             yield name
             last = name.replace("\\", "/").rpartition("/")[2]
             if last != name and _SEPARATOR.search(last):
@@ -189,16 +193,16 @@ def _whole_names(question: str) -> Iterator[str]:
 
 def query_terms(text: str) -> list[str]:
     """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
-    return list(dict.fromkeys(chain.from_iterable(map(_terms_of, WORD.findall(text)))))[:40]
+    return list(dict.fromkeys(chain.from_iterable(map(_word_terms, WORD.findall(text)))))[:40]
 
 
 @cached(8192)
-def _terms_of(word: str) -> tuple[str, ...]:
+def _word_terms(word: str) -> tuple[str, ...]:
     """The terms of one word; most words come again and again."""
     folded = word.lower()  # as the full-text index has it: ß stays ß
     if word.isalpha() and word.isascii() and (word[1:] or word).islower():  # it has no parts
         return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()
-    if pairs := in_pairs(folded):
+    if pairs := split_cjk_word(folded):
         return tuple(pairs)
     terms = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
     parts = [part.casefold() for part in _CAMEL.findall(word)]

@@ -29,8 +29,8 @@ from csmd.text.sentence_words import (
     is_verb,
     openings,
     phrase_size,
+    split_words,
     tokenise,
-    words_in,
 )
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
@@ -241,7 +241,7 @@ def clauses(text: str) -> list[str]:
 
 def has(word_class: str, language: str, text: str) -> bool:
     """Whether a text holds a word of a class in its language."""
-    return holds(word_class, language, words_in(text), text)
+    return holds(word_class, language, split_words(text), text)
 
 
 # --- lead-in
@@ -309,11 +309,11 @@ def _kind(
         return "printed"
     if all(map(_is_dialogue, plain)):
         return "assents"
-    if speaker == "assistant" and phrase_size(WORDS["narrates.en"], words_in(body)[:4]):
+    if speaker == "assistant" and phrase_size(WORDS["narrates.en"], split_words(body)[:4]):
         return "narrates"
     if _counts_tests(plain) or (not lasting and _is_status(plain)):
         return "reports"
-    if speaker == "assistant" and (_INVENTORY.search(head) or _tells_deed(words_in(body))):
+    if speaker == "assistant" and (_INVENTORY.search(head) or _tells_deed(split_words(body))):
         return "reports"
     marked = ends_with_question(head)
     if language != "en":
@@ -668,7 +668,7 @@ def holds_only_redacted(text: str) -> bool:
 
 def request_in(text: str) -> str:
     """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
-    if not openings(_ASKED_FOR) & set(words_in(text)):
+    if not openings(_ASKED_FOR) & set(split_words(text)):
         return ""
     tokens = tokenise(text[:MAX_READ])
     words = [word for word, _ in tokens]

@@ -33,15 +33,15 @@ def _find_tokens(head: str) -> tuple[tuple[str, int], ...]:
 _tokens_of_short = cached(1024)(_find_tokens)
 
 
-def words_in(text: str) -> tuple[str, ...]:
-    return _words_in_short(text) if len(text) <= MAX_READ else _split(text)
+def split_words(text: str) -> tuple[str, ...]:
+    return _split_cached(text) if len(text) <= MAX_READ else _split_uncached(text)
 
 
-def _split(text: str) -> tuple[str, ...]:
+def _split_uncached(text: str) -> tuple[str, ...]:
     return tuple(word for word, _ in tokenise(text))
 
 
-_words_in_short = cached(1024)(_split)
+_split_cached = cached(1024)(_split_uncached)
 
 
 @cached(512)

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple
 from csmd.cache import cached
 from csmd.text import clauses, tokens
 from csmd.text import renames as names
-from csmd.text.claims import TURNED, Against, Change, Claims, parse
+from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
 from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
 from csmd.text.display import ARROW
 from csmd.text.switches import Switch, find_switch, is_left
@@ -41,22 +41,22 @@ SIGNALS: Mapping[str, float] = {
     "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
 }
 #: From this confidence on a replacement is certain.
-SURE = 0.5
+MIN_SURE = 0.5
 #: The confidence of a possible replacement, which a person decides about.
-DOUBTFUL = 0.4
+DOUBTFUL_CONFIDENCE = 0.4
 
 # --- measures of common words
 
 #: Two texts with this share of common words say the same, if no word replaces another.
-SAME_SHARE = 0.8
+MIN_SAME_SHARE = 0.8
 #: Words that make word order matter, besides those that reverse a sentence.
-ORDERING = frozenset({"from", "to", "into", "rather", "but"})
+ORDERING_WORDS = frozenset({"from", "to", "into", "rather", "but"})
 #: A text of fewer words may be contained in one that says something else.
-MIN_WITHIN = 3
+MIN_CONTAINED_WORDS = 3
 #: Two texts that share so much of their words say the same to a reader.
-TWIN_OVERLAP = 0.6
+MIN_TWIN_OVERLAP = 0.6
 #: Texts up to this length are memories, sentences and messages, which are compared again and again.
-GIST_KEPT = 600
+MAX_CACHED_CHARACTERS = 600
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,14 @@ class Gist:
 
 def gist(text: str) -> Gist:
     """What a text is measured by; cached for a short one, like a memory's, which is compared with many."""
-    return _gist_of_short(text) if len(text) <= GIST_KEPT else _gist(text)
+    return _gist_of_short(text) if len(text) <= MAX_CACHED_CHARACTERS else _gist(text)
 
 
 def _gist(text: str) -> Gist:
     words = tokens.words_of(text.replace("\u2019", "'"))
     turns = ["not" if word.endswith("n't") or word == "cannot" else word for word in words if tokens.turns_round(word)]
     order = tuple(map(tokens.stem, tokens.content_of(word for word in words if not tokens.turns_round(word))))
-    return Gist(frozenset(order), tuple(sorted(turns)), order, bool(turns) or not ORDERING.isdisjoint(words))
+    return Gist(frozenset(order), tuple(sorted(turns)), order, bool(turns) or not ORDERING_WORDS.isdisjoint(words))
 
 
 _gist_of_short = cached(2048)(_gist)
@@ -95,10 +95,10 @@ def overlap(first: Gist, other: Gist) -> float:
 
 def is_twin(first: Gist, other: Gist) -> bool:
     """Whether two texts share so much of their words that one is enough for a reader."""
-    return overlap(first, other) >= TWIN_OVERLAP
+    return overlap(first, other) >= MIN_TWIN_OVERLAP
 
 
-def answers_another(first: str, other: str) -> bool:
+def answers_another_question(first: str, other: str) -> bool:
     """Whether two texts are answers ("question -> answer") to different questions."""
     questions = [gist(text.rpartition(ARROW)[0]) for text in (first, other) if ARROW in text]
     return len(questions) == 2 and not is_twin(*questions) and questions[0] != questions[1]
@@ -117,8 +117,8 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
     """
     left, right = gist(first), gist(other)
     is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
-    is_same = (is_part or is_longer) and overlap(left, right) >= SAME_SHARE
-    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_WITHIN
+    is_same = (is_part or is_longer) and overlap(left, right) >= MIN_SAME_SHARE
+    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_CONTAINED_WORDS
     if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
         return is_same or is_within
     both = left.stems & right.stems
@@ -169,19 +169,19 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
 
     "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
     """
-    if answers_another(older, newer):
+    if answers_another_question(older, newer):
         return _UNRELATED
-    before, after = _stems(older), _stems(newer)
+    before, after = _statement_stems(older), _statement_stems(newer)
     shared = len(before & after)
     if not shared and not renames and (before or after):
         return _UNRELATED
     # What says all of it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    whole, every = _replacement(older, newer, renames or {}), clauses.parts(older)
+    whole, every = _find_replacement(older, newer, renames or {}), clauses.parts(older)
     if whole is not None and whole.replaces:
         return replace(whole, parts=every or (older,))
-    of_parts = [(part, _replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
+    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
     ended = {part: how for part, how in of_parts if how is not None and how.replaces}
     if ended:
         return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
@@ -190,21 +190,21 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     sizes = len(before), len(after)
     # Of two that share a single word, it has to be half of the longer one.
     few = min(sizes) if shared > 1 else max(sizes)
-    return _OVERLAPS if shared and shared >= SAME_SUBJECT * few else _UNRELATED
+    return _OVERLAPS if shared and shared >= MIN_SUBJECT_SHARE * few else _UNRELATED
 
 
 _UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="overlaps")
 
 # --- whether one says all of the other
 
-_DENIALS, _CONDITIONS, _LIMITS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
+_DENIALS, _CONDITIONS, _LIMITING_WORDS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
 _OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words} | {
     word: word for word in WORDS["opener"]
 }
-_OPENING = _CONDITIONS.union(_OPENERS)
+_OPENING_WORDS = _CONDITIONS.union(_OPENERS)
 _COPULA = WORDS["copula"] | WORDS["passive"]
 #: Fewest words of a statement that another one can entail by saying more.
-_LEAST = 3
+_MIN_ENTAILED_WORDS = 3
 
 
 class _Clause(NamedTuple):
@@ -221,15 +221,17 @@ class _Clause(NamedTuple):
         """Whether it is another clause without a denial, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
-        return is_one and all(opener in WORDS["how"] for opener, _ in added) and not _limits(self.plain - other.plain)
+        return (
+            is_one and all(opener in WORDS["how"] for opener, _ in added) and not _has_limit(self.plain - other.plain)
+        )
 
     def may_limit(self) -> bool:
         """Whether it may limit what the clauses before it say."""
-        return bool(self.head[0]) or not self.head[2] or _limits(self.plain)
+        return bool(self.head[0]) or not self.head[2] or _has_limit(self.plain)
 
 
-def _limits(words: frozenset[str]) -> bool:
-    return any(word in _LIMITS or tokens.turns_round(word) for word in words)
+def _has_limit(words: frozenset[str]) -> bool:
+    return any(word in _LIMITING_WORDS or tokens.turns_round(word) for word in words)
 
 
 @cached(4096)
@@ -237,7 +239,7 @@ def required_words(text: str) -> frozenset[str]:
     """The words that another text must have to say all of this one: those of its clauses, without its reasons."""
     return frozenset(
         word
-        for clause in _clauses(text)
+        for clause in _read_clauses(text)
         for words in (*clause.head[1:], *(words for _, words in clause.parts))
         for word in words
     )
@@ -248,7 +250,7 @@ def _says_all_of(first: str, other: str) -> bool:
     required = required_words(other)
     if not required <= required_words(first):
         return False
-    long, short = _clauses(first), _clauses(other)
+    long, short = _read_clauses(first), _read_clauses(other)
     (_, why, asks), (_, other_why, other_asks) = clauses.read(first), clauses.read(other)
     size = len(short)
     if not 0 < size <= len(long) or any(map(_differs, long[: size - 1], short)):
@@ -257,7 +259,7 @@ def _says_all_of(first: str, other: str) -> bool:
     is_same = not _differs(last, short[-1])
     if is_same and not more and (why, asks) == (other_why, other_asks):
         return True
-    if len(required) < _LEAST or asks or other_asks or not other_why <= why:
+    if len(required) < _MIN_ENTAILED_WORDS or asks or other_asks or not other_why <= why:
         return False
     if not is_same and (more or not last.adds_means(short[-1])):
         return False
@@ -269,7 +271,7 @@ def _differs(first: _Clause, other: _Clause) -> bool:
 
 
 @cached(4096)
-def _clauses(text: str) -> tuple[_Clause, ...]:
+def _read_clauses(text: str) -> tuple[_Clause, ...]:
     """The clauses of a text; one that is only a fronted part belongs to the next."""
     words = clauses.read(text).words
     denies = any(word.plain in _DENIALS or word.plain == "only" or word.plain.endswith("n't") for word in words)
@@ -285,15 +287,15 @@ def _clauses(text: str) -> tuple[_Clause, ...]:
             own.append(word)
         if not own or not (joins or ends):
             continue
-        if not clauses_read and not fronted and own[0].plain in _OPENING and word.plain == ",":
+        if not clauses_read and not fronted and own[0].plain in _OPENING_WORDS and word.plain == ",":
             fronted, own = own, []
             continue
-        clauses_read += _clause(join, fronted, own, empty)
+        clauses_read += _build_clause(join, fronted, own, empty)
         fronted, own, join = [], [], word.plain if joins and word.plain != "and" else ""
-    return (*clauses_read, *(_clause(join, [], fronted, empty) if fronted else []))
+    return (*clauses_read, *(_build_clause(join, [], fronted, empty) if fronted else []))
 
 
-def _clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
+def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
     """The clause of some words, [] for empty words alone."""
     if not fronted and words[0].plain in _OPENERS:  # the sentence itself begins after a fronted part
         plain = [word.plain for word in words]
@@ -325,7 +327,7 @@ def _split_words(
     into, is_passive = subject, False
     for at, (plain, root, *_) in enumerate(words):
         in_condition = bool(parts) and parts[-1][0] in _CONDITIONS  # which goes to the end of its clause
-        if not in_condition and plain in _OPENING:
+        if not in_condition and plain in _OPENING_WORDS:
             parts.append((_OPENERS.get(plain, plain), []))
             into = parts[-1][1]
         elif plain in _COPULA:
@@ -355,60 +357,62 @@ def _may_be_past(word: str) -> bool:
 
 OPPOSITES = clauses.opposites("opposite", clauses.root)
 #: What says only that it holds where it is said, or of which kind a number is.
-_HERE = roots("here")
+_PLACE_ROOTS = roots("here")
 #: Where the same thing runs side by side: what is said of one of them says nothing of the others.
-_ENVIRONMENTS = roots("environment")
+_ENVIRONMENT_ROOTS = roots("environment")
 #: Words that add nothing to a liking: "prefer tabs", "use tabs for indentation".
-_LIKING = roots("liking")
+_LIKING_ROOTS = roots("liking")
 #: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
-_HOLDING = roots("holding") | {""}
+_HOLDING_ROOTS = roots("holding") | {""}
 #: How a rule says that it is one.
-_ALWAYS = frozenset((clauses.root("always"), clauses.root("please")))
+_RULE_ROOTS = frozenset((clauses.root("always"), clauses.root("please")))
 
 #: A denial names so much of what it denies.
-MAX_OF_IT = 0.6
+MIN_DENIED_SHARE = 0.6
 #: Two statements are on one subject if they share this part of the shorter one's words.
-SAME_SUBJECT = 0.5
+MIN_SUBJECT_SHARE = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
-MAX_OF_SUBJECT = 0.6
+MIN_CHANGED_SHARE = 0.6
 #: `X instead of Y`: the share of the words around a plain Y that the older statement has.
-BESIDE_PLAIN = 0.4
+MIN_PLAIN_CONTEXT_SHARE = 0.4
 #: The same for a Y of several words or a name.
-BESIDE_SPECIAL = 0.5
+MIN_NAMED_CONTEXT_SHARE = 0.5
 #: What is left of two statements without their values is one subject when so much of the longer rest is shared.
-SAME_REST = 0.5
+MIN_REST_SHARE = 0.5
 
 
-def _replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
+def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
     """How `newer`, or a part of it, replaces `older`, certainly or perhaps; None if it does not.
 
     The surest replacement is taken. Where `newer` mentions only some parts of `older` the first one is, as a possible
     replacement.
     """
-    of_parts = (_replacement_by_part(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
+    of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
     comparisons = [how for how in of_parts if how is not None]
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
-        return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=comparisons[0].reasons)
+        return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
     return max(comparisons, key=lambda how: how.confidence, default=None)
 
 
-def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
+def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
     """How one part of a newer statement replaces the older one; None if it does not."""
-    renamed = names.with_new_names(older, renames)
-    if _stems(renamed).isdisjoint(_stems(newer)):
+    renamed = names.apply_renames(older, renames)
+    if _statement_stems(renamed).isdisjoint(_statement_stems(newer)):
         return None
     before, after = parse(renamed), parse(newer)
     only_before, only_after = before.stems - after.stems, after.stems - before.stems
-    if before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
+    if before.asks or (_ENVIRONMENT_ROOTS & only_before and _ENVIRONMENT_ROOTS & only_after):
         return None
-    signals = _signals(before, after, parse(older))
+    signals = _find_signals(before, after, parse(older))
     switch = find_switch(newer)
     if switch is not None and _is_left_as_named(renamed, before, switch):
         signals["left"] = True
     certain = sorted((name for name, is_certain in signals.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
-    return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=tuple(signals)) if signals else None
+    return (
+        Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals)) if signals else None
+    )
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
@@ -418,12 +422,12 @@ def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
 
 
 @cached(4096)
-def _stems(text: str) -> frozenset[str]:
+def _statement_stems(text: str) -> frozenset[str]:
     """The stems of a statement: without one in common, two statements need not be parsed."""
     return stems(clauses.read(text).words)
 
 
-def _signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, bool]:
+def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, bool]:
     """Finds the signals of a replacement: signal -> whether the subject certainly is the same."""
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
@@ -442,20 +446,20 @@ def _signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, boo
             elif what & before.names or any(slot.value == what for slot in before.slots):
                 signals.setdefault("gone", False)
     shared = before.stems & after.stems
-    if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
+    if len(shared) < MIN_SUBJECT_SHARE * min(len(before.stems), len(after.main)):
         return signals
     if any(_says_instead(claim, before) for claim in after.instead):
         signals["says-instead"] = True
     if any(_denies(claim, before) for claim in after.denied):
         signals["denied"] = True
-    return signals | _opposite(before, after, shared) | _other_value(before, after)
+    return signals | _find_opposite(before, after, shared) | _find_other_value(before, after)
 
 
 def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     """Whether a slot of an older statement gives the changed thing another value."""
     # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
     numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
-    if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
+    if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING_ROOTS):
         return False
     same = slot.value & change.value
     if (has_number(same) if numbers else same) or (slot.value & change.thing and not numbers):
@@ -463,18 +467,18 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     if slot.value & before.names and change.is_common:
         return False
     # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
-    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _HERE
-    return bool(slot.value & change.unused) or len(change.thing) >= MAX_OF_SUBJECT * len(subject)
+    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _PLACE_ROOTS
+    return bool(slot.value & change.unused) or len(change.thing) >= MIN_CHANGED_SHARE * len(subject)
 
 
 def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) -> bool:
     """Whether an older statement is for what is now liked less, and of nothing but that."""
-    rest = before.stems - other - _LIKING
+    rest = before.stems - other - _LIKING_ROOTS
     is_liked = any(liked <= what for what, _ in before.prefers)
     return other <= before.positive and rest in (frozenset(), liked) and not is_liked
 
 
-def _says_instead(claim: Against, before: Claims) -> bool:
+def _says_instead(claim: Denial, before: Claims) -> bool:
     """`X instead of Y`: the older statement has Y and the words that surround it in the newer one."""
     if not claim.what <= before.positive:
         return False
@@ -484,40 +488,40 @@ def _says_instead(claim: Against, before: Claims) -> bool:
     if not shared and len(claim.context) <= 1 and _is_all(claim.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(claim.what) > 1 or claim.what & before.names
-    return (shared >= 2 and shared >= BESIDE_PLAIN * len(claim.context)) or (
-        bool(special) and 1 <= shared >= BESIDE_SPECIAL * len(claim.context)
+    return (shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context)) or (
+        bool(special) and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
     )
 
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:
     """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
-    rest, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
-    placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING if what <= before.names else None
+    rest, slots = before.positive - what - _RULE_ROOTS, [slot for slot in before.slots if slot.value == what]
+    placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING_ROOTS if what <= before.names else None
     return bool(placed and rest <= placed) or (len(rest) <= 2 and any(slot.way == "means" for slot in slots))
 
 
-def _denies(claim: Against, before: Claims) -> bool:
+def _denies(claim: Denial, before: Claims) -> bool:
     """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of
     it."""
     if claim.is_qualified or not claim.what <= before.positive:
         return False
-    return claim.context <= before.stems and len(claim.what | claim.context) >= MAX_OF_IT * len(before.main)
+    return claim.context <= before.stems and len(claim.what | claim.context) >= MIN_DENIED_SHARE * len(before.main)
 
 
-def _opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:
+def _find_opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:
     """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
     old, new = before.stems - shared, after.stems - shared
     for old_word in sorted(old):
         for new_word in sorted(OPPOSITES.get(old_word, frozenset()) & new):
             rests = before.stems - {old_word}, after.stems - {new_word}
-            if _same_subject(*rests):
+            if _is_one_subject(*rests):
                 return {"opposite": rests[0] == rests[1]}
-    alike = len(shared) >= SAME_SHARE * len(before.stems | after.stems)
-    turned = any(TURNED[word] & (after.turns - before.turns) for word in before.turns - after.turns)
+    alike = len(shared) >= MIN_SAME_SHARE * len(before.stems | after.stems)
+    turned = any(TURNING_OPPOSITES[word] & (after.turns - before.turns) for word in before.turns - after.turns)
     return {"opposite": True} if alike and turned else {}
 
 
-def _other_value(before: Claims, after: Claims) -> dict[str, bool]:
+def _find_other_value(before: Claims, after: Claims) -> dict[str, bool]:
     """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
     if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
         return {}  # one says what the other does, and more
@@ -530,13 +534,13 @@ def _other_value(before: Claims, after: Claims) -> dict[str, bool]:
                 continue
             slot = old.value | new.value | {old.verb, new.verb}
             subject, other = before.stems - slot, after.stems - slot
-            kind = _kind_of_value(old.value - new.value, new.value - old.value, before, after)
-            if kind and _same_subject(subject, other):
+            kind = _classify_value(old.value - new.value, new.value - old.value, before, after)
+            if kind and _is_one_subject(subject, other):
                 return {kind: subject == other}
     return {}
 
 
-def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Claims, after: Claims) -> str:
+def _classify_value(changed: frozenset[str], into: frozenset[str], before: Claims, after: Claims) -> str:
     """The signal that a value of one kind gives when it takes another's place; "" for two that are of different
     kinds."""
     numbers = has_number(changed), has_number(into)
@@ -547,9 +551,9 @@ def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Claims
     return "value" if numbers[0] == numbers[1] else ""
 
 
-def _same_subject(first: frozenset[str], other: frozenset[str]) -> bool:
+def _is_one_subject(first: frozenset[str], other: frozenset[str]) -> bool:
     """Whether what is left of two statements is one subject: of what one says more, the other has no counterpart."""
     both = first & other
     if not both or (first - other and other - first):
         return False
-    return len(both) >= SAME_REST * max(len(first), len(other))
+    return len(both) >= MIN_REST_SHARE * max(len(first), len(other))

@@ -18,34 +18,39 @@ from csmd.text import clauses
 from csmd.text.claims import parse
 from csmd.text.clauses import COPULA, STOPS, WORDS, Word, roots, stems
 
-_LEAVE, _MOVE, _ENTER, _LEADS = roots("leave"), roots("move"), roots("enter"), clauses.phrases("leads_to_left")
-_ENDS, _INTO = WORDS["left_ends"] | COPULA, WORDS["into"]
+_LEAVE_ROOTS, _MOVE_ROOTS, _ENTER_ROOTS, _LEAD_PHRASES = (
+    roots("leave"),
+    roots("move"),
+    roots("enter"),
+    clauses.phrases("leads_to_left"),
+)
+_THING_ENDS, _INTO_WORDS = WORDS["left_ends"] | COPULA, WORDS["into"]
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
-_IDLE = roots("left_ends") | roots("idle")
+_IDLE_ROOTS = roots("left_ends") | roots("idle")
 _BREAKS = STOPS | frozenset("and but so because since".split())
 #: A mark between two parts of a sentence.
-_BREAK = Word(".", ".", "")
+_PART_BREAK = Word(".", ".", "")
 #: A part that opens with one of these states nothing.
-_SUPPOSING = frozenset("because since if when whenever once until unless before after while whether".split())
+_SUPPOSING_WORDS = frozenset("because since if when whenever once until unless before after while whether".split())
 #: Words before one of several things or a thing at hand, never before a name or a material.
-_DEFINITE = frozenset("the a an".split())
-_ARTICLES = _DEFINITE | frozenset(
+_PLAIN_ARTICLES = frozenset("the a an".split())
+_ARTICLES = _PLAIN_ARTICLES | frozenset(
     "this that these those it them they its their my your his her some any another one".split()
 )
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE, _AT_HAND, _ORDERS = (_SENTENCE_WORDS[name] for name in ("trouble.en", "thing.en", "order.en"))
 #: A sentence without one of these words, and without one that ends in "n't", gives nothing up.
-_TRIGGERS = (
+_TRIGGER_WORDS = (
     frozenset("from off no not rather too than go goes has have had was were".split())
-    | _LEADS.keys()
+    | _LEAD_PHRASES.keys()
     | WORDS["leave_form"]
     | WORDS["left_state"]
 )
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: Most words of the thing that is given up.
-MAX_NAMED = 3
+MAX_THING_WORDS = 3
 #: Most words of a part without a known verb that names another thing.
-MAX_OF_PART = 5
+MAX_PART_WORDS = 5
 
 
 class Switch(NamedTuple):
@@ -61,7 +66,7 @@ class Switch(NamedTuple):
     places: frozenset[str]
 
 
-class _Left(NamedTuple):
+class _Departure(NamedTuple):
     """The words given up, and those before and after them in their part of the sentence.
 
     `is_past`: the part only says how the thing was.
@@ -75,7 +80,7 @@ class _Left(NamedTuple):
 
 def may_switch(words: Collection[str]) -> bool:
     """Whether a sentence of these words, in small letters, may be a switch: cheap, unlike `find_switch`."""
-    return not _TRIGGERS.isdisjoint(words) or any(word.endswith("n't") for word in words)
+    return not _TRIGGER_WORDS.isdisjoint(words) or any(word.endswith("n't") for word in words)
 
 
 @cached(2048)
@@ -90,16 +95,20 @@ def find_switch(text: str) -> Switch | None:
     bare = [_without_break(part) for part in parts]
     for at, part in enumerate(bare):
         opener = parts[at][0].plain
-        if not part or part[0].plain in _SUPPOSING or (opener in _SUPPOSING and len(part) + 1 >= len(parts[at])):
+        if (
+            not part
+            or part[0].plain in _SUPPOSING_WORDS
+            or (opener in _SUPPOSING_WORDS and len(part) + 1 >= len(parts[at]))
+        ):
             continue
         others = [other for place, other in enumerate(bare) if place != at]
         antecedent = bare[0][:1] if at and bare[0] and bare[0][0].plain not in _ORDERS else ()
-        for left in _find_left(part, follows_comma=opener == ",", antecedent=antecedent):
-            entering = [*filter(None, [_entering(left)]), *filter(_may_take_place, others)]
+        for left in _find_departures(part, follows_comma=opener == ",", antecedent=antecedent):
+            entering = [*filter(None, [_find_entering(left)]), *filter(_may_take_place, others)]
             if left.is_past:
                 entering = [other for other in entering if _holds_instead(other)]
-            if entering and 0 < len(stems(left.old)) <= MAX_NAMED:
-                return _switch(left, others, entering)
+            if entering and 0 < len(stems(left.old)) <= MAX_THING_WORDS:
+                return _build_switch(left, others, entering)
     return None
 
 
@@ -111,33 +120,38 @@ def _without_break(part: Sequence[Word]) -> Sequence[Word]:
     return rest
 
 
-def _switch(left: _Left, others: Sequence[Sequence[Word]], entering: Sequence[Sequence[Word]]) -> Switch:
+def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: Sequence[Sequence[Word]]) -> Switch:
     old, own = stems(left.old), [*left.before, *left.behind]
-    rest = [*own, *(word for other in others for word in (_BREAK, *other))]
+    rest = [*own, *(word for other in others for word in (_PART_BREAK, *other))]
     slots = clauses.slots(rest)
     new = set(stems(word for word in rest if word.is_name or word.is_capital))
     new = new.union(*(slot.value for slot in slots if slot.way in ("means", "is")))
     for part in entering:
         named = stems(takewhile(lambda word: word.plain not in WORDS["extent"], part))
-        new |= named if len(named) < MAX_NAMED else set()
+        new |= named if len(named) < MAX_THING_WORDS else set()
     uses = [slot.value for slot in slots if slot.way == "extent"]
     places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(own) if slot.way == "place"))
     lead = left.before[-1].plain if left.before else ""
     if lead in ("from", "off"):  # "the labels from A to B"
-        places |= stems(takewhile(lambda word: word.root not in _MOVE, reversed(left.before[:-1]))) - new
+        places |= stems(takewhile(lambda word: word.root not in _MOVE_ROOTS, reversed(left.before[:-1]))) - new
     if lead in ("of", "than"):  # "the shop uses A instead of B"
-        verb = next((at for at, word in enumerate(left.before) if word.root in _ENTER or word.plain in COPULA), 0)
+        verb = next((at for at, word in enumerate(left.before) if word.root in _ENTER_ROOTS or word.plain in COPULA), 0)
         places |= stems(left.before[:verb])
         new -= stems(left.before[:verb])
-    named = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER)
-    return Switch(old, frozenset(new - old - _IDLE), named - old - new - _IDLE, frozenset(places - old - new - _IDLE))
+    named = stems(word for word in rest if word.root not in _LEAVE_ROOTS | _MOVE_ROOTS | _ENTER_ROOTS)
+    return Switch(
+        old,
+        frozenset(new - old - _IDLE_ROOTS),
+        named - old - new - _IDLE_ROOTS,
+        frozenset(places - old - new - _IDLE_ROOTS),
+    )
 
 
 def is_left(older: str, switch: Switch) -> bool:
     """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and
     place."""
     words, claims = clauses.read(older).words, parse(older)
-    slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MAX_NAMED]
+    slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MAX_THING_WORDS]
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
         return False
@@ -151,9 +165,9 @@ def holds_now(text: str) -> bool:
     """Whether a statement says by name or number what a thing is, has or does now: "the proxy listens on 8081 now"."""
     words = [word for word in clauses.without_fillers(text) if word.plain not in STOPS]
     plain = [word.plain for word in words]
-    if plain[-1:] not in (["now"], ["again"]) or plain[0] in (_ARTICLES - _DEFINITE) | _SUPPOSING | _ORDERS:
+    if plain[-1:] not in (["now"], ["again"]) or plain[0] in (_ARTICLES - _PLAIN_ARTICLES) | _SUPPOSING_WORDS | _ORDERS:
         return False
-    if "?" in text or any(word == "not" or word.endswith("n't") or word in _SUPPOSING for word in plain):
+    if "?" in text or any(word == "not" or word.endswith("n't") or word in _SUPPOSING_WORDS for word in plain):
         return False
     named = stems(word for at, word in enumerate(words) if word.is_name or word.is_number or (at and word.is_capital))
     return any(slot.value & named for slot in clauses.slots(words))
@@ -162,53 +176,55 @@ def holds_now(text: str) -> bool:
 # --- the thing that is given up
 
 
-def _find_left(part: Sequence[Word], *, follows_comma: bool, antecedent: Sequence[Word]) -> Iterator[_Left]:
+def _find_departures(part: Sequence[Word], *, follows_comma: bool, antecedent: Sequence[Word]) -> Iterator[_Departure]:
     """The things that a part of a sentence gives up; "it" is the antecedent."""
     plain = [word.plain for word in part]
     for at, word in enumerate(part):
         if not WORDS["negation"].isdisjoint(plain[:at]) or any(other.endswith("n't") for other in plain[:at]):
             return
         if _is_negation(word) and stems(part[:at]) and _is_over(plain[at:]) and _is_out_of_use(part[at + 1 :]):
-            yield _Left(part[:at], (), ())
-        elif start := _start_of_left(part, at, follows_comma=follows_comma):
-            old = _named_from(part, start, antecedent)
-            behind = part[start + sum(1 for _ in takewhile(lambda word: word.plain not in _ENDS, part[start:])) :]
+            yield _Departure(part[:at], (), ())
+        elif start := _find_thing_start(part, at, follows_comma=follows_comma):
+            old = _read_thing(part, start, antecedent)
+            behind = part[start + sum(1 for _ in takewhile(lambda word: word.plain not in _THING_ENDS, part[start:])) :]
             if old:
-                yield _Left(old, part[:start], behind)
-        elif at and word.plain in _PREDICATES and (state := _state(plain[at:])):
+                yield _Departure(old, part[:start], behind)
+        elif at and word.plain in _PREDICATES and (state := _classify_state(plain[at:])):
             if state == "gone" or plain[0] not in _ARTICLES:
                 subject = [other for other in part[:at] if other.plain not in ("the", "our")]
-                yield _Left(subject, (), (), is_past=state == "past")
+                yield _Departure(subject, (), (), is_past=state == "past")
             return
 
 
-def _start_of_left(part: Sequence[Word], at: int, *, follows_comma: bool) -> int:
+def _find_thing_start(part: Sequence[Word], at: int, *, follows_comma: bool) -> int:
     """The index at which the thing given up begins, after the word at `at`; 0 if that word gives nothing up."""
     plain, word = [other.plain for other in part], part[at]
     rest = plain[at + 1 :]
-    if size := clauses.match(_LEADS, part, at):
+    if size := clauses.match(_LEAD_PHRASES, part, at):
         return at + size
     is_ours = at > 0 and plain[at - 1].partition("'")[0] in ("we", "i")
     is_ordered = not stems(other for other in part[:at] if other.plain not in WORDS["aside"])
-    if word.root in _LEAVE and is_ordered and {"from", "off"}.isdisjoint(rest):
+    if word.root in _LEAVE_ROOTS and is_ordered and {"from", "off"}.isdisjoint(rest):
         return at + 1 + (rest[:1] == ["about"])
-    is_from = word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]) and not _is_step(part)
+    is_from = (
+        word.plain in ("from", "off") and any(other.root in _MOVE_ROOTS for other in part[:at]) and not _is_step(part)
+    )
     is_than = word.plain == "than" and "rather" in plain[:at]
     takes_place = word.plain in WORDS["takes_place_of"] and stems(part[:at])
     if is_from or is_than or takes_place or (is_ours and word.plain in WORDS["leave_by_us"]):
         return at + 1
     if word.plain == "no" and rest[:1] == ["longer"]:
-        return _denied_at(part, at + 2)
+        return _find_denied_start(part, at + 2)
     if word.plain == "no" and _is_over(rest):
         return at + 1
     is_contrast = word.plain == "not" and follows_comma and at == 0
     is_denied = _is_negation(word) and (_is_over(rest) or "want" in rest[:2])
-    return _denied_at(part, at + 1) if is_contrast or is_denied else 0
+    return _find_denied_start(part, at + 1) if is_contrast or is_denied else 0
 
 
-def _named_from(part: Sequence[Word], start: int, antecedent: Sequence[Word]) -> Sequence[Word]:
+def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) -> Sequence[Word]:
     """The name or material that begins at a place; () for a thing at hand, which has an article."""
-    old = list(takewhile(lambda word: word.plain not in _ENDS, part[start:]))
+    old = list(takewhile(lambda word: word.plain not in _THING_ENDS, part[start:]))
     if len(old) > 2 and old[0].plain == "the" and old[-1].plain in WORDS["kind"]:  # "the tabs rule"
         old = old[1:-1]
     if old[1:] and old[-1].plain in ("one", "ones"):
@@ -224,10 +240,10 @@ def _named_from(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
 
 def _is_step(part: Sequence[Word]) -> bool:
     """Whether a part orders to move one thing of the code at hand: "move the function from"."""
-    return part[0].root in _MOVE and any(word.plain in _AT_HAND for word in part[1:])
+    return part[0].root in _MOVE_ROOTS and any(word.plain in _AT_HAND for word in part[1:])
 
 
-def _denied_at(part: Sequence[Word], start: int) -> int:
+def _find_denied_start(part: Sequence[Word], start: int) -> int:
     """The index at which a denied thing begins: the object of a weak verb, else the words after a preposition."""
     places = range(start, len(part))
     first = next((at for at in places if part[at].stem or part[at].plain in WORDS["weak"]), len(part))
@@ -252,7 +268,7 @@ def _is_out_of_use(predicate: Sequence[Word]) -> bool:
     return not WORDS["in_use"].isdisjoint(words[:1])
 
 
-def _state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
+def _classify_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
     """Whether a predicate says that its subject is gone, goes or is too much of something, or only how it was."""
     rest = [word for word in plain[1:] if word not in ("now", "all", "finally", "completely", "just", "simply")]
     if plain[0] in ("go", "goes"):
@@ -267,10 +283,10 @@ def _state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
 # --- the thing that takes its place
 
 
-def _entering(left: _Left) -> Sequence[Word]:
+def _find_entering(left: _Departure) -> Sequence[Word]:
     """The words that name, in the same part, the thing that takes the place of another; () for none."""
     for at, word in enumerate(left.behind):
-        if word.plain in _INTO and stems(left.behind[at + 1 :]):
+        if word.plain in _INTO_WORDS and stems(left.behind[at + 1 :]):
             return left.behind[at + 1 :]
     lead = left.before[-1].plain if left.before else ""
     if lead in WORDS["takes_place_of"]:
@@ -283,24 +299,26 @@ def _entering(left: _Left) -> Sequence[Word]:
 
 def _may_take_place(part: Sequence[Word]) -> bool:
     """Whether another part of a sentence may name the thing that takes the place: it states how things are."""
-    if not part or part[0].plain in _SUPPOSING or not _TROUBLE.isdisjoint(word.plain for word in part):
+    if not part or part[0].plain in _SUPPOSING_WORDS or not _TROUBLE.isdisjoint(word.plain for word in part):
         return False
     first, count, slots = part[0].plain, len(stems(part)), clauses.slots(part)
     has_copula = any(word.plain in COPULA for word in part[1:])
     if first.partition("'")[0] in ("it", "they"):
         return any(slot.way != "is" for slot in slots)
-    if first in _ARTICLES and not (first in _DEFINITE and (has_copula or slots)):
+    if first in _ARTICLES and not (first in _PLAIN_ARTICLES and (has_copula or slots)):
         return False
     if first in _ORDERS - WORDS["enter"] and not has_copula:  # "show sums in euros" states it, "run the tests" does not
         return bool(slots) and part[1].plain not in _ARTICLES
-    has_verb = has_copula or bool(slots) or any(word.root in _ENTER for word in part)
-    return 0 < count <= MAX_OF_PART or (count > 0 and has_verb)
+    has_verb = has_copula or bool(slots) or any(word.root in _ENTER_ROOTS for word in part)
+    return 0 < count <= MAX_PART_WORDS or (count > 0 and has_verb)
 
 
 def _holds_instead(part: Sequence[Word]) -> bool:
     """Whether a part says what is done now, and is not about the thing that only was in some way."""
     plain = [word.plain for word in part]
     is_same_thing = plain[0] in _ARTICLES or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(word.root in _ENTER for word in part)
-    moves = any(word.root in _MOVE for word in part) and "to" in plain
+    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(
+        word.root in _ENTER_ROOTS for word in part
+    )
+    moves = any(word.root in _MOVE_ROOTS for word in part) and "to" in plain
     return not is_same_thing and (is_now or moves)

@@ -22,11 +22,11 @@ _WEIGHTS: tuple[tuple[bytes, float], ...] = (
     (bytes(range(0xF0, 0xF8)), 2.05),
 )
 #: What a pair of spaces is worth less than two: an indentation is one token.
-_PAIR = 0.72
+_SPACE_PAIR_DISCOUNT = 0.72
 
 
 def weigh_tokens(text: str) -> int:
     """An estimate of the tokens of `text`; 0.1 ms for 8 KB, so not for the way of a hook (display.estimate_tokens)."""
     data = text.encode("utf-8", "replace")
     total = sum((len(data) - len(data.translate(None, alike))) * weight for alike, weight in _WEIGHTS)
-    return round(total - _PAIR * data.count(b"  ")) or int(bool(data))
+    return round(total - _SPACE_PAIR_DISCOUNT * data.count(b"  ")) or int(bool(data))

@@ -50,7 +50,7 @@ def content_of(every: Iterable[str]) -> list[str]:
 
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")
 #: A letter that an ending doubles: committing, planned.
-_DOUBLED = ("bb", "gg", "mm", "nn", "pp", "rr", "tt")
+_DOUBLED_LETTERS = ("bb", "gg", "mm", "nn", "pp", "rr", "tt")
 _IRREGULAR = dict(pair.split("/") for pair in data.word_table("similarity_words.txt")["irregular"])
 
 
@@ -65,7 +65,7 @@ def stem(word: str) -> str:
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
                 word = word[: -len(ending)]
-                word = word[:-1] if len(word) > 3 and word.endswith(_DOUBLED) else word
+                word = word[:-1] if len(word) > 3 and word.endswith(_DOUBLED_LETTERS) else word
                 break
     return word[:-1] if len(word) > 4 and word.endswith("y") else word  # retry as in retries
 

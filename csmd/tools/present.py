@@ -161,7 +161,7 @@ def _passage(turn: TurnRow | None, statement: str) -> Json:
     """The speaker, the passage around a statement, and the sentence in it most similar to the statement."""
     if turn is None:
         return {"speaker": "", "text": "", "sentence": ""}
-    passage = prose.passage(turn.text, query_terms(statement), limit=PASSAGE)
+    passage = prose.excerpt(turn.text, query_terms(statement), limit=PASSAGE)
     return {"speaker": turn.kind, "text": passage, "sentence": _likest(passage, statement)}
 
 
@@ -172,7 +172,7 @@ def _likest(passage: str, statement: str) -> str:
     words = set(content_words(statement))
     best, most = "", 0
     for line in passage.splitlines():
-        for sentence in prose.sentences(line):
+        for sentence in prose.split_sentences(line):
             shared = len(words & set(content_words(sentence)))
             if shared > most:
                 best, most = sentence.strip(), shared

@@ -34,7 +34,7 @@ def _search(
     session: str = "",
 ) -> Json:  # fmt: skip
     """Search memories, conversations and session summaries."""
-    if not any(map(str.isalnum, query_)) and not search_terms.unindexed(query_):
+    if not any(map(str.isalnum, query_)) and not search_terms.find_unindexed(query_):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, memory_filters = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, memory_filters)

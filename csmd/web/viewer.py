@@ -143,7 +143,7 @@ def _environment(access: Access) -> Environment:
     show = Environment(
         loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: display.visible(value) if type(value) is str else value,  # markup is not text
+        finalize=lambda value: display.remove_unseen(value) if type(value) is str else value,  # markup is not text
     )  # fmt: skip
     home = str(user_home())
     show.filters |= {

@@ -152,10 +152,10 @@ def writes(graph: Graph, runs: int) -> dict[str, float]:
             rows.run("release written")
 
         texts = graph.texts[: 2 * runs]
-        words = median(timed(lambda text=text: search_terms.indexed(text, NOW)) for text in texts)
+        words = median(timed(lambda text=text: search_terms.build_index_text(text, NOW)) for text in texts)
         for seq, text in enumerate(graph.texts[2 * runs : 2 * runs + 3000]):
             rows.run(insert, seq=seq, text=text)
-        made = [(10**6 + number, search_terms.indexed(text, NOW)) for number, text in enumerate(texts)]
+        made = [(10**6 + number, search_terms.build_index_text(text, NOW)) for number, text in enumerate(texts)]
         kept = median(
             timed(lambda seq=seq, text=text: rows.run(insert, seq=seq, text=text)) for seq, text in made[:runs]
         )

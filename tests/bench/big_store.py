@@ -226,7 +226,7 @@ def _turns(filling: Filling, numbers: Sequence[int]) -> None:
     rows.many(
         "insert into passages_fts (rowid, text) values (:seq, :text)",
         [
-            {"seq": one["seq"], "text": search_terms.indexed(text, _at(one["turn"]))}
+            {"seq": one["seq"], "text": search_terms.build_index_text(text, _at(one["turn"]))}
             for one, text in zip(spans, said, strict=True)
         ],
     )

@@ -50,7 +50,7 @@ def is_as_measured(body: str, loaded: str, told: str | None) -> bool:
     """Whether one measured line is read as the client reads it."""
     head, rest = markdown.split_head(body.removeprefix("\ufeff"))
     content, targets = markdown_imports.read(rest)
-    content = content.strip(markdown.SPACE)
+    content = content.strip(markdown.JS_SPACES)
     conditional = markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
     imports = "".join(letter for letter in "FGH" if f"{letter.lower()}.md" in targets)
     return (imports, None if conditional or not content else content) == (loaded, told)

@@ -61,7 +61,7 @@ DIFF: dict[str, Any] = {
 STATUS: dict[str, Any] = {
     "due": False, "verdict": PLAN["verdict"], "running": None, "last": DONE,
     "latest": {**DONE, "id": "d9876543210", "state": "failed", "error": "the disk is full", "did": {}},
-    "gates": [{"gate": "time", "open": False, "reason": "after 19 h"}, {"gate": "lock", "open": True, "reason": "nobody dreams"}],
+    "gates": [{"gate": "time", "open": False, "reason": "after 19 h"}, {"gate": "lock", "open": True, "reason": "free"}],
 }  # fmt: skip
 
 

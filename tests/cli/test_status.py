@@ -112,7 +112,7 @@ STATES: dict[str, dict[str, Any]] = {
         "counters": {"redacted github-token": 3, "redacted password": 12, "redacted jwt": 1, "redacted pem": 1, "bad lines": 1,
                      "bad events": 2, "turns not kept": 1},
         "excluded": {"events": 1, "transcripts": 12},
-        "dream": {**HEALTHY["dream"], "verdict": "waits: the last one failed, again in 48 min",
+        "dream": {**HEALTHY["dream"], "verdict": "waits: the last dream failed; retry in 48 min",
                   "latest": {"id": "d1", "state": "failed", "error": "the disk is full"}},
     },
     "damaged": {

@@ -74,7 +74,7 @@ def told(store: Store, asked: str) -> str:
 
 
 def take_back(store: Store, made: Dream, folder: Path) -> dream_undo.Undone:
-    return run_to_end(dream_undo.undo(store, made.id, home=folder, now=NOW, key=store.hash_key))
+    return run_to_end(dream_undo.undo_dreams(store, made.id, home=folder, now=NOW, key=store.hash_key))
 
 
 # --- what comes of an answer

@@ -64,7 +64,7 @@ def test_what_a_careful_reader_answered_is_told_and_goes_with_the_dreams(store: 
         dream(store, None)
         made.append((state(store, root), check(store, session, root)))
     for before, done in reversed(made):
-        undone = run_to_end(dream_undo.undo(store, done.id, home=tmp_path, now=NOW, key=store.hash_key))
+        undone = run_to_end(dream_undo.undo_dreams(store, done.id, home=tmp_path, now=NOW, key=store.hash_key))
         assert not undone.skipped
         if done is made[-1][1]:  # what was said since an earlier one stays
             assert state(store, root) == before

@@ -286,7 +286,7 @@ def test_a_failure_ends_it_is_shown_and_advances_nothing(
     assert dreamt(parts) == [("by itself", "failed")]
     shown = parts.call("csm_dream_status")
     assert (shown["latest"]["state"], shown["latest"]["error"], shown["last"]) == ("failed", kept, None)
-    assert shown["verdict"] == "next dream after 15 min of quiet; the last one failed, again in 60 min"
+    assert shown["verdict"] == "next dream after 15 min of quiet; the last dream failed; retry in 60 min"
     assert not parts.machine.paths.dream_lock.exists()
     monkeypatch.delitem(dreaming.STEPS, "failing")
     settle(parts, at(2))
@@ -440,7 +440,7 @@ def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
     settle(parts, at(0))
     assert parts.call("csm_job", id=undo)["result"]["kept"] == []
     assert parts.call("csm_memory_list") == listed
-    assert "the last one was undone, again in 24 h" in parts.call("csm_dream_status")["verdict"]
+    assert "the last dream was undone; retry in 24 h" in parts.call("csm_dream_status")["verdict"]
     with pytest.raises(CsmdError, match="there is no dream 'dnone'"):
         parts.call("csm_dream_diff", id="dnone")
 

@@ -211,14 +211,14 @@ def asked_for(ident: str, said: str, place: int, day: int = 1, **changes: object
 def around(*abroad: Memory, **changes: object) -> Snapshot:
     """What holds around projects, with what was asked for in these."""
     empty = Snapshot(project_seq=0, everywhere=0, now="", memories={}, days={0: DAYS})
-    return replace(empty, abroad={one.id: one for one in abroad}, **changes)  # type: ignore[arg-type]
+    return replace(empty, stated_elsewhere={one.id: one for one in abroad}, **changes)  # type: ignore[arg-type]
 
 
 def test_what_the_user_asked_for_in_three_projects_holds_everywhere() -> None:
     three = [asked_for(f"m{place}", said, place, place) for place, said in enumerate(NO_FRIDAYS, 1)]
     snapshot = around(*three)
     (action,), left = plan(snapshot)[0].actions, plan(snapshot)[1]
-    made = action.made
+    made = action.created
     assert made is not None and (action.kind, action.memory) == ("lift", three[2])
     assert (made.text, made.scope, made.project_seq, made.created_at) == (NO_FRIDAYS[2], "user", 0, at(1))
     assert action.evidence == ("m3", "m1", "m2")
@@ -254,11 +254,11 @@ def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_l
     found, left = plan(snapshot)
     assert plan(left)[0].actions == ()
     for action in found.actions:
-        if action.kind == "lift" and action.made is not None:
-            told = [snapshot.abroad[ident] for ident in action.evidence]
-            assert len({one.project_seq for one in told}) >= consolidation.PROJECTS
-            assert all(similarity.compare(one.text, action.made.text).says_all for one in told)
-            assert action.made.authority == "user"
+        if action.kind == "lift" and action.created is not None:
+            told = [snapshot.stated_elsewhere[ident] for ident in action.evidence]
+            assert len({one.project_seq for one in told}) >= consolidation.MIN_PROJECTS
+            assert all(similarity.compare(one.text, action.created.text).says_all for one in told)
+            assert action.created.authority == "user"
 
 
 SPACES, TABS = "I prefer spaces over tabs", "I prefer tabs over spaces"
@@ -301,9 +301,9 @@ def test_what_one_project_has_otherwise_stays_there_an_exception() -> None:
     other = asked_for("m4", SPACES, 4, 9)
     snapshot = around(*three, other)
     (action,) = plan(snapshot)[0].actions
-    assert action.kind == "lift" and action.made is not None and action.made.text == TABS
+    assert action.kind == "lift" and action.created is not None and action.created.text == TABS
     # Said once more elsewhere, it still is no later than the exception.
-    again = replace(action.made, confirmed_at=at(20))
+    again = replace(action.created, confirmed_at=at(20))
     own = replace(
         seen(other),
         project_seq=4,
@@ -351,7 +351,7 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
     snapshot = seen(facts=FACTS)
     first, left = plan(snapshot)
     assert [one.fact.fingerprint for one in first.actions if one.fact] == ["convention:commit", "files:a.py"]
-    assert {one.text for one in left.raised.values()} == {
+    assert {one.text for one in left.raised_facts.values()} == {
         "Commit messages begin with a verb.", "When `a.py` changes, so does `test_a.py`."
     }  # fmt: skip
     grown = replace(FACTS[0], seen=12, total=13, evidence=("f1", "f2", "f9"))
@@ -367,8 +367,8 @@ def test_a_fact_that_no_habit_tells_is_raised_once_and_again_when_it_has_grown()
         assert len(plan(replace(snapshot, facts=(one,)))[0].actions) == raised, (
             "in three sessions only without exception"
         )
-    dropped = {key: replace(one, status="dropped") for key, one in left.raised.items()}
-    assert plan(replace(left, facts=(grown,), raised=dropped))[0].actions == ()
+    dropped = {key: replace(one, status="dropped") for key, one in left.raised_facts.items()}
+    assert plan(replace(left, facts=(grown,), raised_facts=dropped))[0].actions == ()
 
 
 def test_orienting_counts_tiers_doubles_and_how_stale_they_are() -> None:

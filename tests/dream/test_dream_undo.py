@@ -28,7 +28,7 @@ def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
 
 @pytest.mark.parametrize(
     ("ident", "state", "why"),
-    [("d9", "done", "no dream 'd9'"), ("d1", "undone", "undone already"), ("d1", "running", "is running")],
+    [("d9", "done", "no dream 'd9'"), ("d1", "undone", "already undone"), ("d1", "running", "is running")],
 )
 def test_what_cannot_be_undone_says_why(ident: str, state: str, why: str) -> None:
     with pytest.raises(CsmdError, match=why):
@@ -65,14 +65,14 @@ def test_a_journal_goes_by_the_days_that_were_lived_and_by_no_clock_that_was_set
     days: Sequence[int], now: int, old: list[int]
 ) -> None:
     at = (FIRST + timedelta(days=now)).isoformat()
-    found = dream_undo.find_outlived(begun(*days), now=at, keep_days=90, every_h=24)
+    found = dream_undo.find_expired(begun(*days), now=at, keep_days=90, every_h=24)
     assert sorted(found) == old
-    assert dream_undo.find_outlived(begun(*days), now=at, keep_days=100_000, every_h=24) == []
+    assert dream_undo.find_expired(begun(*days), now=at, keep_days=100_000, every_h=24) == []
 
 
 def test_where_dreams_are_chosen_to_be_weeks_apart_they_age_by_weeks() -> None:
     at = (FIRST + timedelta(days=120)).isoformat()
-    assert dream_undo.find_outlived(begun(0, 30, 60, 90), now=at, keep_days=90, every_h=24 * 30) == [1]
+    assert dream_undo.find_expired(begun(0, 30, 60, 90), now=at, keep_days=90, every_h=24 * 30) == [1]
 
 
 WAS = {"text": "a", "tier": "daily", "superseded_by": "", "used_at": "", "version": 1, "hot_until": 3, "sources": []}
@@ -115,20 +115,20 @@ def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
     ("now", "kept"),
     [
         ("c", {1: "", 2: ""}),
-        ("other", {1: dream_undo.EDITED, 2: dream_undo.EDITED}),
+        ("other", {1: dream_undo.EDITED_SINCE, 2: dream_undo.EDITED_SINCE}),
         ("b", {1: "", 2: ""}),
-        (None, {1: dream_undo.EDITED, 2: dream_undo.EDITED}),
+        (None, {1: dream_undo.EDITED_SINCE, 2: dream_undo.EDITED_SINCE}),
     ],
 )
 def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
     chain = [_wrote(1, None, "b"), _wrote(2, "b", "c")]
-    assert dream_undo.why_files_stay(chain, now) == kept
+    assert dream_undo.find_skip_reasons(chain, now) == kept
     killed = [_wrote(1, None, "b"), _wrote(2, None, "c")]
-    assert dream_undo.why_files_stay(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
+    assert dream_undo.find_skip_reasons(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
     edited = [_wrote(1, "a", "b"), _wrote(2, "b, edited", "c")]
-    assert dream_undo.why_files_stay(edited, "c") == {1: dream_undo.EDITED, 2: ""}
+    assert dream_undo.find_skip_reasons(edited, "c") == {1: dream_undo.EDITED_SINCE, 2: ""}
     purged = [_wrote(1, "a", "b"), _wrote(2, "b", "c")]
-    assert dream_undo.why_files_stay(purged, "c", [2]) == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
+    assert dream_undo.find_skip_reasons(purged, "c", [2]) == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
 
 
 def _wrote(seq: int, before: str | None, after: str) -> ChangedFile:

@@ -116,8 +116,8 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {}
-    with pytest.raises(CsmdError, match="nothing of the dream"):
+    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {}
+    with pytest.raises(CsmdError, match="cannot be undone"):
         undo(store, done.id)
 
     def fails(rows: Rows) -> None:
@@ -152,7 +152,7 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
     assert forget(second) == [1]
     last = store.read(dreams.find_latest)
     assert last is not None and last.id == second.id
-    with pytest.raises(CsmdError, match="not kept any more"):
+    with pytest.raises(CsmdError, match="has expired"):
         undo(store, second.id)
 
 
@@ -168,7 +168,7 @@ def test_an_older_dream_is_undone_with_every_newer_one_and_the_preview_says_so(s
     ]  # fmt: skip
     assert undone.skipped == () and set(idents[:2]) <= set(undone.items)
     assert dump(store) == was
-    with pytest.raises(CsmdError, match="undone already"):
+    with pytest.raises(CsmdError, match="already undone"):
         undo(store, first.id)
 
 
@@ -240,19 +240,19 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     place = store.path.parent
     run_to_end(dream_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
     (place / "memory/topics.md").unlink()  # this far it came
-    assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 1
+    assert run_to_end(dream_undo.finish_undo(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
     (one,) = store.read(lambda rows: dreams.list_dreams(rows, limit=9))
     assert one.state == "undone"
-    assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 0
+    assert run_to_end(dream_undo.finish_undo(store, home=place, now=LAST)) == 0
 
 
 @pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")
 def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dream_undo, "BATCH", 1)
+    monkeypatch.setattr(dream_undo, "BATCH_ACTIONS", 1)
     idents = believed(store)
     was = dump(store)
     acts = [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2]), ("strengthen", idents[3], idents[4])]
@@ -427,7 +427,7 @@ def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_b
     store.write(write)
     assert SAID[0] not in journal_text(store) and SAID[1] not in journal_text(store)
     undone = undo(store, done.id)
-    assert kept_of(undone) == {"": "a purge took away what it had done"}
+    assert kept_of(undone) == {"": "a purge removed its result"}
     assert undone.items == (idents[3],)
     assert store.read(lambda rows: memory_of(rows, idents[3])).tier != "archive"
     assert store.read(lambda rows: memories.by_id(rows, idents[0])) is None
@@ -464,7 +464,7 @@ def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) ->
 
     store.write(write)
     assert not any(said in journal_text(store) for said in SAID)
-    assert set(kept_of(undo(store, done.id)).values()) == {"a purge took away what it had done"}
+    assert set(kept_of(undo(store, done.id)).values()) == {"a purge removed its result"}
     assert store.read(lambda rows: rows.all("select id from memories")) == []
 
 

@@ -50,10 +50,10 @@ def said(facts: GateFacts = OPEN, settings: Settings | None = None, **changed: A
         ({"load": None, "on_mains": None}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
         ({"on_mains": False}, "waits: on battery"),
         ({"on_mains": False, "calm_s": 0.0}, "next dream after 15 min of quiet; on battery"),
-        ({"failed_at": ago(minutes=12)}, "waits: the last one failed, again in 48 min"),
+        ({"failed_at": ago(minutes=12)}, "waits: the last dream failed; retry in 48 min"),
         ({"no_writes": "No space left on device"}, "waits: No space left on device"),
         ({"failed_at": ago(hours=2)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"undone_at": ago(hours=2)}, "waits: the last one was undone, again in 22 h"),
+        ({"undone_at": ago(hours=2)}, "waits: the last dream was undone; retry in 22 h"),
         ({"undone_at": ago(hours=25)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
         ({"holder": "other (process 7) dreams already"}, "waits: other (process 7) dreams already"),
     ],
@@ -105,7 +105,7 @@ def test_a_clock_set_back_closes_no_gate_for_good() -> None:
     assert said(last_at=future) == (
         "due now: 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
     )
-    assert gates.counted_from(NOW, future, 24) == ago(hours=24), "else no session would ever be new"
+    assert gates.find_session_start(NOW, future, 24) == ago(hours=24), "else no session would ever be new"
     assert said(failed_at=future).startswith("due now") and said(undone_at=future).startswith("due now")
     assert said(last_turn=future).startswith("due now"), "of a turn in the future the monotonic clock knows when it was"
     assert said(last_turn=future, calm_s=60.0) == "next dream after 14 min of quiet"
@@ -114,8 +114,8 @@ def test_a_clock_set_back_closes_no_gate_for_good() -> None:
 def test_a_small_correction_of_the_clock_does_not_count_as_set_back() -> None:
     just_now = iso(NOW + timedelta(minutes=5))
     assert said(last_at=just_now) == "next dream after 24 h"
-    assert gates.counted_from(NOW, just_now, 24) == just_now
-    assert gates.counted_from(NOW, "", 24) == ""
+    assert gates.find_session_start(NOW, just_now, 24) == just_now
+    assert gates.find_session_start(NOW, "", 24) == ""
 
 
 def test_hours_asleep_count_for_the_time_gate_and_not_for_the_quiet_gate() -> None:
@@ -139,12 +139,12 @@ BUSY = {"calm_s": 0.0, "load": 3.0, "on_mains": False}
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        (WAITED | BUSY | {"sessions": 1}, "due now: overdue: what is new has waited for 25 h, 26 h since the last dream"),
+        (WAITED | BUSY | {"sessions": 1}, "due now: overdue: new memories have waited for 25 h, 26 h since the last dream"),
         (WAITED | BUSY | {"sessions": 0}, "next dream after 5 more sessions and 15 min of quiet; the machine is busy (load 3.0 a core); on battery"),
         (WAITED | BUSY | {"sessions": 1, "waiting_at": ago(hours=23)}, "next dream after 4 more sessions and 15 min of quiet; the machine is busy (load 3.0 a core); on battery"),
-        (WAITED | {"holder": "h (process 7) dreams already"}, "overdue, what is new has waited for 25 h: h (process 7) dreams already; if that process hangs, end it"),
-        (WAITED | {"failed_at": ago(minutes=12)}, "overdue, what is new has waited for 25 h: the last one failed, again in 48 min; `csmd dream run` does not wait"),
-        (WAITED | {"no_writes": "No space left on device"}, "overdue, what is new has waited for 25 h: No space left on device; see `csmd doctor`"),
+        (WAITED | {"holder": "h (process 7) dreams already"}, "overdue, new memories have waited for 25 h: h (process 7) dreams already; if that process hangs, end it"),
+        (WAITED | {"failed_at": ago(minutes=12)}, "overdue, new memories have waited for 25 h: the last dream failed; retry in 48 min; `csmd dream run` does not wait"),
+        (WAITED | {"no_writes": "No space left on device"}, "overdue, new memories have waited for 25 h: No space left on device; see `csmd doctor`"),
     ],
 )  # fmt: skip
 def test_what_is_new_waits_for_a_day_at_most_or_a_reason_says_what_to_do(changed: dict[str, Any], words: str) -> None:

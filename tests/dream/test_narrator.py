@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from session_writer import NOW, Talk, go_through
 
 from csmd.dream import narrator
-from csmd.dream.actions import CATEGORY, Fact
+from csmd.dream.actions import FACT_CATEGORY, Fact
 from csmd.dream.narrator import Failed
 from csmd.extraction import digest, packets
 from csmd.knowledge import Packet, State
@@ -332,5 +332,5 @@ def test_a_habit_tells_what_becomes_a_memory_and_a_fact_what_was_counted(store: 
     promotion.step(store, now=NOW)
     habits = {str(name) for (name,) in store.read(lambda rows: rows.all("select fingerprint from candidates"))}
     assert {one for one in habits if not one.startswith("order:")} == {"commands", "procedure:commit"}
-    raised = [one for one in found if one.kind in CATEGORY]
+    raised = [one for one in found if one.kind in FACT_CATEGORY]
     assert raised and not habits & {one.fingerprint for one in raised}

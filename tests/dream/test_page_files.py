@@ -668,7 +668,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     page_files.withdraw(home.store, home.directory)
     assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
     undone = run_to_end(
-        dream_undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
+        dream_undo.undo_dreams(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
     )
     assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
     assert released.text in home.text(path) and "My own words." in home.text(path)

@@ -177,7 +177,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
     while not (done := store.read(lambda rows: sum(journal.count_actions(rows, begun.seq).values()))):
         next(steps)
     steps.close()
-    assert done == stage.BATCH < 4, "a few actions to a write"
+    assert done == stage.WRITE_BATCH < 4, "a few actions to a write"
     assert dream(store, now=LATER) == 4 - done
     assert dream(store, now=LATER) == 0
 
@@ -201,8 +201,8 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert dream(store, now=NOW, facts=facts) > 3
     kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from change_sets"))}
     assert {"merge", "archive", "raise"} <= kinds
-    (ident,) = [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=5))]
-    undone = run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    undone = run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
         key: replace(one, version=0) for key, one in before.memories.items()
@@ -252,9 +252,9 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
-    ident = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
-    assert run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
+    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    assert run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
     }
@@ -279,8 +279,8 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
         for day, name in enumerate(("alpha", "beta", "gamma"), start=1)
     ]
     (action,) = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={})).actions[:1]
-    assert action.made is not None and action.memory is not None
-    made, others = action.made, [ident for ident in own if ident != action.memory.id]
+    assert action.created is not None and action.memory is not None
+    made, others = action.created, [ident for ident in own if ident != action.memory.id]
     place = memory_of(store, others[0]).project_seq
 
     def change(rows: Rows) -> None:
@@ -339,8 +339,8 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
-    asked = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
-    run_to_end(dream_undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
+    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    run_to_end(dream_undo.undo_dreams(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)
     assert store.write(ask) == 0, "nor again when it was undone, whether the journal still tells of it or not"
@@ -406,13 +406,13 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
 def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[int] = []
 
-    gather = consolidation.gather
+    find_related = consolidation.find_related
 
     def spy(snapshot: Snapshot) -> Any:
         compared.extend({snapshot.project_seq} & {alpha, beta})
-        return (yield from gather(snapshot))
+        return (yield from find_related(snapshot))
 
-    monkeypatch.setattr(consolidation, "gather", spy)
+    monkeypatch.setattr(consolidation, "find_related", spy)
     old, elsewhere = say(store, SAID[13], day=1), say(store, SAID[9], day=3, project="beta")
     alpha, beta = memory_of(store, old).project_seq, memory_of(store, elsewhere).project_seq
     assert dream(store, now=NOW) == 0
@@ -475,8 +475,8 @@ def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pyt
 
     before = dreamt()
     assert dreamt() == before
-    assert len(stage.RULES) == 64
-    monkeypatch.setattr(stage, "RULES", "those of a later csmd")
+    assert len(stage.COMPARISON_RULES) == 64
+    monkeypatch.setattr(stage, "COMPARISON_RULES", "those of a later csmd")
     assert dreamt() != before
 
 

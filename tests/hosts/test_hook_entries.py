@@ -51,7 +51,7 @@ def wanted(home: Path = HOME, interpreter: str = "/usr/bin/python3") -> Registra
 
 
 def plain(text: str) -> object:
-    return json.loads(json_edits.without_comments(text))
+    return json.loads(json_edits.blank_comments(text))
 
 
 @pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
@@ -61,7 +61,7 @@ def test_ours_stand_behind_others_and_leave_every_byte_alone(hooks: HookEntries,
     once = hooks.merge(text, wanted(), "x")
     assert hooks.merge(once, wanted(interpreter="/opt/python4"), "x") == once
     assert hooks.remove(once, HOME, "x") == text and hooks.remove(text, HOME, "x") == text
-    before, after = (json.loads(json_edits.without_comments(each)) for each in (text, once))
+    before, after = (json.loads(json_edits.blank_comments(each)) for each in (text, once))
     for event, groups in before.get("hooks", {}).items():
         assert after["hooks"][event][: len(groups)] == groups if isinstance(groups, list) else groups
     ours = {event: after["hooks"][event][-1]["hooks"][-1] for event in hooks.events}

@@ -131,17 +131,17 @@ LINE = "statusLine"
 
 
 def with_line(text: str, wanted: Registration, where: str) -> str:
-    at, value = json_edits.root(text), {"command": str(wanted.home)}
-    found = json_edits.member(text, at, LINE)
+    at, value = json_edits.find_root(text), {"command": str(wanted.home)}
+    found = json_edits.find_member(text, at, LINE)
     if found is None:
         return json_edits.append(text, at, LINE, value)
-    return json_edits.apply(text, json_edits.replacement(text, found, value))
+    return json_edits.apply_edits(text, json_edits.plan_replacement(text, found, value))
 
 
 def without_line(text: str, home: Path, where: str) -> str:
-    found = json_edits.member(text, json_edits.root(text), LINE)
-    mine = found is not None and json_edits.value_of(text, found) == {"command": str(home)}
-    return json_edits.without_member(text, json_edits.root(text), LINE) if mine else text
+    found = json_edits.find_member(text, json_edits.find_root(text), LINE)
+    mine = found is not None and json_edits.read_value(text, found) == {"command": str(home)}
+    return json_edits.remove_member(text, json_edits.find_root(text), LINE) if mine else text
 
 
 KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=registration.settings_file, merge=with_line,

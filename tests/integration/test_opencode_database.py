@@ -68,7 +68,8 @@ def test_what_is_said_in_opencode_is_told_to_claude_code_and_the_other_way(
     assert "round fares to five cents" in machine.hook("SessionStart", "c1", source="startup").decode()
     answer = machine.csmd("recall", "--project", str(machine.project), "--prompt", ASKED, "--json")
     assert (
-        "round fares to five cents" in answer["text"] and display.short_session(f"opencode:{session}") in answer["text"]
+        "round fares to five cents" in answer["text"]
+        and display.shorten_session_id(f"opencode:{session}") in answer["text"]
     )
     brief = hook(machine, "SessionStart", source="startup")
     assert "pathlib" in brief and "LISTEN" in brief, brief

@@ -35,7 +35,7 @@ def foreign_settings(name: str) -> bytes:
 def parsed(form: Format, text: str) -> Any:
     """Read by a parser of its own."""
     if form is JSON:
-        return json.loads(json_edits.without_comments(text))
+        return json.loads(json_edits.blank_comments(text))
     return tomllib.loads(text) if form is TOML else yaml.safe_load(text)
 
 

@@ -47,7 +47,7 @@ def test_a_brief_never_passes_its_budget_nor_the_hosts_limit(drawn: list[tuple[s
     told = [candidate(body, n, worth=worth, heading=heading) for n, (body, worth, heading) in enumerate(drawn)]
     made = brief.compose_brief(told, max_tokens=budget)
     assert made.text == "" or display.estimate_tokens(made.text) <= budget
-    assert display.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
+    assert display.count_utf16_units(made.text) <= ANSWER_LIMIT_UNITS
     assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
     assert len(made.items) == sum(line.startswith("- ") for line in made.text.splitlines())
 

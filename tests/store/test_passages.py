@@ -51,7 +51,7 @@ def expected(rows: Rows) -> list[tuple[int, int, int, int, int]]:
         for seq, session, project, said in rows.all(
             "select seq, session_seq, project_seq, text from turns where searchable = 1 order by seq"
         )
-        for start, end in prose.passages(said)
+        for start, end in prose.find_passages(said)
     ]
 
 
@@ -69,7 +69,7 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
         made = passages.passages_of_turns(rows, [first, last, 99])
         assert len(made[first]) > 2 and len(made[last]) == 1 and made[99] == []
         found = passages.by_seqs(rows, [*made[first], *made[last], 999])
-        assert [found[seq].text for seq in made[first]] == [LONG[start:end] for start, end in prose.passages(LONG)]
+        assert [found[seq].text for seq in made[first]] == [LONG[start:end] for start, end in prose.find_passages(LONG)]
         assert {(one.uuid, one.session_id, one.project, one.kind) for one in found.values()} == {
             ("u1", "s1", "/home/me/shop", "user"), ("u3", "s1", "/home/me/shop", "user")
         }  # fmt: skip
@@ -221,7 +221,7 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
             len(vectors.vector_hits(rows, "passage", model, bytes([1, 1, 1, 1]), projects=[one], limit=99))
             for one in (shop, bank)
         ]
-        assert near == [0, len(prose.passages(LONG))]
+        assert near == [0, len(prose.find_passages(LONG))]
         return shop, bank
 
     _, bank = store.write(story)

@@ -16,4 +16,4 @@ from csmd.text import display
     ],
 )  # fmt: skip
 def test_a_sessions_short_id_names_its_host_and_finds_it_again(ident: str, shown: str) -> None:
-    assert display.short_session(ident) == shown and ident.startswith(shown)
+    assert display.shorten_session_id(ident) == shown and ident.startswith(shown)

@@ -50,13 +50,13 @@ def test_every_line_of_others_stays_and_a_second_time_changes_nothing(form: Form
 @pytest.mark.parametrize(("form", "before"), CASES)
 def test_it_goes_also_where_others_edited_the_file_since(form: Format, before: str) -> None:
     put = entry_edits.put_entry(form, before, PATH, entry_for(form), "f").replace("dark", "light")
-    left = entry_edits.take_entry(form, put, PATH, "f")
+    left = entry_edits.remove_entry(form, put, PATH, "f")
     assert entry_edits.find_entry(form, left, PATH) is None and "hook/mcp" not in left
     comments = [
         comment for comment in ("mine", "why", "theirs", "more", "the end", "last", "none") if comment in before
     ]
     assert all(comment in left for comment in comments), left
-    assert entry_edits.take_entry(form, left, PATH, "f") == left
+    assert entry_edits.remove_entry(form, left, PATH, "f") == left
 
 
 @pytest.mark.parametrize(("form", "before"), CASES)

@@ -18,10 +18,10 @@ from csmd.text import json_edits
 
 
 def with_member(text: str, key: str, value: Any) -> str:
-    found = json_edits.member(text, json_edits.root(text), key)
+    found = json_edits.find_member(text, json_edits.find_root(text), key)
     if found is None:
-        return json_edits.append(text, json_edits.root(text), key, value)
-    return json_edits.apply(text, json_edits.replacement(text, found, value))
+        return json_edits.append(text, json_edits.find_root(text), key, value)
+    return json_edits.apply_edits(text, json_edits.plan_replacement(text, found, value))
 
 
 CASES = [
@@ -49,7 +49,7 @@ def test_a_member_is_put_into_the_files_own_form(before: str, value: Any, after:
     ],
 )
 def test_a_member_goes_and_nothing_else(before: str, after: str) -> None:
-    left = json_edits.without_member(before, json_edits.root(before), "b")
+    left = json_edits.remove_member(before, json_edits.find_root(before), "b")
     assert left.replace(" ", "") == after.replace(" ", "")
 
 
@@ -64,8 +64,8 @@ def test_a_file_that_is_no_object_says_where_it_is_wrong(data: bytes, where: str
 @pytest.mark.parametrize("text", ["", " \n", "\ufeff", "\ufeff\r\n"])
 def test_a_blank_file_becomes_an_empty_object(text: str) -> None:
     assert json_edits.is_blank(text)
-    assert json.loads(json_edits.with_object(text).removeprefix("\ufeff")) == {}
-    assert json_edits.with_object(text).startswith("\ufeff") == text.startswith("\ufeff")
+    assert json.loads(json_edits.ensure_object(text).removeprefix("\ufeff")) == {}
+    assert json_edits.ensure_object(text).startswith("\ufeff") == text.startswith("\ufeff")
 
 
 values = st.recursive(
@@ -83,7 +83,7 @@ def test_putting_a_member_in_and_taking_it_out_changes_nothing_of_others(value: 
     before = json.dumps(value, indent=indent)
     merged = with_member(before, "csmd", {"command": ["x"]})
     assert json.loads(merged) == {**value, "csmd": {"command": ["x"]}}
-    left = json_edits.without_member(merged, json_edits.root(merged), "csmd")
+    left = json_edits.remove_member(merged, json_edits.find_root(merged), "csmd")
     assert left == before if value else json.loads(left) == {}
 
 

@@ -25,7 +25,7 @@ UNSAID = re.compile(r"\s{0,12}(?:```|~~~)|[\s\-=_*+|:]*$")
 
 @given(TEXTS)
 def test_passages_are_in_order_and_apart_and_begin_and_end_with_what_is_said(text: str) -> None:
-    spans = prose.passages(text)
+    spans = prose.find_passages(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(before.end <= after.start for before, after in itertools.pairwise(spans))
     assert all(text[start:end] == text[start:end].strip() for start, end in spans)
@@ -33,7 +33,7 @@ def test_passages_are_in_order_and_apart_and_begin_and_end_with_what_is_said(tex
 
 @given(TEXTS)
 def test_every_word_outside_fences_and_rules_is_in_a_passage(text: str) -> None:
-    inside = {at for start, end in prose.passages(text) for at in range(start, end)}
+    inside = {at for start, end in prose.find_passages(text) for at in range(start, end)}
     at = 0
     for line in text.split("\n"):
         if not UNSAID.match(line):
@@ -44,15 +44,15 @@ def test_every_word_outside_fences_and_rules_is_in_a_passage(text: str) -> None:
 
 @given(TEXTS)
 def test_a_passage_is_no_longer_than_the_design_allows_unless_it_is_one_token(text: str) -> None:
-    for start, end in prose.passages(text):
+    for start, end in prose.find_passages(text):
         passage = text[start:end]
-        assert len(passage) <= prose.CHARACTERS
-        assert len(content_words(passage)) <= prose.CONTENT_WORDS or len(passage.split()) == 1
+        assert len(passage) <= prose.MAX_PASSAGE_CHARACTERS
+        assert len(content_words(passage)) <= prose.MAX_PASSAGE_WORDS or len(passage.split()) == 1
 
 
 @given(TEXTS, st.integers(1, 5))
 def test_no_more_passages_are_made_than_are_asked_for(text: str, most: int) -> None:
-    assert prose.passages(text, most=most) == prose.passages(text)[:most]
+    assert prose.find_passages(text, most=most) == prose.find_passages(text)[:most]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_no_more_passages_are_made_than_are_asked_for(text: str, most: int) -> N
 def test_a_sentence_that_goes_on_in_the_next_line_is_one_row_whatever_word_or_number_ends_the_first(
     text: str, rows: int
 ) -> None:
-    assert len(prose.lines_of_prose(text)) == rows
+    assert len(prose.read_prose_lines(text)) == rows
 
 
 def test_sentences_of_one_section_stand_together_and_a_section_ends_a_passage() -> None:
     text = "Use pnpm. Not npm.\n\nIt is faster.\n\n## Tests\nRun them with pytest.\n```sh\npytest -q\n```\nThat is all."
-    assert [text[start:end] for start, end in prose.passages(text)] == [
+    assert [text[start:end] for start, end in prose.find_passages(text)] == [
         "Use pnpm. Not npm.\n\nIt is faster.",
         "## Tests\nRun them with pytest.",
         "pytest -q",
@@ -86,7 +86,7 @@ def test_sentences_of_one_section_stand_together_and_a_section_ends_a_passage() 
 
 def test_code_within_a_sentence_opens_no_block() -> None:
     text = "```make all``` builds it.\n\nThen it runs."
-    assert [text[start:end] for start, end in prose.passages(text)] == [text]
+    assert [text[start:end] for start, end in prose.find_passages(text)] == [text]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_time_grows_with_the_text(piece: str) -> None:
     def took(size: int) -> float:
         text = (piece * (size // len(piece) + 1))[:size]
         began = time.process_time()
-        prose.passages(text, most=1_000_000)
+        prose.find_passages(text, most=1_000_000)
         return time.process_time() - began
 
     assert min(took(200_000) for _ in range(2)) < max(8 * 4 * min(took(50_000) for _ in range(2)), 0.5)
@@ -106,5 +106,5 @@ def test_the_time_grows_with_the_text(piece: str) -> None:
 def test_whatever_breaks_a_line_parts_a_text_as_a_newline_does(text: str, mark: str) -> None:
     text = text.replace("\r", " ")
     broken = text.replace("\n", mark)
-    assert prose.passages(broken) == prose.passages(text)
+    assert prose.find_passages(broken) == prose.find_passages(text)
     assert prose.outline(broken) == prose.outline(text)

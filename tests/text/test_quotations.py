@@ -48,21 +48,21 @@ CASES: dict[str, tuple[str, list[str]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_what_a_prompt_quotes_is_told_from_its_own_words(name: str) -> None:
     prompt, quoted = CASES[name]
-    found = "\n".join(prompt[start:end].strip("\n") for start, end in quotations.quotations(prompt))
+    found = "\n".join(prompt[start:end].strip("\n") for start, end in quotations.find_quotations(prompt))
     assert lines(found) == quoted
-    assert lines(quotations.own_words(prompt)) == [line for line in lines(prompt) if line not in quoted]
+    assert lines(quotations.blank_quotations(prompt)) == [line for line in lines(prompt) if line not in quoted]
 
 
 @given(st.text(alphabet="ab >\n<i/>:@.`\t-", max_size=80))
 def test_own_words_stand_where_they_stood(prompt: str) -> None:
-    own = quotations.own_words(prompt)
+    own = quotations.blank_quotations(prompt)
     assert len(own) == len(prompt)
     assert all(mine in (theirs, " ") for mine, theirs in zip(own, prompt, strict=True))
 
 
 @given(st.text(alphabet="ab >\n<i/>:@.`\t-", max_size=80), st.sampled_from("\r\x0b\x0c\x85\u2028\u2029"))
 def test_whatever_breaks_a_line_ends_a_quotation_as_a_newline_does(prompt: str, mark: str) -> None:
-    assert quotations.quotations(prompt.replace("\n", mark)) == quotations.quotations(prompt)
+    assert quotations.find_quotations(prompt.replace("\n", mark)) == quotations.find_quotations(prompt)
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
@@ -76,8 +76,8 @@ def test_a_statement_is_anothers_where_only_the_quotation_says_it() -> None:
 
 def test_of_a_paste_that_nobody_types_the_middle_is_a_quotation() -> None:
     prompt = "We use tabs. " * 10_000 + "\n> so\nYes."
-    middle, last = quotations.quotations(prompt)
-    assert middle == (quotations.TYPED_CHARACTERS // 2, len(prompt) - quotations.TYPED_CHARACTERS // 2)
+    middle, last = quotations.find_quotations(prompt)
+    assert middle == (quotations.MAX_TYPED_CHARACTERS // 2, len(prompt) - quotations.MAX_TYPED_CHARACTERS // 2)
     assert prompt[last.start : last.end] == "> so\n"
 
 
@@ -142,7 +142,7 @@ PASTES: dict[str, tuple[str, str, str]] = {
 @pytest.mark.parametrize("name", PASTES)
 def test_a_paste_is_anothers_and_what_stands_around_it_the_users(name: str) -> None:
     before, paste, after = PASTES[name]
-    own = quotations.own_words("\n\n".join(part for part in (before, paste, after) if part))
+    own = quotations.blank_quotations("\n\n".join(part for part in (before, paste, after) if part))
     lead = before.partition(" [Pot")[0]
     assert own.split() == f"{lead} {after}".split()
 
@@ -151,7 +151,7 @@ def test_a_question_right_below_a_paste_is_the_users() -> None:
     prompt = (
         "PotWarning: pot.boil() is deprecated. Use pot.heat(max=3) instead.\n  pot.boil()\nis this why the test fails?"
     )
-    assert quotations.own_words(prompt).strip() == "is this why the test fails?"
+    assert quotations.blank_quotations(prompt).strip() == "is this why the test fails?"
 
 
 def test_what_is_said_between_two_pastes_is_the_users() -> None:
@@ -159,7 +159,7 @@ def test_what_is_said_between_two_pastes_is_the_users() -> None:
     prompt = (
         f"$ stir big\nok 12 pots in 3.2s\n\n{said}\n\n$ stir small\nerror: no lid at pots.c:3:1\n\nwe never boil it dry"
     )
-    assert quotations.own_words(prompt).split() == f"{said} we never boil it dry".split()
+    assert quotations.blank_quotations(prompt).split() == f"{said} we never boil it dry".split()
 
 
 TYPED = {
@@ -194,13 +194,13 @@ TYPED = {
 
 @pytest.mark.parametrize("name", TYPED)
 def test_what_people_type_stays_theirs(name: str) -> None:
-    assert quotations.quotations(TYPED[name]) == ()
+    assert quotations.find_quotations(TYPED[name]) == ()
 
 
 def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
     plan = TYPED["an accepted plan"]
     added = "\n\n\nFor details of the talk before, read the file at: /home/mia/talk.jsonl"
-    assert quotations.own_words(plan + added).rstrip() == plan
+    assert quotations.blank_quotations(plan + added).rstrip() == plan
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
     ],
 )
 def test_a_statement_in_quotation_marks_is_of_who_is_quoted(prompt: str, own: str) -> None:
-    left = quotations.own_words(prompt)
+    left = quotations.blank_quotations(prompt)
     assert "".join(left.split()) == "".join(own.split())
 
 
@@ -240,13 +240,13 @@ def test_a_statement_in_quotation_marks_is_of_who_is_quoted(prompt: str, own: st
     ],
 )
 def test_a_claim_that_the_user_reports_is_of_who_made_it(prompt: str, own: str) -> None:
-    assert quotations.own_words(prompt).strip() == own
+    assert quotations.blank_quotations(prompt).strip() == own
 
 
 def test_of_a_paste_of_many_lines_the_middle_is_a_quotation() -> None:
     prompt = "a\n" * 25_000
-    (middle,) = quotations.quotations(prompt)
-    assert prompt[: middle.start].count("\n") == quotations.TYPED_LINES // 2 == prompt[middle.end :].count("\n")
+    (middle,) = quotations.find_quotations(prompt)
+    assert prompt[: middle.start].count("\n") == quotations.MAX_TYPED_LINES // 2 == prompt[middle.end :].count("\n")
 
 
 PIECES = st.sampled_from(
@@ -257,9 +257,9 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES, max_size=40).map("".join))
 def test_quotations_are_in_order_apart_and_inside(prompt: str) -> None:
-    spans = quotations.quotations(prompt)
+    spans = quotations.find_quotations(prompt)
     ends = [edge for span in spans for edge in span]
     assert ends == sorted(ends)
     assert all(0 <= start < end <= len(prompt) for start, end in spans)
     assert all(one.end < other.start for one, other in pairwise(spans))
-    assert len(quotations.own_words(prompt)) == len(prompt)
+    assert len(quotations.blank_quotations(prompt)) == len(prompt)

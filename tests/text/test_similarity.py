@@ -227,7 +227,7 @@ def test_a_possible_replacement_is_not_a_certain_one() -> None:
     """Decided against altogether, or for a use of which nothing was said: a person knows."""
     older, newer = "We use Postgres for the job queue", "We decided against Postgres"
     doubt = similarity.compare(older, newer)
-    assert (doubt.relation, doubt.confidence) == ("may replace", similarity.DOUBTFUL)
+    assert (doubt.relation, doubt.confidence) == ("may replace", similarity.DOUBTFUL_CONFIDENCE)
     assert similarity.compare("We use Postgres", newer).replaces
 
 
@@ -235,7 +235,7 @@ def test_a_possible_replacement_is_not_a_certain_one() -> None:
 @given(st.text(max_size=120), st.text(max_size=120))
 def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: str, newer: str) -> None:
     found = similarity.compare(older, newer)
-    assert not found.replaces or similarity.SURE <= found.confidence <= 1.0
+    assert not found.replaces or similarity.MIN_SURE <= found.confidence <= 1.0
     lowered = confidence.compute_loss(found.confidence)
     assert confidence.MIN_LOSS <= lowered <= confidence.MAX_LOSS
     assert not similarity.compare(older, older).contradicts
@@ -243,9 +243,9 @@ def test_a_replacements_confidence_and_its_lowering_stay_within_bounds(older: st
 
 def test_a_chain_of_renames_leads_to_the_present_name() -> None:
     said = ["We renamed `a.toml` to `b.toml`.", "`b.toml` was renamed to `c.toml`", "`old_run` is now `run`"]
-    assert renames.rename_table(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
-    assert renames.rename_table(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
-    assert renames.with_new_names("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
+    assert renames.follow_renames(said) == {"a.toml": "c.toml", "b.toml": "c.toml", "old_run": "run"}
+    assert renames.follow_renames(["renamed `x.py` to `y.py`", "renamed `y.py` to `x.py`"]) == {"y.py": "x.py"}
+    assert renames.apply_renames("see a.toml and data.toml", {"a.toml": "c.toml"}) == "see c.toml and data.toml"
 
 
 # --- whether one says all of the other

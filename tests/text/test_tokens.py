@@ -83,12 +83,12 @@ def test_tokens_and_units_are_counted_as_the_reader_counts_them() -> None:
         2,
         1,
     ]
-    assert [display.utf16_units(text) for text in ("", "abc", "ä€", "\U0001f600a")] == [0, 3, 2, 3]
+    assert [display.count_utf16_units(text) for text in ("", "abc", "ä€", "\U0001f600a")] == [0, 3, 2, 3]
 
 
 @given(ANY.filter(lambda text: not any("\ud800" <= char <= "\udfff" for char in text)))
 def test_utf16_units_are_those_of_the_encoding(text: str) -> None:
-    assert display.utf16_units(text) == len(text.encode("utf-16-le")) // 2
+    assert display.count_utf16_units(text) == len(text.encode("utf-16-le")) // 2
 
 
 @pytest.mark.parametrize(
@@ -158,17 +158,17 @@ FENCES = [
 
 @pytest.mark.parametrize(("text", "left"), FENCES)
 def test_blocks_of_code_go_with_their_fences(text: str, left: str) -> None:
-    assert prose.without_code(text) == left
+    assert prose.remove_code(text) == left
 
 
 def test_prose_is_joined_where_it_was_wrapped_and_nothing_else_is() -> None:
     long = "this paragraph was wrapped by hand after some seventy characters or"
     text = f"# Title #\n\n{long}\nso, and goes on\n\n- one\n- two\n1. {long}\n   continued\n\n| a | b |\n---\n> quoted\nshort\nlines\n```\ncode\n```\nend"
-    assert prose.lines_of_prose(text) == [
+    assert prose.read_prose_lines(text) == [
         "Title #", f"{long} so, and goes on", "one", "two", f"{long} continued", "quoted", "short", "lines", "end",
     ]  # fmt: skip
-    assert prose.lines_of_prose(f"{long}.\nNext") == [f"{long}.", "Next"]
-    assert prose.lines_of_prose("") == prose.lines_of_prose("```\nx") == prose.lines_of_prose("\n  \n---\n") == []
+    assert prose.read_prose_lines(f"{long}.\nNext") == [f"{long}.", "Next"]
+    assert prose.read_prose_lines("") == prose.read_prose_lines("```\nx") == prose.read_prose_lines("\n  \n---\n") == []
 
 
 SENTENCES = [
@@ -190,33 +190,33 @@ SENTENCES = [
 
 @pytest.mark.parametrize(("line", "found"), SENTENCES)
 def test_sentences_end_where_people_end_them(line: str, found: list[str]) -> None:
-    assert prose.sentences(line) == found
+    assert prose.split_sentences(line) == found
 
 
 @given(ANY)
 def test_no_word_is_lost_or_made_up_by_taking_text_apart(text: str) -> None:
     line = display.squeeze(text)
     assert not any(mark in line for mark in "\n\r\t")
-    assert "".join(prose.sentences(line)).replace(" ", "") == line.replace(" ", "")
-    assert set(tokens.words_of(" ".join(prose.lines_of_prose(text)))) <= set(tokens.words_of(text))
-    assert all(row == row.strip() or row.strip() for row in prose.lines_of_prose(text))
+    assert "".join(prose.split_sentences(line)).replace(" ", "") == line.replace(" ", "")
+    assert set(tokens.words_of(" ".join(prose.read_prose_lines(text)))) <= set(tokens.words_of(text))
+    assert all(row == row.strip() or row.strip() for row in prose.read_prose_lines(text))
 
 
 def test_passages_are_cut_at_the_best_border_there_is() -> None:
     def pieces(text: str, limit: int) -> list[str]:
-        return [text[start:end] for start, end in prose.chunks(text, limit=limit)]
+        return [text[start:end] for start, end in prose.find_chunks(text, limit=limit)]
 
     assert pieces("short", 100) == ["short"]
     assert pieces("aaaa bbbb\n\ncccc dddd\neeee", 16) == ["aaaa bbbb\n\n", "cccc dddd\neeee"]
     assert pieces("aaaa bbbb\ncccc dddd", 14) == ["aaaa bbbb\n", "cccc dddd"]
     assert pieces("One two. Three four", 14) == ["One two. ", "Three four"]
     assert pieces("abcdefgh", 3) == ["abc", "def", "gh"]
-    assert prose.chunks("", limit=5) == [(0, 0)]
+    assert prose.find_chunks("", limit=5) == [(0, 0)]
 
 
 @given(ANY, st.integers(1, 60))
 def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit: int) -> None:
-    spans = prose.chunks(text, limit=limit)
+    spans = prose.find_chunks(text, limit=limit)
     assert spans[0][0] == 0
     assert all(0 < end - start <= limit for start, end in spans) or text == ""
     assert all(one[1] == other[0] for one, other in itertools.pairwise(spans))
@@ -225,17 +225,17 @@ def test_passages_cover_the_text_in_order_and_none_is_too_long(text: str, limit:
 
 def test_the_passage_shown_is_where_most_of_the_terms_are() -> None:
     text = f"{'filler words ' * 60}the staging database is called orders_stage {'more filler ' * 60}"
-    found = prose.passage(text, ["staging", "database"], limit=200)
+    found = prose.excerpt(text, ["staging", "database"], limit=200)
     assert found.startswith("…") and "staging database" in found and len(found) <= 200
-    assert prose.passage(text, ["nowhere"], limit=50) == display.cut(text, 50)
-    assert prose.passage("short", ["x"], limit=50) == "short"
+    assert prose.excerpt(text, ["nowhere"], limit=50) == display.cut(text, 50)
+    assert prose.excerpt("short", ["x"], limit=50) == "short"
     folded = "ß" * 3000 + " staging database"  # folds to twice its length
-    assert "staging" in prose.passage(folded, ["staging"], limit=100)
+    assert "staging" in prose.excerpt(folded, ["staging"], limit=100)
 
 
 @given(ANY, st.lists(st.sampled_from(["a", "ss", ".", "", " ", "i̇"]), max_size=3), st.integers(1, 150))
 def test_a_passage_is_never_longer_than_its_limit(text: str, terms: list[str], limit: int) -> None:
-    assert len(prose.passage(text * 2, terms, limit=limit)) <= limit
+    assert len(prose.excerpt(text * 2, terms, limit=limit)) <= limit
 
 
 @pytest.mark.parametrize(
@@ -270,17 +270,17 @@ def test_no_memory_can_open_or_close_the_fence_it_stands_in(text: str, parts: li
 
 
 def test_spans_are_taken_out_with_their_ends() -> None:
-    assert display.without_spans("a<r>b</r>c<r>d</r>", "<r>", "</r>") == "ac"
-    assert display.without_spans("a<r>b", "<r>", "</r>") == "a<r>b"
-    assert display.without_spans("a</r>b<r><r>c</r>d</r>", "<r>", "</r>") == "a</r>bd</r>"
+    assert display.remove_spans("a<r>b</r>c<r>d</r>", "<r>", "</r>") == "ac"
+    assert display.remove_spans("a<r>b", "<r>", "</r>") == "a<r>b"
+    assert display.remove_spans("a</r>b<r><r>c</r>d</r>", "<r>", "</r>") == "a</r>bd</r>"
 
 
 HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and wrap and wrap and wrap\n", "- ", "e.g. A ", "A. ", ". ", '"Q. A', "```\n",
            "<csmd-a ", "<csmd-a>", "</csmd-a>", "Aa", "A", "a_", "aB", "连", "Aaaaaaaaaaa ", "a.", "May 3 ", "'", "  \n", "1. ", "。", "<r>"]  # fmt: skip
 WORK: list[Callable[[str], Any]] = [
-    prose.lines_of_prose, prose.sentences, prose.without_code, search_terms.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
-    lambda text: prose.chunks(text, limit=1000), lambda text: prose.passage(text, ["words", "a"], limit=300),
-    lambda text: display.without_spans(text, "<r>", "</r>"), search_terms.question_terms, lambda text: search_terms.indexed(text, "2026-02-03"),
+    prose.read_prose_lines, prose.split_sentences, prose.remove_code, search_terms.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
+    lambda text: prose.find_chunks(text, limit=1000), lambda text: prose.excerpt(text, ["words", "a"], limit=300),
+    lambda text: display.remove_spans(text, "<r>", "</r>"), search_terms.question_terms, lambda text: search_terms.build_index_text(text, "2026-02-03"),
 ]  # fmt: skip
 
 
@@ -298,5 +298,5 @@ def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: s
     ],
 )  # fmt: skip
 def test_a_version_is_three_numbers_and_compares_as_such(said: str, numbers: tuple[int, ...] | None) -> None:
-    assert display.version_of(said) == numbers
-    assert (display.version_of("2.1.101") or ()) > (display.version_of("2.1.99") or ())
+    assert display.parse_version(said) == numbers
+    assert (display.parse_version("2.1.101") or ()) > (display.parse_version("2.1.99") or ())

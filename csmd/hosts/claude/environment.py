@@ -92,7 +92,7 @@ def latest_versions(turns: Iterable[Turn]) -> dict[str, str]:
     """Version -> the time of its last turn among these, without the version that csmd writes into exports."""
     latest: dict[str, str] = {}
     for turn in turns:
-        if turn.version != OUR_OWN and display.version_of(turn.version) is not None:
+        if turn.version != OUR_OWN and display.parse_version(turn.version) is not None:
             latest[turn.version] = max(turn.at, latest.get(turn.version, ""))
     return latest
 
@@ -164,11 +164,11 @@ def _field(value: Any) -> str:
 def cut_index(content: str) -> str:
     """A MEMORY.md's first 200 lines and 25,000 UTF-16 units, cut at a line, with the host's warning below."""
     lines = content.split("\n")
-    units = display.utf16_units(content)
+    units = display.count_utf16_units(content)
     if len(lines) <= INDEX_LINES and units <= INDEX_UNITS:
         return content
     kept = "\n".join(lines[:INDEX_LINES])
-    if display.utf16_units(kept) > INDEX_UNITS:
+    if display.count_utf16_units(kept) > INDEX_UNITS:
         kept = kept.encode("utf-16-le", "surrogatepass")[: INDEX_UNITS * 2].decode("utf-16-le", "ignore")
         kept = kept[: kept.rfind("\n")] if kept.rfind("\n") > 0 else kept
     whole = len(kept.split("\n"))
@@ -184,7 +184,7 @@ def cut_index(content: str) -> str:
         first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
         lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
     else:
-        lost = f"everything after the first {display.utf16_units(kept)} characters of line {whole} was cut off"
+        lost = f"everything after the first {display.count_utf16_units(kept)} characters of line {whole} was cut off"
     return (
         f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."

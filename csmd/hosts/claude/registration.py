@@ -93,14 +93,14 @@ def merge_status_line(text: str, wanted: Registration, _where: str) -> str:
     value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
     current, is_ours = _status_line(text, wanted.home)
     if current is None:
-        return json_edits.append(text, json_edits.root(text), STATUS_LINE, value)
-    return json_edits.apply(text, json_edits.replacement(text, current, value)) if is_ours else text
+        return json_edits.append(text, json_edits.find_root(text), STATUS_LINE, value)
+    return json_edits.apply_edits(text, json_edits.plan_replacement(text, current, value)) if is_ours else text
 
 
 def remove_status_line(text: str, home: Path, _where: str) -> str:
     """The settings without csmd's status line; any other is kept."""
     is_ours = _status_line(text, home)[1]
-    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE) if is_ours else text
+    return json_edits.remove_member(text, json_edits.find_root(text), STATUS_LINE) if is_ours else text
 
 
 def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
@@ -115,8 +115,8 @@ def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
 
 def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
     """The status line in the settings, and whether it is csmd's."""
-    item = json_edits.member(text, json_edits.root(text), STATUS_LINE)
-    return item, item is not None and runs(json_edits.value_of(text, item), home, STATUS_LINE_SCRIPT)
+    item = json_edits.find_member(text, json_edits.find_root(text), STATUS_LINE)
+    return item, item is not None and runs(json_edits.read_value(text, item), home, STATUS_LINE_SCRIPT)
 
 
 # --- the memory server
@@ -134,26 +134,26 @@ def merge_server(text: str, wanted: Registration, where: str) -> str:
     entry = server_entry(wanted.home, wanted.server_arguments)
     servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
-        return json_edits.append(text, json_edits.root(text), SERVERS, {NAME: entry})
+        return json_edits.append(text, json_edits.find_root(text), SERVERS, {NAME: entry})
     if not ours:
         is_taken = any(item.key == NAME for item in items)
         return text if is_taken else json_edits.append(text, servers.value, NAME, entry)
-    edits = json_edits.cuts(items, [item in ours[1:] for item in items])
-    value = json_edits.value_of(text, ours[0])
+    edits = json_edits.plan_cuts(items, [item in ours[1:] for item in items])
+    value = json_edits.read_value(text, ours[0])
     # The user may have added keys and chosen tools.
     if not wanted.server_arguments and "--tools" in value.get("args", []):
         entry["args"] = value["args"]
     if any(value.get(key) != entry[key] for key in ("command", "args")) or value.get("type", "stdio") != "stdio":
-        edits += json_edits.replacement(text, ours[0], entry)
-    return json_edits.apply(text, edits)
+        edits += json_edits.plan_replacement(text, ours[0], entry)
+    return json_edits.apply_edits(text, edits)
 
 
 def remove_server(text: str, home: Path, where: str) -> str:
     """The file without csmd's server, and without `mcpServers` if that had no others."""
     _, items, ours = _servers(text, home, where)
     if ours and len(ours) == len(items):
-        return json_edits.without_member(text, json_edits.root(text), SERVERS)
-    return json_edits.apply(text, json_edits.cuts(items, [item in ours for item in items]))
+        return json_edits.remove_member(text, json_edits.find_root(text), SERVERS)
+    return json_edits.apply_edits(text, json_edits.plan_cuts(items, [item in ours for item in items]))
 
 
 def foreign_server(text: str, wanted: Registration, where: str) -> str:
@@ -165,13 +165,13 @@ def foreign_server(text: str, wanted: Registration, where: str) -> str:
 
 def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
     """The member `mcpServers`, its entries, and those that run this home's server, whatever their name."""
-    servers = json_edits.member(text, json_edits.root(text), SERVERS)
+    servers = json_edits.find_member(text, json_edits.find_root(text), SERVERS)
     if servers is None:
         return None, [], []
     if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
-    items = json_edits.items(text, servers.value)
-    return servers, items, [item for item in items if runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
+    items = json_edits.read_items(text, servers.value)
+    return servers, items, [item for item in items if runs(json_edits.read_value(text, item), home, SERVER_SCRIPT)]
 
 
 # --- the files

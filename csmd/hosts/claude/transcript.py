@@ -261,7 +261,7 @@ def clean(text: str, removed: Counter[str], *, as_typed: bool = False) -> str:
     With `as_typed` also without an editor's additions, and a command or a note that the host wrote in tags becomes what
     was typed, as its hook reports it.
     """
-    plain = display.without_spans(wire.clean(text), *_REMINDER)
+    plain = display.remove_spans(wire.clean(text), *_REMINDER)
     plain = cut_long(without_editor(plain) if as_typed else plain, removed)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
@@ -327,7 +327,7 @@ def _is_untyped(value: dict[str, Any], prompt: str) -> bool:
 
     Those versions treat text that begins with a slash as a command and omit the fields, even if it is a path.
     """
-    version = display.version_of(string(value, "version"))
+    version = display.parse_version(string(value, "version"))
     if version is None or value["type"] != "user" or value.get("isSidechain") or prompt.startswith("/"):
         return False
     first, last = _SILENT_VERSIONS

@@ -41,7 +41,7 @@ def merge(
     events: tuple[str, ...] = tuple(EVENTS),
     where: str = "x",
 ) -> bytes:
-    text = json_edits.with_object(json_edits.decode(current, where))
+    text = json_edits.ensure_object(json_edits.decode(current, where))
     return registration.merge_hooks(
         text, Registration(home=home, interpreter=interpreter, events=events), where
     ).encode()

@@ -36,7 +36,7 @@ ODD = [
 
 
 def merge(before: bytes | None, home: Path = HOME) -> bytes:
-    text = json_edits.with_object(json_edits.decode(before, "claude.json"))
+    text = json_edits.ensure_object(json_edits.decode(before, "claude.json"))
     return registration.merge_server(
         text, Registration(home=home, interpreter="/usr/bin/python3"), "claude.json"
     ).encode()
