@@ -319,7 +319,7 @@ class Dreaming:
         history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
         old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
+        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGOTTEN)):
             yield
         yield
 

@@ -126,7 +126,7 @@ def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -
         items[item] = is_file
         if why or not item:
             skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or PURGED_RESULT))
-    history = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
+    history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
     restored = sorted(item for item in items if item and item not in skipped)
     return Undone(
         dreams=tuple(history[dream.id] for dream in undone),
@@ -143,7 +143,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     paths = store.read(lambda rows: journal.paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(journal.actions, dream=seq))[::-1]
+        keys = store.read(partial(journal.list_actions, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH_ACTIONS):
             store.write(partial(_undo_actions, seqs=keys[start : start + BATCH_ACTIONS], now=now, key=key))
             yield

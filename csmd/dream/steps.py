@@ -111,9 +111,9 @@ def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> S
     )  # fmt: skip
 
 
-def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
+def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, Any]:
     """Reads some of a scope's memories and their details, by field of the snapshot."""
-    decided = past_decisions.past_decisions(rows, place, seqs)
+    decided = past_decisions.read_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
         "topics": dream_scopes.dream_topics(rows, place, seqs),
@@ -145,11 +145,11 @@ def _candidate_id(fact: Fact) -> str:
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """Returns the pairs of row keys whose vectors are near, of some memories with all of a scope."""
-    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.find_memory_model), [], [])
     compared = 0  # vectors to compare with all later ones; they come first
     for group in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in split_batches(group, READ_BATCH):
-            added = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
+            added = read(partial(near_memories.read_signs, model=signs.model, seqs=part))
             signs.seqs.extend(added.seqs)
             signs.codes.extend(added.codes)
             yield

@@ -179,7 +179,7 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
     @cache
     def may_tell(text: str) -> bool:
         others = similarity.gist(text).stems
-        every = stems if len(stems) >= MIN_BEGUN else stems | others
+        every = stems if len(stems) >= MIN_HEADING_WORDS else stems | others
         return not stems or similarity.share(every, stems & others) >= similarity.MIN_SAME_SHARE
 
     return frozenset(int(session) for session, text in texts if may_tell(str(text)))

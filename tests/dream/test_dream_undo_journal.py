@@ -116,7 +116,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {}
+    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {}
     with pytest.raises(CsmdError, match="cannot be undone"):
         undo(store, done.id)
 

@@ -201,7 +201,7 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert dream(store, now=NOW, facts=facts) > 3
     kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from change_sets"))}
     assert {"merge", "archive", "raise"} <= kinds
-    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=5))]
     undone = run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
@@ -252,8 +252,8 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
-    ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    ident = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     assert run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
@@ -339,7 +339,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
-    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    asked = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     run_to_end(dream_undo.undo_dreams(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)
