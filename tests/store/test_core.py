@@ -589,7 +589,7 @@ def work(worker):
             turn = Turn(uuid=f"u{number}", session_id=f"s{worker}", kind="user", text=f"word{number} and more", at="2026-01-01T00:00:00.000Z")
             turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
             seq = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
-            vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
+            vectors.add_vectors(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
         store.write(write)
         sys.stdout.write(f"{number}\\n"); sys.stdout.flush()
         if number % 50 == 0:
