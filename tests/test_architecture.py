@@ -35,6 +35,7 @@ LAYERS = [
     "memory",
     "foreign_memories",
     "recall",
+    "memory_export",
     "curator",
     "dream",
     "team",
@@ -62,7 +63,7 @@ VOCABULARY = {
 RIM = {"cli", "client", "doctor", "installer", "mcp", "web", "__main__"}
 #: What is known of assistants without the daemon: what is written into their files.
 HOSTS_FOR_THE_RIM = {"hosts.host_files", "hosts.registrations"}
-STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream", "team"}
+STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "memory_export", "curator", "dream", "team"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
@@ -96,7 +97,7 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
-    "dream.transfer": {"open_file"},
+    "memory_export.export_file": {"open_file"},
     "dream.dream_undo": {"_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}

@@ -284,9 +284,9 @@ def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path:
 
 def test_tags_that_are_never_closed_stay_and_cost_no_more_than_they_are_long() -> None:
     prompt = "<ide_selection>\nwhat is this tag?"
-    assert transcript.without_editor(prompt) == prompt
+    assert transcript.remove_editor_context(prompt) == prompt
     many = "".join(f"<ide_{number}>\n" for number in range(20_000))
-    assert transcript.without_editor(many) == many
+    assert transcript.remove_editor_context(many) == many
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
 from csmd.hosts.adapter import Memo
 from csmd.hosts.adapters import CLAUDE_MEMORY
-from csmd.hosts.json_fields import json_object, moment_of
+from csmd.hosts.json_fields import format_time, parse_object
 from csmd.paths import is_directory
 from csmd.store import files
 from csmd.text import markdown
@@ -347,7 +347,7 @@ def _settings(start: str, user: User) -> list[dict[str, Any]]:
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
     """The JSON object in one of the host's files; {} if it cannot be read."""
-    return json_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
+    return parse_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
 def _has_approval(config: str, user: User, roots: set[str]) -> bool:
@@ -471,7 +471,7 @@ def scan_notes(folder: Path) -> list[Memo]:
     for at, name, size in sorted(stats, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
         data = read_start(folder / name, CLAUDE_MEMORY.read_bytes)
         if data is not None:
-            memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=moment_of(at), size=size))
+            memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=format_time(at), size=size))
     return memos
 
 

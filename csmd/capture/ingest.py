@@ -116,13 +116,13 @@ def started_in(path: str) -> str:
         return ""
     try:
         with files.open_regular(Path(path)) as file:
-            return adapters.started_in(file.read(BEGINNING_BYTES))
+            return adapters.find_start_directory(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
 
 
 def _turn_of(event: Event) -> Turn | None:
-    return adapters.ADAPTERS[event.host].hooks.turn_of_event(event)
+    return adapters.ADAPTERS[event.host].hooks.make_turn(event)
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:

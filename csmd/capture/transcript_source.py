@@ -16,7 +16,7 @@ from csmd import wire
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
 from csmd.errors import BadInput, TooLarge
-from csmd.hosts.json_fields import moment_of
+from csmd.hosts.json_fields import format_time
 from csmd.store.cursors import FileState
 from csmd.store.opencode_database import Message, SessionDatabase, SessionRow
 
@@ -187,7 +187,7 @@ class DatabaseSession:
         self.end = listed.end if listed else 0
         self.mtime_ns = written_ns(self.end, listed.messages if listed else 0)
         head = {
-            "database": path.name, "timestamp": moment_of(session.created / 1000), "cwd": session.directory,
+            "database": path.name, "timestamp": format_time(session.created / 1000), "cwd": session.directory,
             "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
             "title": session.title,
         }  # fmt: skip
@@ -251,7 +251,7 @@ def _message_line(message: Message) -> bytes:
     unchanged."""
     parts = ",".join(message.parts)
     line = (
-        f'{{"timestamp":"{moment_of(message.at / 1000)}",'
+        f'{{"timestamp":"{format_time(message.at / 1000)}",'
         f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
         f'"message":{message.data},"parts":[{parts}]}}'
     )

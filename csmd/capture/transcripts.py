@@ -20,8 +20,8 @@ from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
-from csmd.hosts.json_fields import moment_of
-from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, times_in
+from csmd.hosts.json_fields import format_time
+from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, find_times
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact, storable_path
@@ -238,10 +238,13 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
         else:
             transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        start, adapter = Start(name, cursor, *transcript.where_to_start(cursor)), adapters.of_transcript(beginning)
+        start, adapter = (
+            Start(name, cursor, *transcript.where_to_start(cursor)),
+            adapters.adapter_of_transcript(beginning),
+        )
         if start.reason == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
-        started = adapters.started_in(beginning)
+        started = adapters.find_start_directory(beginning)
         places = Places(started)
         project = places.of("")
         roots = project_identity.roots(project)
@@ -275,20 +278,20 @@ class _Pieces:
         opened = OpenTranscript(
             path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
         )
-        read_line = options.read_line or self.adapter.read_from(opened)
+        read_line = options.read_line or self.adapter.make_reader(opened)
         is_dropped = self.adapter.drops(transcript.beginning)
         leave_out = LeaveOut(
             excludes=options.excludes, place_of=self.places.of, off=self.report.excluded,
-            began=times_in(transcript.beginning)[0], latest=times_in(opened.before(BEFORE_BYTES))[1],
-            written_at=moment_of(transcript.mtime_ns / 1e9),
+            began=find_times(transcript.beginning)[0], latest=find_times(opened.read_before(BEFORE_BYTES))[1],
+            written_at=format_time(transcript.mtime_ns / 1e9),
         )  # fmt: skip
-        early = leave_out.titles(dict(self.adapter.titles_in(transcript.beginning)))
+        early = leave_out.titles(dict(self.adapter.read_titles(transcript.beginning)))
         for number, (lines, position) in enumerate(transcript.pieces(begin, options.stop)):
             reading = Reading(withheld=withheld, tool_limit=options.tool_limit)
             kept = self.store.hook_priority.giving_way(lines)
             bad = _parse(kept, reading, self.notes, options.now(), read_line)
             if is_dropped is not None:
-                reading = reading.only(lambda turn: not is_dropped(turn))
+                reading = reading.filter_turns(lambda turn: not is_dropped(turn))
             reading, left_out = leave_out.split(reading)
             _note_writes(self.store, left_out)
             # Lines that are read again were counted before.

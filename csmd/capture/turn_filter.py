@@ -78,7 +78,7 @@ class LeaveOut:
             self._is_last_out, self.latest = out[-1], reading.turns[-1].at
         left_out = list(itertools.compress(reading.turns, out))
         flags = iter(out)
-        return reading.only(lambda _: not next(flags)) if left_out else reading, left_out
+        return reading.filter_turns(lambda _: not next(flags)) if left_out else reading, left_out
 
     def _is_title_out(self, place: int, out: list[bool], pauses: Pauses) -> bool:
         """Whether a title is left out with the turn before it, after `place` turns of the piece."""
@@ -180,7 +180,7 @@ def _drop_purged(
     def permit_titles(titles: dict[str, str]) -> dict[str, str]:
         return {session: remove_purged(title, marks)[0] for session, title in titles.items() if session not in purged}
 
-    reading = reading.only(is_permitted)
+    reading = reading.filter_turns(is_permitted)
     emptied = _purged_turns(rows, reading.turns, key)
     texts = [PURGED if turn.uuid in emptied else remove_purged(turn.text, marks)[0] for turn in reading.turns]
     permitted = [

@@ -85,13 +85,13 @@ def _find(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool) -> G
     names = [name.encode() for name in (message, turn.tool_id) if name]
     for wanted in (names, []) if is_thorough else (names,):
         with _open(path, in_database) as (file, beginning, pieces):
-            started = adapters.started_in(beginning)
+            started = adapters.find_start_directory(beginning)
             places = Places(started)
             if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
             withheld = Withheld(excludes=excludes)
             opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
-            read_line = adapters.of_transcript(beginning).read_from(opened)
+            read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:
                 reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)
                 for _, line in lines:

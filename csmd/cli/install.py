@@ -276,7 +276,7 @@ def install(
     if as_json:
         result |= {"settings": _outcomes_json(outcomes),
         "directories": [str(folder) for folder in config.assistant_dirs],
-                   "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
+                   "events": [*CLAUDE.stable_events, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     raise_trouble(outcomes)
 
@@ -296,7 +296,7 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     changed = {change.kinds[0] for change in outcomes if change.changed}
     for files in FILES.values():
         if files.kinds[0] in changed:
-            to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
+            to_do = files.setup_step and f"for {files.title} to run csmd's hooks, {files.setup_step}"
             yield from (render.RawLine(wrap_sentence(text)) for text in (to_do, files.warning()) if text)
 
 

@@ -49,7 +49,7 @@ def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, s
     """The assistants whose directories are read, in `csmd status`; reads the disk."""
     by_host = {row[0]: row[1:] for row in counted}
     shown = []
-    for adapter, folder in adapters.directories(config):
+    for adapter, folder in adapters.list_directories(config):
         sessions, turns, last, event = by_host.get(adapter.host, (0, 0, "", ""))
         state = adapter.hooks_state(folder, config.paths.home, read_settings)
         shown.append({

@@ -346,7 +346,9 @@ MAX_ELSEWHERE = 32
 
 def transcript_roots(config: Config) -> list[Path]:
     """The directories and databases with transcripts, those that exist."""
-    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path) or is_file(path)]
+    return [
+        path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
+    ]
 
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:
@@ -429,7 +431,7 @@ class Context:
         """
         self.heard_at = time.monotonic()
         place = os.path.normpath(path)
-        if any(Path(place).is_relative_to(root) for root in adapters.roots(self.config)):
+        if any(Path(place).is_relative_to(root) for root in adapters.list_roots(self.config)):
             self.hint(place)
         elif path and host == adapters.CLAUDE.host:
             with self._lock:

@@ -17,10 +17,10 @@ from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, now_iso
 from csmd.daemon.reading import PastSession
 from csmd.daemon.task_steps import Batches
-from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
 from csmd.hosts import adapters
+from csmd.memory_export import export_file, memory_import
 from csmd.paths import is_directory
 from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
@@ -38,8 +38,8 @@ COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 def preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
     """What an import would add, if it is a dry run or waits for a person's answer; {} if it is to be done now."""
     path, is_dry_run = Path(task.path), bool(task.order.get("dry_run"))
-    if exported := transfer.find_file(path):
-        with transfer.open_file(exported) as file:
+    if exported := export_file.find_file(path):
+        with export_file.open_file(exported) as file:
             memories = sum(1 for _ in file) - 2  # its head and its seal
         return {"preview": True, "source": "csmd export", "memories": memories} if is_dry_run else {}
     if not is_dry_run and task.order.get("confirmed"):
@@ -79,7 +79,7 @@ def _foreign_json(counts: importing.ForeignCounts) -> dict[str, Any]:
 def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
     """Imports exported memories or those of another program; does nothing and returns None for transcripts."""
     path = Path(task.path)
-    if exported := transfer.find_file(path):
+    if exported := export_file.find_file(path):
         return (yield from _import_exported(context, task, exported))
     if SessionDatabase.is_one(path):
         return None
@@ -100,12 +100,12 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
 
 
 def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
-    counts = transfer.ImportCounts()
+    counts = memory_import.ImportCounts()
     directory = task.order.get("project") or task.order.get("asking")
     place = project_identity.marked(project_identity.identified(directory)) if directory else None
     vouched = bool(task.order.get("by_person"))
-    with transfer.open_file(exported) as file:
-        for done in transfer.import_memories(
+    with export_file.open_file(exported) as file:
+        for done in memory_import.import_memories(
             context.store, file, vouched=vouched, now=now_iso(), counts=counts, here=place
         ):
             yield {"step": "taking in memories", "done": done}

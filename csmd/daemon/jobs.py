@@ -199,7 +199,7 @@ class Background(threading.Thread):
     def hint(self, path: str) -> None:
         """Notes that a transcript, a database of transcripts or an instruction file may have changed; cheap."""
         changed = path.removesuffix("-wal")  # a database's changes are written there first
-        if path.endswith(".jsonl") or Path(changed) in adapters.roots(self.context.config):
+        if path.endswith(".jsonl") or Path(changed) in adapters.list_roots(self.context.config):
             self.context.hint(changed)
         else:
             self.instructions.touch(path)

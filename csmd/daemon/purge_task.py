@@ -127,7 +127,7 @@ def _own_places(context: Context) -> list[Path]:
 
 def _host_places(context: Context) -> list[Path]:
     """The assistants' files and directories that may contain text of conversations."""
-    directories = adapters.directories(context.config)
+    directories = adapters.list_directories(context.config)
     return [path for adapter, folder in directories for path in adapter.places(folder) if is_there(path)]
 
 

@@ -58,7 +58,7 @@ def read(
     In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the
     user has chosen the file: an assistant may have downloaded other files there.
     """
-    owner, has_place = (None if is_chosen else adapters.below_root(config, str(path))) or (None, True)
+    owner, has_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
     if not has_place:
         return transcripts.Tail()
     options = ReadOptions(
@@ -69,7 +69,7 @@ def read(
         most_pieces=most_pieces,
         stop=stop,
         excludes=leave_out,
-        read_line=csmd_sessions.reader(path, home=config.paths.sessions, key=store.hash_key),
+        read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key),
         owner=owner,
     )
     return transcripts.tail(store, path, options)
@@ -127,7 +127,7 @@ def _hinted_paths(context: Context) -> Iterator[Path]:
 def list_own_transcripts(config: Config, root: Path) -> Iterator[OnDisk]:
     """The transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
-        owner = adapters.below_root(config, file.path)
+        owner = adapters.find_adapter_of_path(config, file.path)
         if owner is None or owner[1]:
             yield file
 
@@ -202,7 +202,7 @@ def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
     if not root:
         folder, _, name = path.rpartition("/")
         return folder, name.removesuffix(".jsonl")
-    return adapters.place_of(root, path[len(root) + 1 :])
+    return adapters.locate_transcript(root, path[len(root) + 1 :])
 
 
 def _own_first(file: OnDisk) -> tuple[int, str]:

@@ -22,10 +22,10 @@ from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.task_steps import Batches, repeated, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
-from csmd.dream import transfer
 from csmd.embedding import models, token_counter
 from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
+from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
 from csmd.store import activity, exports, files, found_secrets, purge, tombstones, vectors
@@ -241,15 +241,15 @@ def _export(context: Context, task: Task) -> Work:
     _prepare_directory(directory)
     chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
-    for total in transfer.export_memories(
-        context.store, directory, task.order["places"], withholds=context.withholds, is_markdown=is_markdown
+    for total in export_file.export_memories(
+        context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
     every, forgotten = context.store.read(
         lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
-        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total,
+        "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,
         "project": task.order["project"],
         "elsewhere": every - total, "forgotten": forgotten, "took_s": seconds_since(began), "degraded": [],
     }  # fmt: skip
@@ -259,12 +259,12 @@ def _prepare_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        others = sorted(path.name for path in directory.iterdir() if path.name not in transfer.NAMES)
+        others = sorted(path.name for path in directory.iterdir() if path.name not in export_file.NAMES)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if others and not any(is_file(directory / name) for name in transfer.NAMES):
+    if others and not any(is_file(directory / name) for name in export_file.NAMES):
         raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
     files.make_private(directory)
 

@@ -155,8 +155,8 @@ def hooks(scene: Scene) -> Iterator[Finding]:
         if source.scope != "user" or source.problem:
             continue
         present = {hook.event for hook in scene.ours if hook.path == source.path}
-        missing = [event for event in CLAUDE.always if event not in present]
-        if len(missing) == len(CLAUDE.always):
+        missing = [event for event in CLAUDE.stable_events if event not in present]
+        if len(missing) == len(CLAUDE.stable_events):
             yield fail(f"no hook of csmd's is registered in {source.path}")
         elif missing:
             yield fail(f"{source.path}: no hook is registered for {', '.join(missing)}")
@@ -186,7 +186,9 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
         elif question is not None and states is not None:
             state_of = {event: states.get(event, "missing") for event in files.events}
             if silent := [f"{event} ({state})" for event, state in state_of.items() if state not in question.runs]:
-                yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.to_do)
+                yield fail(
+                    f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.setup_step
+                )
         if warning := files.warning():
             yield note(warning, f"start `{files.program}` once with a network")
 

@@ -21,7 +21,7 @@ from csmd.doctor import host_settings
 from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
-from csmd.hosts.host_files import MARKERS, HostFiles, Question
+from csmd.hosts.host_files import PROBED_EVENTS, HostFiles, Question
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
@@ -31,7 +31,7 @@ from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 #: An assistant's event that reports a turn -> csmd's name for it, and the payload's key with the text.
 TURN_EVENTS = {
     event: marker
-    for markers in (MARKERS, *(files.markers for files in FILES.values()))
+    for markers in (PROBED_EVENTS, *(files.markers for files in FILES.values()))
     for event, marker in markers.items()
 }
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowels, so that the marker is not a word
@@ -148,7 +148,7 @@ def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict
     environment = {**config.child_environment(), **files.environment(folder)}
     with contextlib.suppress(OSError), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty, subprocess.Popen(
         [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=environment, cwd=empty if question.is_apart else cwd, start_new_session=True,
+        env=environment, cwd=empty if question.in_empty_directory else cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
             return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), question.patience_s)

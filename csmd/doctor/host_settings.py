@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.host_files import in_shell, split
+from csmd.hosts.host_files import expand_words, split_command
 from csmd.hosts.registrations import CLAUDE
 
 Scope = Literal["managed", "local", "project", "user"]
@@ -143,13 +143,13 @@ def _registered(event: str, handler: dict[str, Any], source: Source) -> Register
 
 
 def _home(command: str) -> str:
-    matches = map(_HOOK.fullmatch, in_shell([command]))
+    matches = map(_HOOK.fullmatch, expand_words([command]))
     return next((match[1] for match in matches if match), "")
 
 
 def program(command: str) -> str:
     """The name of the program that a command runs, without its directory and arguments."""
-    words = split(command)
+    words = split_command(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
     return words[0].rpartition("/")[2] if words else ""

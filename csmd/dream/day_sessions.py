@@ -116,7 +116,7 @@ def _read_deviations(
     for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
         if kind == "tool_call":
             tools[call] = tool
-        elif tool_calls.how_it_ended(beginning) == "rejected" and is_of_day(at):
+        elif tool_calls.classify_result(beginning) == "rejected" and is_of_day(at):
             turned_down[tools.get(call) or "a tool"] += 1
     taken_back = sum(map(is_of_day, session_contents.rewound_prompts(rows, session)))
     return [

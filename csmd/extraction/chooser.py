@@ -216,8 +216,8 @@ def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> So
 
 
 _BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
-    "notification": ("report", tool_calls.report_in_notification),
-    "summary": ("summary", tool_calls.learned_parts),
+    "notification": ("report", tool_calls.read_notified_report),
+    "summary": ("summary", tool_calls.extract_learned),
 }
 
 

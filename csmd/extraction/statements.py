@@ -41,7 +41,7 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
 def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
     def read_calls(rows: Rows) -> tuple[list[turns.Call], int]:
         calls = turns.tool_calls(
-            rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.HOLDING
+            rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.CALL_PATTERNS
         )
         # Hooks report without end during work; only transcripts hold calls.
         provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
@@ -152,7 +152,9 @@ def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> V
             break
     in_reach = [turn for turn in spoken_turns if turn.ordinal <= session.turns]
     worked = chooser.sources_of_notifications(in_reach)
-    calls = turns.tool_calls(rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.HOLDING)
+    calls = turns.tool_calls(
+        rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.CALL_PATTERNS
+    )
     worked += [
         source for call in calls if (source := chooser.source_of_call(call.turn, call.tool, call.result)) is not None
     ]

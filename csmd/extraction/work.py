@@ -184,11 +184,11 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         if entry.kind != "tool_call":
             continue
         work.calls += 1
-        done = tool_calls.deed(entry.tool, entry.text)
+        done = tool_calls.read_deed(entry.tool, entry.text)
         answer = results.get(entry.tool_id)
         if answer is None or done is None:
             continue
-        how = tool_calls.how_it_ended(answer.text)
+        how = tool_calls.classify_result(answer.text)
         if done.kind == "look":
             if how == "passed":
                 work.read.setdefault(done.subject, []).append(entry.uuid)
@@ -204,7 +204,7 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
         elif how == "passed" and done.kind == "todo":
             todo = [(body, progress, entry.uuid) for body, progress in done.items]
         elif how == "passed" and done.kind == "task":
-            tasks[tool_calls.task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, "open", entry.uuid)
+            tasks[tool_calls.read_task_number(answer.text) or str(len(tasks) + 1)] = (done.subject, "open", entry.uuid)
         elif how == "passed" and done.kind == "task_state" and done.subject in tasks:
             body, was, uuid = tasks[done.subject]
             tasks[done.subject] = (body, done.items[0][1] or was, uuid)
@@ -247,7 +247,7 @@ def _milestones(line: str) -> set[str]:
 
 def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
     """The commits that a call made: as git printed them or, if its output is missing, by their message."""
-    subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
+    subject, _, body = tool_calls.read_commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)
         for match in _COMMIT.finditer(answer.text)
@@ -336,7 +336,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
     for number, prompt in enumerate(prompts):
         if number > at and len(words) >= WORDS:
             break
-        plan, _ = tool_calls.plan_in_prompt(prompt.text)
+        plan, _ = tool_calls.parse_plan_prompt(prompt.text)
         for word in content_words((plan or prompt.text)[:WORDS_FROM]):
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
@@ -352,7 +352,7 @@ def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
     """The first prompt with a line of at least `least` content words, and its text; else the first with any, or ""."""
     first = 0, ""
     for number, prompt in enumerate(prompts):
-        plan, _ = tool_calls.plan_in_prompt(prompt)
+        plan, _ = tool_calls.parse_plan_prompt(prompt)
         rows = read_prose_lines(plan[:4000]) if plan else _typed_rows(prompt)
         whole = " ".join(rows)
         if not plan and all(word.isdigit() or word in sentence.DIALOGUE for word in content_words(whole)):
@@ -416,7 +416,7 @@ def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[
     """What the session refers to: a plan, a transcript, a commit, an earlier conversation."""
     items: list[Item] = []
     for prompt in prompts:
-        plan, transcript = tool_calls.plan_in_prompt(prompt.text)
+        plan, transcript = tool_calls.parse_plan_prompt(prompt.text)
         if plan:
             items.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:

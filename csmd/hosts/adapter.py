@@ -18,7 +18,7 @@ from typing import Protocol
 from csmd.conversation import Turn
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.host_files import HooksState
-from csmd.hosts.transcript_reading import OpenTranscript, ReadLine, started_in
+from csmd.hosts.transcript_reading import OpenTranscript, ReadLine, find_start_directory
 
 #: The longest answer to a hook in UTF-16 units: assistants cut it at 10,000.
 ANSWER_LIMIT_UNITS = 9_000
@@ -101,7 +101,7 @@ class Adapter:
     """The directory of transcripts, or the database that holds them, in the assistant's directory."""
     is_transcript: Callable[[bytes], bool]
     """Whether a file with these first bytes is a transcript of this assistant."""
-    read_from: Callable[[OpenTranscript], ReadLine]
+    make_reader: Callable[[OpenTranscript], ReadLine]
     """Gives the function that reads the lines from a position on.
 
     If the assistant records who submitted a prompt and that record cannot be read, the prompt is `relayed`: a prompt of
@@ -120,7 +120,7 @@ class Adapter:
 
     drops: Callable[[bytes], Callable[[Turn], bool] | None] = lambda _: None
     """Gives, by a transcript's first bytes, the test for turns that are not part of a conversation; None if all are."""
-    titles_in: Callable[[bytes], Mapping[str, str]] = lambda _: {}
+    read_titles: Callable[[bytes], Mapping[str, str]] = lambda _: {}
     """The titles by session in a transcript's first bytes."""
     may_answer: Callable[[list[str], bool], bool] = lambda *_: False
     """Whether a result of these tools can hold the user's words or, with True, the answers that the user picked."""
@@ -140,5 +140,5 @@ class Adapter:
     memory: OwnMemory | None = None
     """Its own memory, if csmd reads it."""
 
-    started_in: Callable[[bytes], str] = started_in
+    started_in: Callable[[bytes], str] = find_start_directory
     """The directory in which a session was started, redacted, by its transcript's first bytes; "" if there is none."""

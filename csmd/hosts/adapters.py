@@ -33,12 +33,12 @@ from csmd.hosts.qwen import registration as qwen_registration
 from csmd.hosts.qwen import transcript as qwen_transcript
 
 
-def begins_with(pattern: re.Pattern[bytes]) -> Callable[[bytes], bool]:
+def make_first_line_test(pattern: re.Pattern[bytes]) -> Callable[[bytes], bool]:
     """Whether a file's first bytes match."""
     return lambda beginning: pattern.match(beginning) is not None
 
 
-def locate(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] | None]:
+def make_locator(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] | None]:
     """(project directory, session) of a transcript by a pattern for the path below a root.
 
     The last group that matches is the session. The group `project` is its project's directory, without it the root.
@@ -63,12 +63,12 @@ def _claude_place_of(root: str, inside: str) -> tuple[str, str]:
     return f"{root}/{project}", rest.partition("/")[0].removesuffix(".jsonl")
 
 
-def _below(*names: str) -> Callable[[Path], list[Path]]:
+def _list_below(*names: str) -> Callable[[Path], list[Path]]:
     """These files and directories in a configuration directory."""
     return lambda folder: [folder / name for name in names]
 
 
-def _window(tokens: int) -> Callable[[str, int], int]:
+def _fixed_window(tokens: int) -> Callable[[str, int], int]:
     """The context window of every model: this many tokens, or as many as are in use."""
     return lambda _, used: max(tokens, used)
 
@@ -80,9 +80,9 @@ CLAUDE_MEMORY = OwnMemory(
 )  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST, title="Claude Code", transcripts="projects",
-    is_transcript=claude_transcript.is_transcript, read_from=claude_transcript.read_from,
-    drops=claude_transcript.is_warmup_turn, titles_in=claude_transcript.titles_in, place_of=_claude_place_of,
-    places=claude_transcript.places,
+    is_transcript=claude_transcript.is_transcript, make_reader=claude_transcript.make_reader,
+    drops=claude_transcript.make_warmup_test, read_titles=claude_transcript.read_titles, place_of=_claude_place_of,
+    places=claude_transcript.list_private_paths,
     may_answer=claude_transcript.may_answer, client_versions=environment.latest_versions,
     written_for_user=claude_transcript.WRITTEN_FOR_USER, hooks=claude_hooks.HOOKS,
     hooks_state=environment.hooks_state_in,
@@ -92,11 +92,11 @@ CLAUDE = Adapter(
 
 CODEX = Adapter(
     host=codex_transcript.HOST, title="Codex", transcripts="sessions",
-    is_transcript=begins_with(codex_transcript.FIRST_LINE), read_from=codex_transcript.read_from,
-    place_of=locate(codex_transcript.PATH), places=_below("sessions", "archived_sessions", "history.jsonl"),
+    is_transcript=make_first_line_test(codex_transcript.FIRST_LINE), make_reader=codex_transcript.make_reader,
+    place_of=make_locator(codex_transcript.PATH_PATTERN), places=_list_below("sessions", "archived_sessions", "history.jsonl"),
     written_for_user=codex_transcript.WRITTEN_FOR_USER, hooks=codex_hooks.HOOKS,
     hooks_state=codex_registration.hooks_state,
-    window=_window(codex_transcript.WINDOW),
+    window=_fixed_window(codex_transcript.WINDOW_TOKENS),
     instructions=InstructionNames(
         user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
     ),
@@ -104,11 +104,11 @@ CODEX = Adapter(
 
 COPILOT = Adapter(
     host=copilot_transcript.HOST, title="Copilot CLI", transcripts="session-state",
-    is_transcript=begins_with(copilot_transcript.FIRST_LINE), read_from=copilot_transcript.read_from,
-    place_of=locate(copilot_transcript.PATH),
-    places=_below("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs"),
+    is_transcript=make_first_line_test(copilot_transcript.FIRST_LINE), make_reader=copilot_transcript.make_reader,
+    place_of=make_locator(copilot_transcript.PATH_PATTERN),
+    places=_list_below("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs"),
     written_for_user=copilot_transcript.WRITTEN_FOR_USER, hooks=copilot_hooks.HOOKS,
-    hooks_state=copilot_registration.HOOKS.state, window=_window(copilot_transcript.WINDOW),
+    hooks_state=copilot_registration.HOOKS.state, window=_fixed_window(copilot_transcript.WINDOW_TOKENS),
     instructions=InstructionNames(
         user=(("copilot-instructions.md",),),
         project=(
@@ -120,43 +120,43 @@ COPILOT = Adapter(
 
 DROID = Adapter(
     host=droid_transcript.HOST, title="Droid", transcripts="sessions",
-    is_transcript=begins_with(droid_transcript.FIRST_LINE), read_from=droid_transcript.read_from,
-    titles_in=droid_transcript.titles_in, place_of=locate(droid_transcript.PATH),
-    places=_below("sessions", "history.json", "logs", "cache"),
+    is_transcript=make_first_line_test(droid_transcript.FIRST_LINE), make_reader=droid_transcript.make_reader,
+    read_titles=droid_transcript.read_titles, place_of=make_locator(droid_transcript.PATH_PATTERN),
+    places=_list_below("sessions", "history.json", "logs", "cache"),
     written_for_user=droid_transcript.WRITTEN_FOR_USER, hooks=droid_hooks.HOOKS,
     hooks_state=droid_registration.HOOKS.state,
-    window=_window(droid_transcript.WINDOW),
+    window=_fixed_window(droid_transcript.WINDOW_TOKENS),
     instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
 )  # fmt: skip
 
 GEMINI = Adapter(
     host=gemini_transcript.HOST, title="Gemini CLI", transcripts="tmp",
-    is_transcript=begins_with(gemini_transcript.FIRST_LINE), read_from=gemini_transcript.read_from,
-    place_of=locate(gemini_transcript.PATH), places=_below("tmp"), started_in=gemini_transcript.started_in,
+    is_transcript=make_first_line_test(gemini_transcript.FIRST_LINE), make_reader=gemini_transcript.make_reader,
+    place_of=make_locator(gemini_transcript.PATH_PATTERN), places=_list_below("tmp"), started_in=gemini_transcript.find_start_directory,
     written_for_user=gemini_transcript.WRITTEN_FOR_USER, hooks=gemini_hooks.HOOKS,
-    hooks_state=gemini_registration.HOOKS.state, window=_window(gemini_transcript.WINDOW),
+    hooks_state=gemini_registration.HOOKS.state, window=_fixed_window(gemini_transcript.WINDOW_TOKENS),
     instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
 )  # fmt: skip
 
 QWEN = Adapter(
     host=qwen_transcript.HOST, title="Qwen Code", transcripts="projects",
-    is_transcript=begins_with(qwen_transcript.FIRST_LINE), read_from=qwen_transcript.read_from,
-    place_of=locate(qwen_transcript.PATH), places=_below("projects", "tmp"), hooks=qwen_hooks.HOOKS,
-    hooks_state=qwen_registration.HOOKS.state, window=_window(qwen_transcript.WINDOW),
+    is_transcript=make_first_line_test(qwen_transcript.FIRST_LINE), make_reader=qwen_transcript.make_reader,
+    place_of=make_locator(qwen_transcript.PATH_PATTERN), places=_list_below("projects", "tmp"), hooks=qwen_hooks.HOOKS,
+    hooks_state=qwen_registration.HOOKS.state, window=_fixed_window(qwen_transcript.WINDOW_TOKENS),
     instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
 )  # fmt: skip
 
 
-def _opencode(host: str) -> Adapter:
+def _make_opencode(host: str) -> Adapter:
     """The adapter of OpenCode or of its fork."""
     database = opencode_transcript.DATABASES[host]
     return Adapter(
         host=host, title=opencode_registration.TITLES[host], transcripts=database,
         is_transcript=partial(opencode_transcript.is_transcript, host),
-        read_from=partial(opencode_transcript.read_from, host),
-        titles_in=partial(opencode_transcript.titles_in, host), place_of=locate(opencode_transcript.PATH),
-        places=_below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
-        hooks_state=partial(opencode_registration.hooks_state, host), window=_window(opencode_transcript.WINDOW),
+        make_reader=partial(opencode_transcript.make_reader, host),
+        read_titles=partial(opencode_transcript.read_titles, host), place_of=make_locator(opencode_transcript.PATH_PATTERN),
+        places=_list_below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
+        hooks_state=partial(opencode_registration.hooks_state, host), window=_fixed_window(opencode_transcript.WINDOW_TOKENS),
         # The file for all projects is with its settings, which are apart from its data.
         instructions=InstructionNames(
             user=((f"../../../.config/{host}/AGENTS.md",),), project=(("AGENTS.md", "CLAUDE.md"),)
@@ -164,7 +164,7 @@ def _opencode(host: str) -> Adapter:
     )  # fmt: skip
 
 
-OPENCODE, KILO = map(_opencode, opencode_transcript.DATABASES)
+OPENCODE, KILO = map(_make_opencode, opencode_transcript.DATABASES)
 
 #: Exports a stored session of any assistant; only Claude Code resumes a transcript that it did not write.
 EXPORT = export
@@ -175,14 +175,14 @@ ADAPTERS: dict[str, Adapter] = {
 }
 
 
-def of_transcript(beginning: bytes) -> Adapter:
+def adapter_of_transcript(beginning: bytes) -> Adapter:
     """The adapter of a transcript, by its first bytes; Claude Code's if no adapter recognises it."""
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
 
 
-def started_in(beginning: bytes) -> str:
+def find_start_directory(beginning: bytes) -> str:
     """The directory in which a transcript's session was started, by its first bytes; "" if there is none."""
-    return of_transcript(beginning).started_in(beginning)
+    return adapter_of_transcript(beginning).started_in(beginning)
 
 
 def is_transcript(beginning: bytes) -> bool:
@@ -190,34 +190,34 @@ def is_transcript(beginning: bytes) -> bool:
     return any(adapter.is_transcript(beginning) for adapter in ADAPTERS.values())
 
 
-def directories(config: Config) -> list[tuple[Adapter, Path]]:
+def list_directories(config: Config) -> list[tuple[Adapter, Path]]:
     """The configuration directories that are read, each with its adapter."""
     further = [(ADAPTERS[host], folder) for host, folder in config.host_dirs if host in ADAPTERS]
     return [*((CLAUDE, folder) for folder in config.assistant_dirs), *further]
 
 
-def roots(config: Config) -> list[Path]:
+def list_roots(config: Config) -> list[Path]:
     """The directories of transcripts of all assistants."""
-    return [folder / adapter.transcripts for adapter, folder in directories(config)]
+    return [folder / adapter.transcripts for adapter, folder in list_directories(config)]
 
 
-def place_of(root: str, inside: str) -> tuple[str, str]:
+def locate_transcript(root: str, inside: str) -> tuple[str, str]:
     """(project directory, session) of a transcript, by a root of transcripts and the path relative to it."""
     places = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
     return next(filter(None, places), (root, inside))
 
 
-def below_root(config: Config, path: str) -> tuple[Adapter, bool] | None:
+def find_adapter_of_path(config: Config, path: str) -> tuple[Adapter, bool] | None:
     """The adapter whose directory of transcripts holds a file, and whether a transcript can have that path; None if
     none does."""
-    for adapter, folder in directories(config):
+    for adapter, folder in list_directories(config):
         root = f"{folder / adapter.transcripts}/"
         if path.startswith(root):
             return adapter, adapter.place_of(root[:-1], path.removeprefix(root)) is not None
     return None
 
 
-def of_session(session_id: str) -> Adapter:
+def adapter_of_session(session_id: str) -> Adapter:
     """The adapter of a session, by the host's name at the beginning of its id; Claude Code's ids have none."""
     return ADAPTERS.get(session_id.partition(":")[0], CLAUDE)
 

@@ -21,7 +21,7 @@ from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.hosts.json_fields import string
-from csmd.hosts.labels import label
+from csmd.hosts.labels import read_label
 from csmd.hosts.transcript_reading import Line, Reading, ReadLine
 from csmd.privacy.redaction import redact
 from csmd.text import display
@@ -59,7 +59,7 @@ class Loaded:
         return any(message.uuid == uuid for message in self.messages)
 
 
-def encode(message: Message, *, session: str, cwd: str, key: bytes, names: Sequence[str] = ()) -> bytes:
+def encode_message(message: Message, *, session: str, cwd: str, key: bytes, names: Sequence[str] = ()) -> bytes:
     """A message as a line of its file, redacted; `names` are the messages that a summary or tombstone refers to."""
     text, uuid = redact(wire.clean(message.text), Counter()).strip(), message.uuid
     value: dict[str, Any] = {
@@ -70,7 +70,7 @@ def encode(message: Message, *, session: str, cwd: str, key: bytes, names: Seque
     if message.kind == "user":
         value["message"] = {"role": "user", "content": text}
         if message.by_person:
-            value[_MARK] = mark(key, session, uuid, text)
+            value[_MARK] = sign_line(key, session, uuid, text)
     elif message.kind == "assistant":
         value["message"] = {
             "id": f"msg_{uuid.replace('-', '')}", "type": "message", "role": "assistant", "model": MODEL,
@@ -86,13 +86,13 @@ def encode(message: Message, *, session: str, cwd: str, key: bytes, names: Seque
     return wire.dumps(value).encode("utf-8", "replace")
 
 
-def mark(key: bytes, session: str, uuid: str, text: str) -> str:
+def sign_line(key: bytes, session: str, uuid: str, text: str) -> str:
     """The mark on a line that a person typed; it cannot be made without the store's key."""
     message = "\0".join(("person", session, uuid, text))
     return hmac.new(key, message.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 
-def load(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True) -> Loaded:
+def load_session(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True) -> Loaded:
     """The messages of a session file, without tombstoned ones; a summary takes the place of the first that it replaces.
 
     Without `texts` the messages have no text: enough for appending to a long file.
@@ -102,17 +102,17 @@ def load(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True
     dead: set[str] = set()
     for raw in lines:
         try:
-            value = entry(raw, session=session)
+            value = parse_entry(raw, session=session)
         except BadInput:
             loaded.bad_lines += 1
             continue
         if value is None:
             continue
         if value["type"] == "tombstone":
-            dead.update(_names(value, "tombstones"))
+            dead.update(_read_names(value, "tombstones"))
         elif value["uuid"] not in entries:
-            message = _message(value, key) if texts else _bare(value)
-            entries[message.uuid] = message, _names(value, "replaces") if message.kind == "summary" else []
+            message = _read_message(value, key) if texts else _read_header(value)
+            entries[message.uuid] = message, _read_names(value, "replaces") if message.kind == "summary" else []
     live = {uuid: message for uuid, message in entries.items() if uuid not in dead}
     loaded.tombstoned = len(entries) - len(live)
     order = {uuid: number for number, uuid in enumerate(live)}
@@ -131,34 +131,34 @@ def load(lines: Iterable[bytes], *, session: str, key: bytes, texts: bool = True
     return loaded
 
 
-def entry(raw: bytes, *, session: str) -> dict[str, Any] | None:
+def parse_entry(raw: bytes, *, session: str) -> dict[str, Any] | None:
     """The decoded line of a session file; None if its type is not one of KINDS, BadInput when it is malformed."""
     value = wire.loads(raw)
     if not isinstance(value, dict):
         raise BadInput("a session file's line is not a JSON object")
     if value.get("type") not in KINDS:
         return None
-    if not label(value, "uuid", 200) or string(value, "sessionId") != session:
+    if not read_label(value, "uuid", 200) or string(value, "sessionId") != session:
         raise BadInput("a session file's line has no uuid, or another session's id")
     return value
 
 
-def begun_in(lines: Iterable[bytes], *, session: str) -> str:
+def find_start_directory(lines: Iterable[bytes], *, session: str) -> str:
     """The directory in which a session was begun; "" if no line names one."""
     for raw in lines:
         with contextlib.suppress(BadInput):
-            value = entry(raw, session=session)
+            value = parse_entry(raw, session=session)
             if value is not None and string(value, "cwd"):
                 return string(value, "cwd")
     return ""
 
 
-def _names(value: dict[str, Any], key: str) -> list[str]:
+def _read_names(value: dict[str, Any], key: str) -> list[str]:
     names = value.get(key)
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
 
 
-def entry_text(value: dict[str, Any]) -> str:
+def read_entry_text(value: dict[str, Any]) -> str:
     """The text of an entry."""
     message = value.get("message")
     content = message.get("content") if isinstance(message, dict) else value.get("summary") or value.get("content")
@@ -172,52 +172,52 @@ def is_by_person(value: dict[str, Any], key: bytes) -> bool:
     carried = string(value, _MARK)
     if value.get("type") != "user" or not carried:
         return False
-    expected = mark(key, string(value, "sessionId"), string(value, "uuid"), entry_text(value))
+    expected = sign_line(key, string(value, "sessionId"), string(value, "uuid"), read_entry_text(value))
     return hmac.compare_digest(carried.encode("utf-8", "replace"), expected.encode())
 
 
-def _message(value: dict[str, Any], key: bytes) -> Message:
-    return replace(_bare(value), text=entry_text(value), by_person=is_by_person(value, key))
+def _read_message(value: dict[str, Any], key: bytes) -> Message:
+    return replace(_read_header(value), text=read_entry_text(value), by_person=is_by_person(value, key))
 
 
-def _bare(value: dict[str, Any]) -> Message:
+def _read_header(value: dict[str, Any]) -> Message:
     parent, at = string(value, "parentUuid"), string(value, "timestamp")
     return Message(uuid=value["uuid"], parent=parent, kind=value["type"], text="", at=at)
 
 
-def reader(path: Path, *, home: Path, key: bytes) -> ReadLine | None:
+def make_reader(path: Path, *, home: Path, key: bytes) -> ReadLine | None:
     """Reads the lines of a session file below `home`; None for any other file, which is an assistant's transcript."""
     if not path.is_relative_to(home):
         return None
 
     def read_line(data: bytes, into: Reading) -> None:
-        value = entry(data, session=path.stem)
+        value = parse_entry(data, session=path.stem)
         if value is None:
             into.skipped += 1
         elif value["type"] == "tombstone":
-            into.withdrawn += _names(value, "tombstones")
+            into.withdrawn += _read_names(value, "tombstones")
         elif value["type"] in ("system", "summary"):
             line = Line(value, into)
-            turns = [_aside(line)] if entry_text(value) else []
-            line.note_removed(turns)
+            turns = [_make_aside_turn(line)] if read_entry_text(value) else []
+            line.record_redactions(turns)
             into.turns += turns
         else:
             first = len(into.turns)
             transcript.read_line(data, into)
             if not is_by_person(value, key):
-                into.turns[first:] = [_relayed(turn) for turn in into.turns[first:]]
+                into.turns[first:] = [_mark_relayed(turn) for turn in into.turns[first:]]
 
     return read_line
 
 
-def _relayed(turn: Turn) -> Turn:
+def _mark_relayed(turn: Turn) -> Turn:
     return replace(turn, kind="relayed") if turn.kind == "user" else turn
 
 
-def _aside(line: Line) -> Turn:
+def _make_aside_turn(line: Line) -> Turn:
     """The turn of a summary or a system message, as the host's own are stored."""
-    bare = transcript.bare_turn(line)
+    bare = transcript.make_bare_turn(line)
     if bare is None:
         raise BadInput("a session file's line names no session")
-    text = redact(display.strip_fenced(wire.clean(entry_text(line.value))), line.removed).strip()
+    text = redact(display.strip_fenced(wire.clean(read_entry_text(line.value))), line.redactions).strip()
     return replace(bare, kind="summary" if line.value["type"] == "summary" else "notification", text=text)

@@ -15,8 +15,8 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts.json_fields import mapping, mappings, string
-from csmd.hosts.labels import label
-from csmd.hosts.stored_calls import REJECTED, with_exit_code
+from csmd.hosts.labels import read_label
+from csmd.hosts.stored_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
 from csmd.hosts.transcript_reading import Line
 from csmd.text import display
@@ -49,32 +49,32 @@ _EXIT_CODE = re.compile(r"\nExit Code: (\d{1,3})\Z")
 _EMPTY = "(empty)"
 
 
-def parts_in(content: Any) -> list[dict[str, Any]]:
+def list_parts(content: Any) -> list[dict[str, Any]]:
     """The parts of a message, which is a text or a list."""
     return [{"text": content}] if isinstance(content, str) else mappings(content)
 
 
-def words_in(parts: Iterable[dict[str, Any]]) -> str:
+def join_text(parts: Iterable[dict[str, Any]]) -> str:
     """The text of parts, without thoughts and the host's own texts."""
     return "".join(
         text for part in parts if not part.get("thought") and not _OF_HOST.match(text := string(part, "text"))
     )
 
 
-def clean(text: str, removed: Counter[str]) -> str:
+def clean_parts_text(text: str, counts: Counter[str]) -> str:
     """A text without the additions of hooks and the content of files that it names, redacted."""
     plain = display.remove_spans(wire.clean(text), *_HOOK_CONTEXT)
-    return clean_text(plain.partition(REFERENCED)[0], removed)
+    return clean_text(plain.partition(REFERENCED)[0], counts)
 
 
-def is_submitted_by_program(parts: Sequence[dict[str, Any]]) -> bool:
+def is_from_program(parts: Sequence[dict[str, Any]]) -> bool:
     """Whether a prompt came by `-p`: then the output of the session's start hooks is in the prompt's own part."""
     opening, closing = _HOOK_CONTEXT
     first = string(parts[0], "text") if parts else ""
     return first.startswith(opening) and bool(first.partition(closing)[2].strip())
 
 
-def prompt_kind(prompt: str) -> TurnKind:
+def classify_prompt(prompt: str) -> TurnKind:
     """Whether a prompt is the user's own words or a command to the host."""
     return "command" if is_slash_command(prompt) else "user"
 
@@ -84,40 +84,40 @@ def is_summary(text: str) -> bool:
     return _SUMMARISES.match(text) is not None and "<state_snapshot>" in text
 
 
-def summary_in(text: str, removed: Counter[str]) -> str:
+def read_summary(text: str, counts: Counter[str]) -> str:
     """The text of a compaction's summary, without its tags."""
     match = _SNAPSHOT.search(text)
-    return clean(_TAG_LINE.sub("", match[1]), removed) if match else ""
+    return clean_parts_text(_TAG_LINE.sub("", match[1]), counts) if match else ""
 
 
-def call_turns(line: Line, bare: Turn, call: dict[str, Any]) -> list[Turn]:
+def make_call_turns(line: Line, bare: Turn, call: dict[str, Any]) -> list[Turn]:
     """The turn of a call {id, name, args}; [] if it has no id."""
-    ident, name = label(call, "id", 120), label(call, "name", 120)
+    ident, name = read_label(call, "id", 120), read_label(call, "name", 120)
     if not ident:
         return []
     stored = _TOOLS.get(name, name), _stored_input(name, mapping(call, "args"))
-    return line.call_turns(sibling_turn(bare, f"/{ident}"), ident, [stored])
+    return line.make_call_turns(make_sibling(bare, f"/{ident}"), ident, [stored])
 
 
-def response_turns(line: Line, bare: Turn, response: dict[str, Any], *, rejected: bool = False) -> list[Turn]:
+def make_response_turns(line: Line, bare: Turn, response: dict[str, Any], *, rejected: bool = False) -> list[Turn]:
     """The turn of a functionResponse {id, name, response}; [] if it has no id."""
-    ident = label(response, "id", 120)
+    ident = read_label(response, "id", 120)
     if not ident:
         return []
     return [
-        line.result_turn(
-            sibling_turn(bare, f"/{ident}="), ident, stored_result(mapping(response, "response"), rejected=rejected)
+        line.make_result_turn(
+            make_sibling(bare, f"/{ident}="), ident, read_result(mapping(response, "response"), rejected=rejected)
         )
     ]
 
 
-def answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str, str]]) -> list[Turn]:
+def make_answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str, str]]) -> list[Turn]:
     """The turn of the user's answers to the assistant's (question, answer) pairs; [] if there are none."""
-    text = clean(quote_answers(pairs), line.removed)
-    return [replace(sibling_turn(bare, suffix), text=text)] if text else []
+    text = clean_parts_text(quote_answers(pairs), line.redactions)
+    return [replace(make_sibling(bare, suffix), text=text)] if text else []
 
 
-def sibling_turn(bare: Turn, suffix: str) -> Turn:
+def make_sibling(bare: Turn, suffix: str) -> Turn:
     """Another turn of the same line, without text, whose uuid has this suffix."""
     return Turn(
         uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="",
@@ -143,14 +143,14 @@ def _stored_input(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments
 
 
-def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:
+def read_result(response: dict[str, Any], *, rejected: bool = False) -> str:
     """A call's result: its output, below its exit code unless that is 0."""
     error = string(response, "error")
     text = display.remove_spans(error or string(response, "output"), *_HOOK_CONTEXT).rstrip()
     around = _AROUND.match(text)
     text = around[1] if around else text
     if rejected:
-        return f"{REJECTED}. {text}"
+        return f"{REJECTED_RESULT}. {text}"
     opened = _BEFORE_OUTPUT.match(text)
     if opened is None:
         return f"Error: {text}" if error else text
@@ -160,4 +160,4 @@ def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:
         code = exit_code[1] if exit_code else code
         text = text[: after.start()]
     printed = text[opened.end() :]
-    return with_exit_code("" if printed == _EMPTY else printed, code)
+    return add_exit_code("" if printed == _EMPTY else printed, code)

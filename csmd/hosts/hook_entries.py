@@ -15,13 +15,22 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import MARKERS, HooksState, HostFiles, Kind, Registration, runs, script_in, words_of
+from csmd.hosts.host_files import (
+    PROBED_EVENTS,
+    HooksState,
+    HostFiles,
+    Registration,
+    SettingsEntry,
+    runs_script,
+    script_path,
+    split_entry,
+)
 from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
 #: The way from the root of the settings to a group or a handler: keys, and numbers in lists.
-Way = tuple[str | int, ...]
+SettingsPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +55,7 @@ class HookEntries:
 
     def script(self, home: Path) -> Path:
         """The script that the entries run."""
-        return script_in(home, self.host)
+        return script_path(home, self.host)
 
     def command(self, home: Path, event: str) -> str:
         """The command line of an event; it exits with 0 even if the script is gone."""
@@ -77,15 +86,15 @@ class HookEntries:
             return "unknown"
         hooks = settings.get(HOOKS)
         hooks = hooks if isinstance(hooks, dict) else {}
-        if any(not any(str(script) in words_of(own) for own in _handlers_in(hooks, event)) for event in self.events):
+        if any(not any(str(script) in split_entry(own) for own in _handlers_in(hooks, event)) for event in self.events):
             return "gone"
         second = read(str(file.parent / self.second_file)) if self.second_file else None
         return "off" if self.is_off(settings, script, second) else "there"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SettingsEntry:
         """The kind of entry that the installer writes."""
-        return Kind(
+        return SettingsEntry(
             name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove,
             decode=self.decode,
         )  # fmt: skip
@@ -95,7 +104,7 @@ class HookEntries:
         return HostFiles(
             host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
             hook_command=lambda _, home, event: self.command(home, event),
-            **{"state": self.state, "markers": MARKERS, **more},
+            **{"state": self.state, "markers": PROBED_EVENTS, **more},
         )  # fmt: skip
 
 
@@ -124,18 +133,18 @@ def merge_hooks(text: str, groups: Mapping[str, dict[str, Any]], home: Path, scr
     """
     edits: list[json_edits.Edit] = []
     kept: set[str] = set()
-    extra: list[Way] = []
+    extra: list[SettingsPath] = []
     plain = json_edits.blank_comments(text)
-    for event, path, handler in _find_ours(plain, home, script, where):
+    for event, path, handler in _find_handlers(plain, home, script, where):
         if event in groups and event not in kept:
             kept.add(event)
             edits += json_edits.plan_replacement(plain, handler, groups[event][HOOKS][0])
         else:
             extra.append(path)
-    text = _without(json_edits.apply_edits(text, edits), extra)
+    text = _remove_entries(json_edits.apply_edits(text, edits), extra)
     for event, group in groups.items():
         if event not in kept:
-            text = _with_group(text, event, group, where)
+            text = _add_group(text, event, group, where)
     return text
 
 
@@ -144,30 +153,30 @@ def remove_hooks(text: str, home: Path, script: str, where: str, events: Collect
 
     Groups, lists and `hooks` that contained nothing else are removed too.
     """
-    ours = _find_ours(json_edits.blank_comments(text), home, script, where)
-    return _without(text, [path for event, path, _ in ours if events is None or event in events])
+    ours = _find_handlers(json_edits.blank_comments(text), home, script, where)
+    return _remove_entries(text, [path for event, path, _ in ours if events is None or event in events])
 
 
-def _without(text: str, paths: list[Way]) -> str:
+def _remove_entries(text: str, paths: list[SettingsPath]) -> str:
     """The settings without the groups and handlers at these paths, which are in the order of the file."""
     for path in reversed(paths):
         text = json_edits.remove_entry(text, path)
     return text
 
 
-def _find_ours(plain: str, home: Path, script: str, where: str) -> Iterator[tuple[str, Way, Item]]:
+def _find_handlers(plain: str, home: Path, script: str, where: str) -> Iterator[tuple[str, SettingsPath, Item]]:
     """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other
     handler."""
-    for event in _lists(plain, where):
+    for event in _find_event_lists(plain, where):
         for number, group in enumerate(json_edits.read_items(plain, event.value)):
-            handlers = _handlers(plain, group)
+            handlers = _list_handlers(plain, group)
             for place, handler in enumerate(handlers):
-                if runs(json_edits.read_value(plain, handler), home, script):
-                    path: Way = (HOOKS, event.key, number)
+                if runs_script(json_edits.read_value(plain, handler), home, script):
+                    path: SettingsPath = (HOOKS, event.key, number)
                     yield event.key, path if len(handlers) == 1 else (*path, HOOKS, place), handler
 
 
-def _lists(plain: str, where: str) -> Iterator[Item]:
+def _find_event_lists(plain: str, where: str) -> Iterator[Item]:
     """The lists of events; other members of `hooks` are the assistant's settings."""
     hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:
@@ -181,12 +190,12 @@ def _lists(plain: str, where: str) -> Iterator[Item]:
             yield item
 
 
-def _handlers(plain: str, group: Item) -> list[Item]:
+def _list_handlers(plain: str, group: Item) -> list[Item]:
     handlers = json_edits.find_member(plain, group.value, HOOKS) if plain[group.value] == "{" else None
     return json_edits.read_items(plain, handlers.value) if handlers is not None and plain[handlers.value] == "[" else []
 
 
-def _with_group(text: str, event: str, group: dict[str, Any], where: str) -> str:
+def _add_group(text: str, event: str, group: dict[str, Any], where: str) -> str:
     plain = json_edits.blank_comments(text)
     hooks = json_edits.find_member(plain, json_edits.find_root(plain), HOOKS)
     if hooks is None:

@@ -21,7 +21,7 @@ from csmd.text import json_edits
 #: csmd's script that handles every event, the one that starts the memory server, and the server's name in settings.
 HOOK_SCRIPT = "csmd_hook.py"
 SERVER_SCRIPT = "mcp"
-NAME = "csmd"
+SERVER_NAME = "csmd"
 #: The state of csmd's hooks by the settings; Codex runs none that its user has not trusted.
 HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
@@ -32,7 +32,9 @@ def hook_timeouts(*names: EventName) -> dict[str, int]:
 
 
 #: Events whose hooks `csmd doctor` runs with a marker -> csmd's name of the event, and the field with the words.
-MARKERS: dict[str, tuple[str, str]] = {EVENTS[name].hook: (name, EVENTS[name].words) for name in ("prompt", "stop")}
+PROBED_EVENTS: dict[str, tuple[str, str]] = {
+    EVENTS[name].hook: (name, EVENTS[name].words) for name in ("prompt", "stop")
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,7 @@ class Registration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class SettingsEntry:
     """A kind of entry: `name` is its name in the record, `what` its name for people.
 
     `file` gives the file by one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
@@ -89,7 +91,7 @@ class Question:
     runs: frozenset[str]
     ends: bool = False
     """Whether the program ends by itself: if no line was an answer, it runs none of the hooks."""
-    is_apart: bool = False
+    in_empty_directory: bool = False
     """Whether to ask in an empty directory, because the program would run the current project's code."""
     patience_s: float = 10.0
 
@@ -114,7 +116,7 @@ class HostFiles:
     """Directories, relative to the user's home or absolute, where its installers put the command; PATH may lack
     them."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[SettingsEntry, ...]
     """The entries that csmd writes, in this order; the first are its hooks, without which it reports nothing."""
     events: Mapping[str, int]
     """Event -> seconds that its hook is hook_timeouts."""
@@ -122,7 +124,7 @@ class HostFiles:
     """Event -> the first version that knows it, for newer events: registered if every client in use knows them."""
     without_events: Callable[[str, Path, str, Collection[str]], str] = lambda text, *_: text
     """The settings without csmd's hooks for these events; by the settings, csmd's home, the file, and the events."""
-    forgiving: str = ""
+    tolerant_since: str = ""
     """The first version that ignores an unknown event in the settings."""
     hook_command: Callable[[str, Path, str], str]
     """The command line of a hook, by interpreter, csmd's home and event."""
@@ -144,15 +146,15 @@ class HostFiles:
     switched_off: str = "switch hooks on there"
     """What its user has to do if they are `off`."""
     question: Question | None = None
-    to_do: str = ""
+    setup_step: str = ""
     """What its user has to do before hooks run; "" if nothing."""
     warning: Callable[[], str] = lambda: ""
     """What its user should know about csmd's hooks on this machine; "" if nothing."""
-    further: tuple[str, ...] = ()
+    extra_scripts: tuple[str, ...] = ()
     """Other files from `hooks` that its hooks need."""
 
     @property
-    def always(self) -> tuple[str, ...]:
+    def stable_events(self) -> tuple[str, ...]:
         """The events that every version knows."""
         return tuple(event for event in self.events if event not in self.newer)
 
@@ -172,31 +174,31 @@ class HostFiles:
 # --- csmd's scripts in an entry
 
 
-def script_in(home: Path, name: str) -> Path:
+def script_path(home: Path, name: str) -> Path:
     """The installed copy of one of the files in `hooks`."""
     if not str(home).isprintable():
         raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
     return home / "hook" / name
 
 
-def words_of(entry: Any) -> list[str]:
+def split_entry(entry: Any) -> list[str]:
     """Every word of an entry's command and arguments, including those of a command line within a word."""
     if not isinstance(entry, dict):
         return []
     arguments = entry.get("args")
     words = [entry.get("command"), *(arguments if isinstance(arguments, list) else [])]
-    return in_shell([word for word in words if isinstance(word, str)])
+    return expand_words([word for word in words if isinstance(word, str)])
 
 
-def in_shell(words: Iterable[str]) -> list[str]:
+def expand_words(words: Iterable[str]) -> list[str]:
     """These words and the words in them: of a command line, and of one in a word of it, as in sh -c '...'."""
     every = list(words)
     for _ in range(2):
-        every += [part for word in every for part in split(word)]
+        every += [part for word in every for part in split_command(word)]
     return every
 
 
-def split(command: str) -> list[str]:
+def split_command(command: str) -> list[str]:
     """The words of a command line; [] if a quote is not closed."""
     try:
         return shlex.split(command)
@@ -204,7 +206,7 @@ def split(command: str) -> list[str]:
         return []
 
 
-def runs(entry: Any, home: Path, script: str) -> bool:
+def runs_script(entry: Any, home: Path, script: str) -> bool:
     """Whether an entry runs this script of this home, however it is quoted or wrapped."""
     pattern = re.compile(rf"(?<![\w./~-]){re.escape(str(home / 'hook' / script))}(?![\w./-])")
-    return any(pattern.search(word) for word in words_of(entry))
+    return any(pattern.search(word) for word in split_entry(entry))

@@ -12,7 +12,7 @@ from csmd.errors import BadInput
 EPOCH = "1970-01-01T00:00:00.000Z"
 
 
-def json_object(text: str | bytes | None) -> dict[str, Any] | None:
+def parse_object(text: str | bytes | None) -> dict[str, Any] | None:
     """The JSON object in a text; None if it holds none."""
     try:
         value = wire.loads(text or "")
@@ -21,7 +21,7 @@ def json_object(text: str | bytes | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def object_in(line: bytes) -> dict[str, Any]:
+def parse_line_object(line: bytes) -> dict[str, Any]:
     """The JSON object of a transcript's line; BadInput if it is anything else."""
     value = wire.loads(line)
     if not isinstance(value, dict):
@@ -40,13 +40,13 @@ def mappings(value: object) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def strings(value: Any) -> Iterator[str]:
+def iter_strings(value: Any) -> Iterator[str]:
     """Every text in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from strings(item)
+            yield from iter_strings(item)
 
 
 def string(value: dict[str, Any], key: str) -> str:
@@ -55,12 +55,12 @@ def string(value: dict[str, Any], key: str) -> str:
     return item if isinstance(item, str) else ""
 
 
-def moment_of(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """A time in seconds since 1970 in csmd's form."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def moment(value: dict[str, Any]) -> str:
+def read_time(value: dict[str, Any]) -> str:
     """The time under `timestamp` in csmd's form; the epoch if it is missing or cannot be read."""
     try:
         at = datetime.fromisoformat(string(value, "timestamp"))

@@ -12,13 +12,13 @@ from csmd.hosts.json_fields import string
 from csmd.privacy.redaction import redact
 
 #: The longest id of a session or turn.
-LONGEST_ID = 200
+MAX_ID_CHARACTERS = 200
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: The characters of ids, versions and names of tools and models; `?` replaces what UTF-8 cannot encode.
 _LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
 
 
-def label(value: dict[str, Any], key: str, limit: int = LONGEST_ID) -> str:
+def read_label(value: dict[str, Any], key: str, limit: int = MAX_ID_CHARACTERS) -> str:
     """A short structural string of at most `limit` characters; "" for anything that is not an id or a name.
 
     These columns are stored unchanged, so a value with other characters or with a secret is rejected.
@@ -32,11 +32,11 @@ def _is_harmless(text: str) -> bool:
     return redact(text, Counter()) == text
 
 
-def session_id(host: str, ident: str) -> str:
+def make_session_id(host: str, ident: str) -> str:
     """The id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
     return f"{host}:{ident}" if ident else ""
 
 
-def uuid_in(host: str, value: dict[str, Any], key: str) -> str:
+def read_uuid(host: str, value: dict[str, Any], key: str) -> str:
     """The id under which a turn is stored, by its line's id under `key`; "" if there is none."""
-    return session_id(host, label(value, key))
+    return make_session_id(host, read_label(value, key))

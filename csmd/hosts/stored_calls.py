@@ -11,7 +11,7 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.exclusions import Withheld
-from csmd.hosts.tool_calls import transcripts_written
+from csmd.hosts.tool_calls import find_written_transcripts
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 
@@ -19,13 +19,13 @@ from csmd.text import display
 Call = tuple[str, dict[str, Any]]
 
 #: The beginning of the stored result of a call that the user rejected.
-REJECTED = "The user doesn't want to proceed with this tool use"
+REJECTED_RESULT = "The user doesn't want to proceed with this tool use"
 #: The files of a patch, each with what is done to it.
 _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
-def call_turns(
-    bare: Turn, ident: str, calls: Iterable[Call], removed: Counter[str], withheld: Withheld, limit: int
+def make_call_turns(
+    bare: Turn, ident: str, calls: Iterable[Call], counts: Counter[str], withheld: Withheld, limit: int
 ) -> list[Turn]:  # fmt: skip
     """The turns of a tool call with this id; `limit` is how many bytes of an input are kept.
 
@@ -34,25 +34,25 @@ def call_turns(
     turns = []
     for number, (tool, arguments) in enumerate(calls):
         uuid = f"{bare.uuid}/{number}" if number else bare.uuid
-        body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(ident, arguments), removed)))
+        body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(ident, arguments), counts)))
         text = display.cut_middle(body, limit=limit, of=f"turn {uuid}")
         # From the original input: what is cut, redacted or withheld may be the path that is written.
-        writes = transcripts_written(tool, arguments)
+        writes = find_written_transcripts(tool, arguments)
         turns.append(
             replace(bare, uuid=uuid, kind="tool_call", text=text, tool_name=tool, tool_id=ident, writes=writes)
         )
     return turns
 
 
-def result_turn(bare: Turn, ident: str, text: str, removed: Counter[str], withheld: Withheld, limit: int) -> Turn:
+def make_result_turn(bare: Turn, ident: str, text: str, counts: Counter[str], withheld: Withheld, limit: int) -> Turn:
     """The turn of the result of a tool call with this id: `bare` with the text, of which `limit` bytes are kept."""
-    body = redact(wire.clean(display.strip_fenced(withheld.shown(ident, text, None))), removed)
+    body = redact(wire.clean(display.strip_fenced(withheld.shown(ident, text, None))), counts)
     return replace(
         bare, kind="tool_result", text=display.cut_middle(body, limit=limit, of=f"turn {bare.uuid}"), tool_id=ident
     )
 
 
-def patched_files(patch: str) -> list[Call]:
+def parse_patch(patch: str) -> list[Call]:
     """The stored calls of a patch (`*** Update File: ...`), one for each file; [] for a text that is not a patch."""
     files = list(_PATCHED.finditer(patch))
     ends = [*(file.start() for file in files[1:]), len(patch)]
@@ -65,6 +65,6 @@ def patched_files(patch: str) -> list[Call]:
     ]
 
 
-def with_exit_code(printed: str, code: str) -> str:
+def add_exit_code(printed: str, code: str) -> str:
     """The output of a command, below its exit code unless that is 0."""
     return printed if code == "0" else f"Exit code {code}\n{printed}"

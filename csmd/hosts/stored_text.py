@@ -15,24 +15,24 @@ from csmd.vocabulary import TurnKind
 MAX_CHARACTERS = 500_000
 
 
-def clean_text(text: str, removed: Counter[str], *, around: tuple[str, str] | None = None) -> str:
+def clean_text(text: str, counts: Counter[str], *, around: tuple[str, str] | None = None) -> str:
     """A text without csmd's injections and without what is between the two tags `around`, redacted."""
     plain = wire.clean(text)
     plain = display.remove_spans(plain, *around) if around else plain
-    return without_injections(cut_long(plain, removed), removed)
+    return remove_injections(cut_long(plain, counts), counts)
 
 
-def without_injections(plain: str, removed: Counter[str]) -> str:
+def remove_injections(plain: str, counts: Counter[str]) -> str:
     """A clean text without csmd's injections and without private parts, redacted."""
-    return redact(display.strip_fenced(plain), removed).strip()
+    return redact(display.strip_fenced(plain), counts).strip()
 
 
-def cut_long(plain: str, removed: Counter[str]) -> str:
+def cut_long(plain: str, counts: Counter[str]) -> str:
     """A clean text; of a very long one only the beginning and the end."""
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
-    plain = remove_private(display.strip_fenced(plain), removed)
+    plain = remove_private(display.strip_fenced(plain), counts)
     return display.cut_at_words(plain, limit=MAX_CHARACTERS)
 
 
@@ -44,7 +44,7 @@ def is_slash_command(prompt: str) -> bool:
     return _SLASH.match(prompt) is not None
 
 
-def prompt_kind(
+def classify_prompt(
     written_for_user: re.Pattern[str], prompt: str, *, by_person: bool, has_commands: bool = True
 ) -> TurnKind:  # fmt: skip
     """Whether a prompt is the user's own words, a command, a program's, or the assistant's own by how it begins."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import json_object, mappings, strings
+from csmd.hosts.json_fields import iter_strings, mappings, parse_object
 from csmd.paths import is_shared_name
 
 CallText = Literal["plan", "commit", "report"]
@@ -28,7 +28,7 @@ _MESSAGE = re.compile(
     re.DOTALL,
 )
 #: How many characters of a command are searched for a message.
-MAX_COMMAND = 20_000
+MAX_COMMAND_CHARACTERS = 20_000
 _ENDS_COMMAND = re.compile(r"&&|\|\||[;\n]")
 #: Trailers of a commit's message: who signed it, and which program wrote it.
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
@@ -47,17 +47,17 @@ _LEARNED = re.compile(r"^(?:errors?\b|problems? solv|key (?:technical )?(?:decis
 _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
 
 
-def plan(arguments: str, result: str) -> str:
+def read_plan(arguments: str, result: str) -> str:
     """The plan that was presented to the user, by the call's stored input; "" if the user rejected it."""
-    return "" if _was_stopped(result) else _without_cut_line(field(arguments, "plan"), arguments)
+    return "" if _is_stopped(result) else _without_cut_line(read_field(arguments, "plan"), arguments)
 
 
-def commit(arguments: str, result: str) -> str:
+def read_commit(arguments: str, result: str) -> str:
     """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made
     none."""
-    command = field(arguments, "command")[:MAX_COMMAND].replace("\\\n", " ")
+    command = read_field(arguments, "command")[:MAX_COMMAND_CHARACTERS].replace("\\\n", " ")
     program = _COMMITS.search(command)
-    if program is None or _was_stopped(result) or (result and how_it_ended(result) != "passed"):
+    if program is None or _is_stopped(result) or (result and classify_result(result) != "passed"):
         return ""
     paragraphs, at = list[str](), program.end()
     for argument in _MESSAGE.finditer(command, at):
@@ -73,21 +73,21 @@ def commit(arguments: str, result: str) -> str:
     return "" if _NO_WORK.match(message) else f"{sentence}\n{body}".strip()
 
 
-def report(_arguments: str, result: str) -> str:
+def read_report(_arguments: str, result: str) -> str:
     """An agent's report; "" if the agent was stopped, failed, or is still at work."""
-    if _was_stopped(result) or _LAUNCHED.match(result) or how_it_ended(result) != "passed":
+    if _is_stopped(result) or _LAUNCHED.match(result) or classify_result(result) != "passed":
         return ""
     text = _AFTER_REPORT.split(result, maxsplit=1)[0]
     return (_CUT.sub("\n", text) if "\n[csmd: " in text else text).strip()
 
 
-def report_in_notification(text: str) -> str:
+def read_notified_report(text: str) -> str:
     """The report of an agent that worked in the background, by the notification of its end; "" if it holds none."""
     match = _NOTIFIED.match(text)
     return match[1].strip() if match else ""
 
 
-def learned_parts(summary: str) -> str:
+def extract_learned(summary: str) -> str:
     """The parts of a compaction's summary about what was learned; the whole summary if it has none of the host's
     headings."""
     parts = _HEADING.split(_SUMMARY.split(summary)[-1])
@@ -98,25 +98,25 @@ def learned_parts(summary: str) -> str:
 
 
 #: The stored names of tools. Code outside of `hosts` refers to a tool by what it does.
-SHELL, CREATES, TODO_LIST = "Bash", "Write", "TodoWrite"
+SHELL, WRITE, TODO_LIST = "Bash", "Write", "TodoWrite"
 SHELLS = frozenset({SHELL, "PowerShell"})
-TEXT_WRITERS = frozenset({"Edit", "MultiEdit", CREATES})
+TEXT_WRITERS = frozenset({"Edit", "MultiEdit", WRITE})
 WRITERS = TEXT_WRITERS | {"NotebookEdit"}
-LOOKS = "Read"
-READERS = frozenset({LOOKS, "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
+READ = "Read"
+READERS = frozenset({READ, "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 AGENTS = ("Task", "Agent")
 #: Tool whose calls contain a text -> what the text is, and the function that reads it from a call's input and result.
 CALLS: dict[str, tuple[CallText, Callable[[str, str], str]]] = {
-    "ExitPlanMode": ("plan", plan),
-    SHELL: ("commit", commit),
-    **dict.fromkeys(AGENTS, ("report", report)),
+    "ExitPlanMode": ("plan", read_plan),
+    SHELL: ("commit", read_commit),
+    **dict.fromkeys(AGENTS, ("report", read_report)),
 }
 #: Tool whose calls rarely contain one -> a LIKE pattern for those that may.
-HOLDING: dict[str, str] = {SHELL: "git%commit"}
+CALL_PATTERNS: dict[str, str] = {SHELL: "git%commit"}
 
 
-def _was_stopped(result: str) -> bool:
-    return bool(_INTERRUPTED.match(result)) or how_it_ended(result) == "rejected"
+def _is_stopped(result: str) -> bool:
+    return bool(_INTERRUPTED.match(result)) or classify_result(result) == "rejected"
 
 
 def _without_cut_line(text: str, arguments: str) -> str:
@@ -127,7 +127,7 @@ def _without_cut_line(text: str, arguments: str) -> str:
 #: The suffix of a transcript's file name in a path, a command or a program, and the characters before it.
 _SUFFIX = re.compile(r"\.(?:jsonl|db)\b", re.ASCII)
 _IN_NAMES = f"{ascii_letters}{digits}_.-"
-LONGEST_NAME = 120
+MAX_NAME_CHARACTERS = 120
 #: Parts of the names of MCP servers' tools that write the file they name.
 _WRITER = re.compile(r"write|edit|append|create|move|copy|upload|patch", re.IGNORECASE)
 #: Redirections to another descriptor or a device, which write no file.
@@ -155,23 +155,23 @@ _SESSION = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 MAX_SESSIONS = 20
 
 
-def transcripts_written(tool: str, arguments: Any) -> tuple[str, ...]:
+def find_written_transcripts(tool: str, arguments: Any) -> tuple[str, ...]:
     """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded
     input."""
     if tool in READERS:
         return ()
     # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span
     # lines.
-    texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(arguments))
+    texts = (_COPY.sub(_rewrite_copy, text) if tool == SHELL else text for text in iter_strings(arguments))
     line = " ".join(texts).replace("\n", " ")
     folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(line)), MAX_SESSIONS))
-    names = tuple(sorted({name for end in _SUFFIX.finditer(line) for name in _names_ending(line, end, folders)}))
+    names = tuple(sorted({name for end in _SUFFIX.finditer(line) for name in _find_names(line, end, folders)}))
     if not names or tool in WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NO_FILE.sub(" ", line)) else ()
 
 
-def _names_ending(line: str, end: re.Match[str], folders: list[str]) -> Iterable[str]:
+def _find_names(line: str, end: re.Match[str], folders: list[str]) -> Iterable[str]:
     """The names with this suffix; a shared name without its directory may be in any of `folders`."""
     stem = _name_before(line, end.start())
     name = stem + end[0]
@@ -185,7 +185,7 @@ def _names_ending(line: str, end: re.Match[str], folders: list[str]) -> Iterable
     return [f"{folder}/{name}" for folder in ([stem] if end[0] == ".db" else folders)]
 
 
-def _written_copies(copy: re.Match[str]) -> str:
+def _rewrite_copy(copy: re.Match[str]) -> str:
     """A copying command line as redirections to the files that it writes; unchanged if these are not obvious."""
     try:
         words = shlex.split(copy[1])
@@ -203,7 +203,7 @@ def _written_copies(copy: re.Match[str]) -> str:
 
 def _name_before(line: str, at: int) -> str:
     """The file name whose suffix begins at this offset, without the suffix; "" if there is none."""
-    before = line[max(0, at - LONGEST_NAME) : at]
+    before = line[max(0, at - MAX_NAME_CHARACTERS) : at]
     return before[len(before.rstrip(_IN_NAMES)) :]
 
 
@@ -236,7 +236,7 @@ _PLAN_ENDS = "\nIf you need specific details from before exiting plan mode"
 #: The beginning of a summary of an earlier conversation.
 _CONTINUED = re.compile(r"\s*This session is being continued from a previous conversation")
 _TASK_NUMBER = re.compile(r"#(\d{1,6})\b")
-DONE = ("completed", "deleted", "cancelled")
+DONE_STATUSES = ("completed", "deleted", "cancelled")
 
 
 class Deed(NamedTuple):
@@ -247,7 +247,7 @@ class Deed(NamedTuple):
     items: tuple[tuple[str, Progress], ...] = ()
 
 
-def deed(tool: str, arguments: str) -> Deed | None:
+def read_deed(tool: str, arguments: str) -> Deed | None:
     """What a call did, by its tool and its stored input; None for a tool that is not in DEEDS."""
     if tool not in DEEDS:
         return None
@@ -255,25 +255,25 @@ def deed(tool: str, arguments: str) -> Deed | None:
     if kind == "todo":
         return Deed(kind, "", _entries(arguments))
     if kind == "task_state":
-        return Deed(kind, field(arguments, name), (("", _progress(field(arguments, "status"))),))
-    subject = field(arguments, name)
+        return Deed(kind, read_field(arguments, name), (("", _progress(read_field(arguments, "status"))),))
+    subject = read_field(arguments, name)
     return Deed(kind, subject) if subject else None
 
 
-def how_it_ended(result: str) -> Result:
+def classify_result(result: str) -> Result:
     """How a call ended, by the beginning of its result."""
     if _REJECTED.match(result):
         return "rejected"
     return "failed" if _FAILED.match(result) else "passed"
 
 
-def task_number(result: str) -> str:
+def read_task_number(result: str) -> str:
     """The number of the task that a call created, by its result; "" if it created none."""
     match = _TASK_NUMBER.search(result)
     return match[1] if match else ""
 
 
-def plan_in_prompt(prompt: str) -> tuple[str, str]:
+def parse_plan_prompt(prompt: str) -> tuple[str, str]:
     """The plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
     opened = _PLAN.match(prompt)
     if not opened:
@@ -288,7 +288,7 @@ def is_continued(summary: str) -> bool:
     return bool(_CONTINUED.match(summary))
 
 
-def field(arguments: str, name: str) -> str:
+def read_field(arguments: str, name: str) -> str:
     """A string field of a stored input, which may have been cut."""
     match = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', arguments)
     if match is None:
@@ -301,7 +301,7 @@ def field(arguments: str, name: str) -> str:
 
 def _progress(status: str) -> Progress:
     """The progress of an entry, by the host's word for it."""
-    if status in DONE:
+    if status in DONE_STATUSES:
         return "done"
     return "doing" if status == "in_progress" else "open" if status else ""
 
@@ -309,6 +309,6 @@ def _progress(status: str) -> Progress:
 def _entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
     return tuple(
         (todo["content"], _progress(str(todo.get("status") or "pending")))
-        for todo in mappings((json_object(arguments) or {}).get("todos"))
+        for todo in mappings((parse_object(arguments) or {}).get("todos"))
         if isinstance(todo.get("content"), str)
     )

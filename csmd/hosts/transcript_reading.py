@@ -16,7 +16,7 @@ from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts import stored_calls
-from csmd.hosts.json_fields import moment, object_in, string
+from csmd.hosts.json_fields import parse_line_object, read_time, string
 from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
 from csmd.privacy.redaction import RedactionCounts, redact
@@ -24,7 +24,7 @@ from csmd.text import display
 
 #: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
 #: nothing.
-BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
+LOOK_BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,20 @@ class Reading:
     reverts: list[Revert] = field(default_factory=list)
     worktrees: list[tuple[str, str]] = field(default_factory=list)
 
-    def note_removed(self, turns: Sequence[Turn], removed: RedactionCounts) -> None:
+    def record_redactions(self, turns: Sequence[Turn], counts: RedactionCounts) -> None:
         """Counts what was removed from a line with these turns."""
-        if removed:
-            self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
-        if turns and removed.secrets:
-            self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
+        if counts:
+            self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(counts)
+        if turns and counts.secrets:
+            self.secrets.setdefault(turns[0].session_id, set()).update(counts.secrets)
 
-    def note_title(self, session: str, text: str, removed: Counter[str]) -> None:
+    def record_title(self, session: str, text: str, counts: Counter[str]) -> None:
         """Sets the title of a session, unless the text is empty."""
-        title = redact(display.squeeze(wire.clean(text)), removed)[:200]
+        title = redact(display.squeeze(wire.clean(text)), counts)[:200]
         if title:
             self.titles[session], self.title_at[session] = title, len(self.turns)
 
-    def only(self, keep: Callable[[Turn], bool]) -> Reading:
+    def filter_turns(self, keep: Callable[[Turn], bool]) -> Reading:
         """The reading without the other turns; what left the queue keeps its place among those that stay."""
         kept = [keep(turn) for turn in self.turns]
         before = [0, *itertools.accumulate(map(int, kept))]
@@ -139,9 +139,9 @@ class Conversation:
         return f"{self.session}/{self.agent}" if self.agent else self.session
 
 
-def path_in(value: dict[str, Any], key: str, removed: Counter[str] | None = None) -> str:
+def read_path(value: dict[str, Any], key: str, counts: Counter[str] | None = None) -> str:
     """The path under `key`, redacted; "" if there is none."""
-    return redact(wire.clean(string(value, key)), Counter() if removed is None else removed)
+    return redact(wire.clean(string(value, key)), Counter() if counts is None else counts)
 
 
 @dataclass(slots=True)
@@ -150,26 +150,40 @@ class Line:
 
     value: dict[str, Any]
     reading: Reading
-    removed: RedactionCounts = field(default_factory=RedactionCounts)
+    redactions: RedactionCounts = field(default_factory=RedactionCounts)
 
     def clean(self, text: str) -> str:
         """A text of the line as it is stored."""
-        return clean_text(text, self.removed)
+        return clean_text(text, self.redactions)
 
-    def call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
-        """The turns of a tool call; see `stored_calls.call_turns`."""
+    def make_call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
+        """The turns of a tool call; see `stored_calls.make_call_turns`."""
         reading = self.reading
-        return stored_calls.call_turns(bare, ident, calls, self.removed, reading.withheld, reading.tool_limit)
+        return stored_calls.make_call_turns(bare, ident, calls, self.redactions, reading.withheld, reading.tool_limit)
 
-    def result_turn(self, bare: Turn, ident: str, text: str) -> Turn:
-        """The turn of a tool's result; see `stored_calls.result_turn`."""
+    def make_result_turn(self, bare: Turn, ident: str, text: str) -> Turn:
+        """The turn of a tool's result; see `stored_calls.make_result_turn`."""
         reading = self.reading
-        return stored_calls.result_turn(bare, ident, text, self.removed, reading.withheld, reading.tool_limit)
+        return stored_calls.make_result_turn(bare, ident, text, self.redactions, reading.withheld, reading.tool_limit)
 
-    def note_removed(self, turns: Sequence[Turn]) -> None:
+    def record_tokens(
+        self, stream: str, message_id: str, usage: object, fields: tuple[str, str, str, str], new_turns: int = 0
+    ) -> None:  # fmt: skip
+        """Records the tokens of one response; `new_turns` are the line's own turns so far.
+
+        `fields` name the input, the output, and the parts of the input read from the cache and written to it; the
+        numbers under several names (separated by blanks) are added.
+        """
+        used, output, read, written = (sum(read_tokens(usage, name) for name in names.split()) for names in fields)
+        if message_id and (used or output):
+            amounts = (max(0, used - read - written), output, read, written)
+            turn = len(self.reading.turns) + new_turns - 1
+            self.reading.token_uses.append(TokenUse(stream, message_id, amounts, turn))
+
+    def record_redactions(self, turns: Sequence[Turn]) -> None:
         """Counts what was removed from the line so far under its turns."""
-        self.reading.note_removed(turns, self.removed)
-        self.removed = RedactionCounts()
+        self.reading.record_redactions(turns, self.redactions)
+        self.redactions = RedactionCounts()
 
     def skip(self) -> list[Turn]:
         """Counts the line as one without turns."""
@@ -181,9 +195,9 @@ def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
     """Reads lines that are JSON objects by the function that gives the turns of one."""
 
     def read_line(data: bytes, into: Reading) -> None:
-        line = Line(object_in(data), into)
+        line = Line(parse_line_object(data), into)
         turns = turns_in(line)
-        line.note_removed(turns)
+        line.record_redactions(turns)
         into.turns += [turn for turn in turns if turn.uuid]
 
     return read_line
@@ -207,22 +221,22 @@ class OpenTranscript:
         except OSError:
             return b""
 
-    def before(self, size: int) -> bytes:
+    def read_before(self, size: int) -> bytes:
         """At most `size` bytes before the position."""
         begin = max(0, self.position - size)
         self.file.seek(begin)
         return self.file.read(self.position - begin)
 
-    def look_back(self, find: Callable[[bytes], list[bytes]]) -> list[bytes]:
+    def find_before(self, find: Callable[[bytes], list[bytes]]) -> list[bytes]:
         """The lines that `find` finds in the bytes before the position: first in a few bytes, then in more."""
-        for size in BACK_BYTES if self.position else ():
-            before = self.before(size)
+        for size in LOOK_BACK_BYTES if self.position else ():
+            before = self.read_before(size)
             lines = find(before)
             if lines or len(before) < size:
                 return lines
         return []
 
-    def first_line(self, limit: int) -> bytes:
+    def read_first_line(self, limit: int) -> bytes:
         """The first line, cut at `limit` bytes."""
         self.file.seek(0)
         return self.file.readline(limit)
@@ -236,7 +250,7 @@ class OpenTranscript:
                 read(line, past)
 
 
-def refuse(*_: object) -> None:
+def refuse_line(*_: object) -> None:
     """Reads the lines of a transcript whose first line names no session: each is BadInput."""
     raise BadInput("a line of a transcript whose first line names no session")
 
@@ -244,13 +258,13 @@ def refuse(*_: object) -> None:
 _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 
 
-def started_in(beginning: bytes) -> str:
+def find_start_directory(beginning: bytes) -> str:
     """The directory in which a session was started, redacted, by its transcript's first bytes; "" if there is none."""
     match = _START.search(beginning)
-    return decoded_path(match[1]) if match else ""
+    return decode_path(match[1]) if match else ""
 
 
-def decoded_path(literal: bytes) -> str:
+def decode_path(literal: bytes) -> str:
     """A path written as a JSON string, redacted; "" if it cannot be decoded."""
     try:
         return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
@@ -261,22 +275,13 @@ def decoded_path(literal: bytes) -> str:
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 
 
-def times_in(part: bytes) -> tuple[str, str]:
+def find_times(part: bytes) -> tuple[str, str]:
     """The first and the last time in a part of a transcript; the epoch if there is none."""
     times = [time.decode("ascii", "replace") for time in _TIME.findall(part)] or [""]
-    return moment({"timestamp": times[0]}), moment({"timestamp": times[-1]})
+    return read_time({"timestamp": times[0]}), read_time({"timestamp": times[-1]})
 
 
-def response_tokens(
-    stream: str, message_id: str, turn: int, *, used: int, made: int, read: int = 0, written: int = 0
-) -> list[TokenUse]:  # fmt: skip
-    """The tokens of one response; its input `used` includes those `read` from the cache and `written` to it. [] if it
-    has none."""
-    amounts = (max(0, used - read - written), made, read, written)
-    return [TokenUse(stream, message_id, amounts, turn)] if message_id and (used or made) else []
-
-
-def tokens(usage: object, name: str) -> int:
+def read_tokens(usage: object, name: str) -> int:
     """A number of tokens; 0 for anything else."""
     amount = usage.get(name) if isinstance(usage, dict) else 0
     return amount if type(amount) is int and 0 <= amount < 2**40 else 0

@@ -18,7 +18,7 @@ from typing import Any
 from csmd import config, wire
 from csmd.config import Config, base_interpreter, user_home
 from csmd.errors import BadInput, ConfigError, CsmdError
-from csmd.hosts.host_files import HOOK_SCRIPT, SERVER_SCRIPT, Kind, Registration
+from csmd.hosts.host_files import HOOK_SCRIPT, SERVER_SCRIPT, Registration, SettingsEntry
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
@@ -94,7 +94,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 #: In the order in which they are put in; the names stand in the install record.
-KINDS: tuple[Kind, ...] = tuple(kind for files in FILES.values() for kind in files.kinds)
+KINDS: tuple[SettingsEntry, ...] = tuple(kind for files in FILES.values() for kind in files.kinds)
 #: The kinds of hooks: without one of them an assistant reports nothing.
 HOOK_KINDS = tuple(files.kinds[0].name for files in FILES.values())
 
@@ -122,9 +122,9 @@ def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     return replace(configuration, host_dirs=(*before, *(place for place in new if place not in before)))
 
 
-def _server_of(name: str, host: Host) -> Kind:
+def _server_of(name: str, host: Host) -> SettingsEntry:
     """The memory server in another assistant's settings."""
-    return Kind(
+    return SettingsEntry(
         name=f"server of {name}",
         what="memory server",
         file=lambda _: host.path(),
@@ -136,7 +136,7 @@ def _server_of(name: str, host: Host) -> Kind:
     )
 
 
-def is_in(kind: Kind, path: Path, home: Path) -> bool:
+def is_in(kind: SettingsEntry, path: Path, home: Path) -> bool:
     """Whether a file has an entry of this home's of a kind; False for one that cannot be read as what it is."""
     with contextlib.suppress(ConfigError):
         text = kind.begin(kind.decode(foreign_files.read(path), str(path)))
@@ -145,23 +145,25 @@ def is_in(kind: Kind, path: Path, home: Path) -> bool:
 
 
 #: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
-SERVER_KINDS: dict[str, Kind] = {
+SERVER_KINDS: dict[str, SettingsEntry] = {
     "claude": next(kind for kind in KINDS if kind.name == "server"),
     **{name: _server_of(name, host) for name, host in server_entries.HOSTS.items()},
 }
 
 
-def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
+def recorded_kinds(paths: Paths, path: Path) -> tuple[SettingsEntry, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
     return _kinds_in(load_record(paths), path)
 
 
-def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[Kind, ...]:
+def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[SettingsEntry, ...]:
     names = record["settings"][str(path)]["kinds"]
     return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
-def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Registration, where: str) -> bytes | None:
+def with_entries(
+    before: bytes | None, kinds: Sequence[SettingsEntry], wanted: Registration, where: str
+) -> bytes | None:
     """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
     text = kinds[0].decode(before, where)
     for kind in kinds:
@@ -172,7 +174,7 @@ def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Registrati
     return before if json_edits.is_blank(text) else text.encode()
 
 
-def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
+def without_entries(current: bytes, kinds: Sequence[SettingsEntry], home: Path, where: str) -> bytes:
     """A file without our entries of these kinds."""
     text = kinds[0].decode(current, where) if kinds else current.decode()
     for kind in reversed(kinds if not json_edits.is_blank(text) else ()):
@@ -181,7 +183,7 @@ def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: st
 
 
 def describe_entries(
-    after: bytes, kinds: Sequence[Kind], wanted: Registration, where: str
+    after: bytes, kinds: Sequence[SettingsEntry], wanted: Registration, where: str
 ) -> tuple[str, tuple[str, ...]]:
     """The entries of these kinds that a file has, and why wanted ones are missing; for people."""
     text = kinds[0].begin(kinds[0].decode(after, where))
@@ -202,12 +204,12 @@ class Change:
     path: Path
     what: str = ""
     out: tuple[str, ...] = ()
-    kinds: tuple[Kind, ...]
+    kinds: tuple[SettingsEntry, ...]
     before: bytes | None = None
     after: bytes | None = None
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
-    gone: Kind | None = None
+    gone: SettingsEntry | None = None
     """The kind whose entry alone is taken out."""
     changed: bool = False
     trouble: CsmdError | None = None
@@ -218,7 +220,7 @@ class Change:
         return any(kind.shared for kind in self.kinds)
 
 
-def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Registration) -> Change:
+def plan_merge(path: Path, kinds: Sequence[SettingsEntry], wanted: Registration) -> Change:
     """The file with our entries."""
     where = str(path)
     change = _plan_file(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
@@ -247,7 +249,7 @@ def plan_return(paths: Paths, path: Path) -> Change:
     return _plan_file(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
 
 
-def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
+def plan_one_return(paths: Paths, path: Path, kind: SettingsEntry) -> Change:
     """A recorded file without our entry of one kind; as it was before install where it has no other."""
     recorded = recorded_kinds(paths, path)
     if recorded == (kind,):
@@ -381,7 +383,7 @@ def supported_events(versions: Iterable[str]) -> Choice:
 
 def oldest_version_for(events: Sequence[str]) -> str:
     """The oldest version that may be in use with these events registered; "" for any."""
-    return max([CLAUDE.forgiving, *(CLAUDE.newer[event] for event in events)], key=_number) if events else ""
+    return max([CLAUDE.tolerant_since, *(CLAUDE.newer[event] for event in events)], key=_number) if events else ""
 
 
 def _number(version: str) -> tuple[int, int, int]:
@@ -442,7 +444,7 @@ def reported_version(program: Path, search: str) -> str:
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
-FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.further))
+FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.extra_scripts))
 #: Name in csmd's home -> the shipped file that it copies: the launcher's own name tells whose events it brings.
 COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *FURTHER, SERVER_SCRIPT)} | dict.fromkeys(
     LAUNCHERS, "assistant"
@@ -465,24 +467,24 @@ def entries_for(config: Config, newer: Sequence[str] = ()) -> Registration:
     return Registration(
         home=config.paths.home,
         interpreter=base_interpreter(),
-        events=(*CLAUDE.always, *newer),
+        events=(*CLAUDE.stable_events, *newer),
         status_line=config.settings.status_line,
     )
 
 
 def hooks_to_paste(home: Path) -> Any:
     """What to paste into Claude Code's settings by hand: an object whose one key is `hooks`."""
-    wanted = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.always)
+    wanted = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.stable_events)
     return wire.loads(CLAUDE.kinds[0].merge(CLAUDE.kinds[0].begin(""), wanted, ""))
 
 
 def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(FILES)) -> list[Change]:
     """What installing with these newer events would change in the files of these assistants, each for itself."""
     wanted = entries_for(config, newer)
-    files: dict[str, tuple[Path, list[Kind]]] = {}
+    files: dict[str, tuple[Path, list[SettingsEntry]]] = {}
     places = [*((CLAUDE.host, folder) for folder in config.assistant_dirs), *config.host_dirs]
     for host, folder in (place for place in places if place[0] in hosts):
-        here: dict[Path, list[Kind]] = {}
+        here: dict[Path, list[SettingsEntry]] = {}
         for kind in FILES[host].kinds:
             here.setdefault(kind.file(folder), []).append(kind)
         for path, kinds in here.items():  # two directories may share a file by a link

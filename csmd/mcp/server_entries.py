@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import config
-from csmd.hosts.host_files import NAME, SERVER_SCRIPT, script_in
+from csmd.hosts.host_files import SERVER_NAME, SERVER_SCRIPT, script_path
 from csmd.paths import is_there
 from csmd.text import entry_edits
 from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format
@@ -64,7 +64,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "continue": Host(
         name="Continue", folder=".continue", file="config.yaml", format=YAML_LIST, begins=False,
-        shape=lambda command, args: {"name": NAME, "command": command, "args": args},
+        shape=lambda command, args: {"name": SERVER_NAME, "command": command, "args": args},
         documented="https://docs.continue.dev/customize/deep-dives/mcp",
     ),
     "windsurf": Host(
@@ -84,7 +84,7 @@ HOSTS: Mapping[str, Host] = {
         name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML,
         begins=False,
         shape=lambda command, args: {
-            "enabled": True, "type": "stdio", "name": NAME, "description": "Memory of earlier sessions", "cmd": command,
+            "enabled": True, "type": "stdio", "name": SERVER_NAME, "description": "Memory of earlier sessions", "cmd": command,
             "args": args, "timeout": 30,
         },
         documented="https://block.github.io/goose/docs/guides/config-files",
@@ -121,34 +121,34 @@ HOSTS: Mapping[str, Host] = {
 
 def entry_of(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """The entry that starts this home's server, in the host's form."""
-    return host.shape(str(script_in(home, SERVER_SCRIPT)), list(arguments))
+    return host.shape(str(script_path(home, SERVER_SCRIPT)), list(arguments))
 
 
 def render(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
     """What to paste into the host's file."""
-    return host.format.dump((host.key, NAME), entry_of(host, home, arguments))
+    return host.format.dump((host.key, SERVER_NAME), entry_of(host, home, arguments))
 
 
 def merge(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
     """The file with this home's server; another server of that name stays."""
     if foreign(host, text, home, where):
         return text
-    return entry_edits.put_entry(host.format, text, (host.key, NAME), entry_of(host, home, arguments), where)
+    return entry_edits.put_entry(host.format, text, (host.key, SERVER_NAME), entry_of(host, home, arguments), where)
 
 
 def remove(host: Host, text: str, home: Path, where: str) -> str:
     """The file without this home's server."""
     if foreign(host, text, home, where):
         return text
-    return entry_edits.remove_entry(host.format, text, (host.key, NAME), where)
+    return entry_edits.remove_entry(host.format, text, (host.key, SERVER_NAME), where)
 
 
 def foreign(host: Host, text: str, home: Path, where: str) -> str:
     """A sentence that another server has csmd's name; "" for none."""
-    entry = entry_edits.find_entry(host.format, text, (host.key, NAME))
-    if entry is None or str(script_in(home, SERVER_SCRIPT)) in _words(entry):
+    entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
+    if entry is None or str(script_path(home, SERVER_SCRIPT)) in _words(entry):
         return ""
-    return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
+    return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
 
 
 def _words(value: Any) -> list[str]:

@@ -143,8 +143,8 @@ def choose_words(words: Sequence[str]) -> None:
 def read_rule_state() -> str:
     """Returns a text that changes whenever csmd's rules or the user's words change."""
     sources = (Path(__file__).with_name(name).read_text() for name in _SOURCES)
-    parts = [*lines("secret_rules.txt"), *lines("secret_words.txt"), *sources]
-    return "\n".join([*parts, _chosen.pattern if _chosen else ""])
+    rows = (line for name in ("rules", "patterns", "words") for line in lines(f"secret_{name}.txt"))
+    return "\n".join([*rows, *sources, _chosen.pattern if _chosen else ""])
 
 
 def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[str] | None = None) -> str:

@@ -50,7 +50,7 @@ _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 def sets_task(prompt: str) -> bool:
     """Whether a prompt gives its session something new to do; handing over a plan does."""
-    if tool_calls.plan_in_prompt(prompt)[0]:
+    if tool_calls.parse_plan_prompt(prompt)[0]:
         return True
     body = squeeze(prompt[:PROMPT_CHARACTERS])
     words = len(content_words(body))
@@ -212,7 +212,7 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
         if entry.kind != "tool_result" or entry.uuid not in trimmed:
             continue
         call = calls.get(entry.tool_id)
-        arguments = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
+        arguments = (tool_calls.read_field(call.text, name) for name in ("command", "file_path")) if call else ()
         name = next(filter(None, arguments), call.tool if call else "") or "a tool"
         short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
         text = f"{short}: {amount(trimmed[entry.uuid], 'byte')}, `csmd context get {entry.uuid}`"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from csmd.cache import cached
-from csmd.hosts.adapters import of_session
+from csmd.hosts.adapters import adapter_of_session
 from csmd.store import instruction_rows, projects
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
@@ -27,7 +27,7 @@ def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> C
     Of directories that were merged each must state it: it is unknown from which of them the request comes.
     """
     indexes: list[list[SentenceIndex]] = []
-    host = of_session(session_id).host
+    host = adapter_of_session(session_id).host
     for place in filter(None, places):
         texts = [
             instruction_rows.instruction_texts(rows, [merged], host)

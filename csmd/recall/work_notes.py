@@ -12,7 +12,7 @@ from csmd.conversation import Failure
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
-from csmd.hosts.tool_calls import LOOKS, WRITERS
+from csmd.hosts.tool_calls import READ, WRITERS
 from csmd.knowledge import Memory
 from csmd.recall import compose, hybrid_search, loaded_instructions, statement_filter, visibility
 from csmd.recall.compose import Block, Note
@@ -155,7 +155,7 @@ MAX_PASSAGES = 4
 #: How much of a text is searched for paths, and the longest path.
 MAX_CHARACTERS, LONGEST_PATH = 20_000, 4096
 #: Tools whose calls say which files are at hand, how many turns and calls of a session are searched, how many files count.
-TOOLS = WRITERS | {LOOKS}
+TOOLS = WRITERS | {READ}
 TURNS_BACK, CALLS, AT_HAND = 100, 20, 3
 #: Most memories, and most passages, that are searched for those that name a file.
 CANDIDATES, PASSAGES = 100, 40

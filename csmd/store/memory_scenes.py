@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from csmd.conversation import SessionPrompt, StatedInTurn
-from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
+from csmd.hosts.tool_calls import TEXT_WRITERS, WRITE
 from csmd.store.sqlite import Rows
 
 
@@ -46,7 +46,7 @@ def file_changes_of(
         "and t.source = 'transcript' order by st.ordinal desc limit :most"
     )
     limits = {"after": after, "upto": upto, "most": most, "characters": characters}
-    changes = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
+    changes = rows.read(FileChange, sql, session=session_seq, creates=WRITE, **limits)
     return changes[::-1]
 
 

@@ -16,10 +16,10 @@ from urllib.parse import parse_qs, urlsplit
 from csmd import wire
 from csmd.config import started_by
 from csmd.curator.process import build_command
-from csmd.dream import transfer
 from csmd.errors import BadInput, StoreError
 from csmd.knowledge import Statement
 from csmd.memory import remember, supersession
+from csmd.memory_export import record_schema
 from csmd.privacy.redaction import redact
 from csmd.store import core, digests, exports, memories, team, tombstones, vectors
 from csmd.store.sqlite import Rows
@@ -131,7 +131,7 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     if memory is None:
         return None
     seq, project = memory
-    record = transfer.redact_record(exports.memory_record(rows, seq), redact, Counter())
+    record = record_schema.redact_record(exports.memory_record(rows, seq), redact, Counter())
     of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
@@ -210,15 +210,15 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
         team.drop_memory(rows, place, remote)
         return
     try:
-        checked = transfer.check_record({**record, "project": {}}, 0)
+        checked = record_schema.check_record({**record, "project": {}}, 0)
     except BadInput:  # of another version, or invalid: the others are received
         team.drop_memory(rows, place, remote)
         return
     purged = tombstones.purged_marks(rows, key)
-    item = transfer.drop_purged(
-        transfer.redact_record(_as_colleagues(checked), redact, Counter()), lambda text: bool(purged.spans(text))
+    item = record_schema.drop_purged(
+        record_schema.redact_record(_as_colleagues(checked), redact, Counter()), lambda text: bool(purged.spans(text))
     )
-    statement = Statement(**{name: item[name] for name in transfer.STATED})
+    statement = Statement(**{name: item[name] for name in record_schema.STATEMENT_FIELDS})
     if remember.is_forgotten(rows, statement, project=place.project_seq, at=item["created_at"], key=key):
         team.drop_memory(rows, place, remote)
         return
@@ -251,7 +251,7 @@ def _as_colleagues(record: Mapping[str, Any]) -> Json:
         "refutations": [(f"team:{uuid}", *rest) for uuid, *rest in record["refutations"]],
         "session_id": f"team:{record['session_id']}", "superseded_by": "", "links": [],
     }  # fmt: skip
-    return {**transfer.lower_record(record), **apart, "authority": "external", "origin": ORIGIN}
+    return {**record_schema.lower_record(record), **apart, "authority": "external", "origin": ORIGIN}
 
 
 # --- what is asked

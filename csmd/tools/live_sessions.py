@@ -19,7 +19,7 @@ def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None
     """Live sessions, latest first: tokens in the context, its size, and the bracket."""
     live = []
     for session, project, model, last, taken in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
-        window = adapters.of_session(session).window(model, taken)
+        window = adapters.adapter_of_session(session).window(model, taken)
         live.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": taken, "window": window,
             "bracket": compose.bracket_of(taken, window),
@@ -52,7 +52,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """One line on what a session was shown, for the assistant's status line."""
     memories, tokens = receipts.injection_totals(rows, id_)
     model, used = receipts.context_size(rows, id_)
-    window = adapters.of_session(id_).window(model, used)
+    window = adapters.adapter_of_session(id_).window(model, used)
     bracket = compose.bracket_of(used, window)
     shown = line(
         memories, tokens, is_recording=ctx.store.takes_writes and not ctx.store.last_write_error,

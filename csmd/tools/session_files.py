@@ -84,7 +84,7 @@ def _append(
         parent = loaded.messages[-1].uuid
     message = Message(uuid=str(uuid4()), parent=parent, kind=kind, text=body, at=ctx.now(), by_person=by_person)
     cwd, key = project or _cwd(ctx, ident), ctx.store.hash_key
-    files.append_lines(path, csmd_sessions.encode(message, session=ident, cwd=cwd, key=key, names=names))
+    files.append_lines(path, csmd_sessions.encode_message(message, session=ident, cwd=cwd, key=key, names=names))
     ctx.hint(str(path))
     return {"id": ident, "uuid": message.uuid, "parent": parent, "path": str(path)}
 
@@ -127,13 +127,13 @@ def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -
 def _cwd(ctx: ToolContext, ident: str) -> str:
     """The project in which a session began; "/" if unknown."""
     path = files.session_file(ctx.config.paths.sessions, ident)
-    return (path and csmd_sessions.begun_in(files.session_lines(path), session=ident)) or "/"
+    return (path and csmd_sessions.find_start_directory(files.session_lines(path), session=ident)) or "/"
 
 
 def _load_session(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
     path = _file(ctx, rows, ident, asking)
     lines = files.session_lines(path) if path else ()
-    return csmd_sessions.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
+    return csmd_sessions.load_session(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
 @TOOLS.add("csm_session_load")

@@ -276,7 +276,7 @@ def test_a_prompt_in_a_sub_agents_file_is_the_assistants_even_where_its_line_has
     place.write(line("u3", "sum it up", agentId="a9"), path=named)
     assert (place.tail(unmarked).turns_new, place.tail(named).turns_new) == (2, 1)
     assert (place.said("s1/a7be2f0"), place.said("s1/a9"), place.said()) == (["look for it", "here"], ["sum it up"], [])
-    assert transcript.agent_of_file("s1.jsonl") == ""
+    assert transcript.parse_agent_file("s1.jsonl") == ""
 
 
 def test_blank_lines_at_the_end_move_the_cursor_too(place: Place) -> None:

@@ -24,7 +24,7 @@ from csmd.daemon.server import Server
 from csmd.daemon.spool_replay import replay
 from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
-from csmd.hosts.hook_payloads import EVENT_OF
+from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 from csmd.store import activity, files, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 
@@ -221,7 +221,7 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.conversation("old")
     machine.start()
     machine.sync()
-    for event in EVENT_OF:
+    for event in EVENT_BY_HOOK:
         answer = machine.event(
             event,
             f"s-{event}",

@@ -60,7 +60,7 @@ class Driver:
     """The program below `node_modules`; `.bin/NAME` starts the package's own launcher."""
     runner: tuple[str, ...] = ()
     """What runs the program, where it cannot be started itself."""
-    further: tuple[str, ...] = ()
+    extra_scripts: tuple[str, ...] = ()
     """More packages that are installed with it, as npm takes them."""
     name: str = ""
     """Its folder below the directory of clients; HOST-VERSION by default."""
@@ -135,7 +135,7 @@ def install(driver: Driver, where: Path) -> list[str]:
     (prefix / "failed").unlink(missing_ok=True)
     (prefix / "package.json").write_text('{"private": true}\n')
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--save-exact"]
-    packages = [f"{driver.package}@{driver.version}", *driver.further]
+    packages = [f"{driver.package}@{driver.version}", *driver.extra_scripts]
     try:
         subprocess.run(
             ["npm", "install", *options, *packages], cwd=prefix, check=True, timeout=INSTALL_LIMIT_S, text=True,

@@ -235,7 +235,7 @@ def test_an_error_is_the_same_error_in_another_place_and_at_another_time() -> No
 
 def test_a_call_that_was_cut_still_tells_its_file() -> None:
     whole = json.dumps({"file_path": '/p/a "b".py', "content": "x" * 99}, separators=(",", ":"))
-    assert tool_calls.deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == tool_calls.Deed(
+    assert tool_calls.read_deed("Write", whole[:60] + "\n[csmd: 50 bytes left out]\n") == tool_calls.Deed(
         "change", '/p/a "b".py'
     )
 

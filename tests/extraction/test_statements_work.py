@@ -49,26 +49,27 @@ MESSAGE = (
 )  # fmt: skip
 def test_a_commits_message_is_read_without_its_trailers(command: str, message: str) -> None:
     given = json.dumps({"command": command}, separators=(",", ":"))
-    assert tool_calls.commit(given, "[main 1a2b3c4] x") == message
-    assert tool_calls.commit(given, "Exit code 1\nnothing to commit") == ""
+    assert tool_calls.read_commit(given, "[main 1a2b3c4] x") == message
+    assert tool_calls.read_commit(given, "Exit code 1\nnothing to commit") == ""
 
 
 def test_a_plan_that_was_turned_down_and_one_cut_in_its_middle_say_no_more_than_stands_there() -> None:
     given = json.dumps({"plan": PLAN}, separators=(",", ":"))
-    assert tool_calls.plan(given, "User has approved your plan.") == PLAN
+    assert tool_calls.read_plan(given, "User has approved your plan.") == PLAN
     assert (
-        tool_calls.plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected") == ""
+        tool_calls.read_plan(given, "The user doesn't want to proceed with this tool use. The tool use was rejected")
+        == ""
     )
     cut = display.cut_middle(json.dumps({"plan": PLAN * 9}, separators=(",", ":")), limit=800, of="turn x")
-    assert PLAN.startswith(tool_calls.plan(cut, "ok")[:60]) and "[csmd" not in tool_calls.plan(cut, "ok")
+    assert PLAN.startswith(tool_calls.read_plan(cut, "ok")[:60]) and "[csmd" not in tool_calls.read_plan(cut, "ok")
 
 
 def test_a_report_is_read_without_what_the_host_puts_behind_it_and_only_when_there_is_one() -> None:
-    assert tool_calls.report("", f"{WHY}\n\nagentId: a1 (for resuming)\n<usage>total_tokens: 1</usage>") == WHY
-    assert tool_calls.report("", "Async agent launched successfully.\nagentId: a1") == ""
+    assert tool_calls.read_report("", f"{WHY}\n\nagentId: a1 (for resuming)\n<usage>total_tokens: 1</usage>") == WHY
+    assert tool_calls.read_report("", "Async agent launched successfully.\nagentId: a1") == ""
     note = "<task-notification>\n<task-id>a</task-id>\n<status>completed</status>\n<result>{}</result>\n</task-notification>"
-    assert tool_calls.report_in_notification(note.format(WHY)) == WHY
-    assert tool_calls.report_in_notification(note.format(WHY).replace("completed", "failed")) == ""
+    assert tool_calls.read_notified_report(note.format(WHY)) == WHY
+    assert tool_calls.read_notified_report(note.format(WHY).replace("completed", "failed")) == ""
 
 
 def test_of_a_summary_only_what_was_learned_is_read() -> None:
@@ -76,7 +77,7 @@ def test_of_a_summary_only_what_was_learned_is_read() -> None:
         "This session is being continued from a previous conversation that ran out of context.\nAnalysis:\nfirst\nSummary:\n"
         f"1. Primary Request and Intent:\n   The user asked for a thing.\n\n4. Errors and fixes:\n   - {WHY}\n\n6. All user messages:\n   - go on\n"
     )
-    assert tool_calls.learned_parts(said) == f"## Errors and fixes\n- {WHY}"
+    assert tool_calls.extract_learned(said) == f"## Errors and fixes\n- {WHY}"
 
 
 def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id: str = "") -> None:

@@ -20,7 +20,7 @@ from csmd.extraction import chooser
 from csmd.hosts import csmd_sessions, transcript_reading
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.hooks import HOOKS
-from csmd.hosts.hook_payloads import EVENT_OF
+from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display, markdown
@@ -105,8 +105,8 @@ def line(data: bytes) -> None:
         assert not reading.turns, "what is malformed gives nothing"
         return
     finally:
-        transcript.titles_in(data[:4096])
-        storable(transcript_reading.started_in(data[:4096]))
+        transcript.read_titles(data[:4096])
+        storable(transcript_reading.find_start_directory(data[:4096]))
     assert len({turn.uuid for turn in reading.turns}) == len(reading.turns)
     for turn in reading.turns:
         whole(turn)
@@ -131,7 +131,7 @@ def whole(turn: Turn) -> None:
 
 def payload(data: bytes) -> None:
     """A hook's payload under each event's name: an event or nothing, and its turn."""
-    names = [*EVENT_OF, "Nonsense"]
+    names = [*EVENT_BY_HOOK, "Nonsense"]
     name = names[data[0] % len(names)] if data else names[0]
     body = data[1:]
     if body.startswith(BUILT):
@@ -145,7 +145,7 @@ def payload(data: bytes) -> None:
     for value in (event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id):
         storable(value)
     assert event.session_id
-    turn = HOOKS.turn_of_event(event)
+    turn = HOOKS.make_turn(event)
     if turn is not None:
         whole(turn)
 
@@ -201,7 +201,7 @@ def instructions(data: bytes) -> None:
     assert len(given) <= len(text) + 1
     assert all(isinstance(path, str) and path for path in imported)
     with contextlib.suppress(BadInput):
-        csmd_sessions.entry(data, session="s1")
+        csmd_sessions.parse_entry(data, session="s1")
 
 
 def pattern(data: bytes) -> None:

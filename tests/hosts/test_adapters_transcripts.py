@@ -215,11 +215,11 @@ def test_tokens_are_counted_once_and_apart_from_what_was_cached(home: Home, case
 @each_host
 def test_a_transcript_is_known_by_its_first_line_and_its_place(case: Case) -> None:
     beginnings = [path.read_bytes()[:4096] for path in case.root.rglob("*.jsonl")]
-    assert beginnings and {adapters.of_transcript(beginning).host for beginning in beginnings} == {case.host}
+    assert beginnings and {adapters.adapter_of_transcript(beginning).host for beginning in beginnings} == {case.host}
     for inside, (project, session) in case.places:
         root = f"/c/{inside.partition('/')[0]}"
-        assert adapters.place_of(root, inside.partition("/")[2]) == (f"/c/{project}", session)
-    assert adapters.of_session(f"{case.host}:1").host == case.host
+        assert adapters.locate_transcript(root, inside.partition("/")[2]) == (f"/c/{project}", session)
+    assert adapters.adapter_of_session(f"{case.host}:1").host == case.host
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ def test_a_transcript_is_known_by_its_first_line_and_its_place(case: Case) -> No
     ],
 )
 def test_what_no_other_host_claims_is_claude_codes(beginning: bytes) -> None:
-    assert adapters.of_transcript(beginning).host == adapters.of_session("1").host == "claude"
-    assert adapters.place_of("/c/projects", "-p/s.jsonl") == ("/c/projects/-p", "s")
+    assert adapters.adapter_of_transcript(beginning).host == adapters.adapter_of_session("1").host == "claude"
+    assert adapters.locate_transcript("/c/projects", "-p/s.jsonl") == ("/c/projects/-p", "s")
 
 
 @pytest.mark.parametrize(

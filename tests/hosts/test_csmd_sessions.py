@@ -23,23 +23,25 @@ HOME = Path("/home/me/csmd/sessions")
 def line(kind: Any, text: str, uuid: str, **more: Any) -> bytes:
     written = {name: more.pop(name) for name in ("parent", "at", "by_person") if name in more}
     message = csmd_sessions.Message(**{"parent": "", "at": AT, **written}, kind=kind, text=text, uuid=uuid)
-    return csmd_sessions.encode(message, **{"session": "s", "cwd": "/p", "key": KEY, **more})
+    return csmd_sessions.encode_message(message, **{"session": "s", "cwd": "/p", "key": KEY, **more})
 
 
 def loaded(*lines: bytes) -> list[tuple[str, str]]:
-    return [(message.kind, message.text) for message in csmd_sessions.load(lines, session="s", key=KEY).messages]
+    return [
+        (message.kind, message.text) for message in csmd_sessions.load_session(lines, session="s", key=KEY).messages
+    ]
 
 
 def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> transcript_reading.Reading:
     reading = transcript_reading.Reading(tool_limit=8192)
-    read_line = csmd_sessions.reader(path, home=HOME, key=KEY) or transcript.read_line
+    read_line = csmd_sessions.make_reader(path, home=HOME, key=KEY) or transcript.read_line
     for one in lines:
         read_line(one, reading)
     return reading
 
 
 def test_messages_come_back_as_they_were_written_with_their_parents() -> None:
-    found = csmd_sessions.load(
+    found = csmd_sessions.load_session(
         [line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1")], session="s", key=KEY
     )
     assert [(m.uuid, m.parent, m.kind, m.text) for m in found.messages] == [("u1", "", "user", "Hello"), ("a1", "u1", "assistant", "Hi!")]  # fmt: skip
@@ -63,7 +65,7 @@ def test_a_summary_stands_for_its_messages_where_the_first_of_them_was() -> None
 
 def test_summaries_that_stand_for_each_other_do_not_hang_and_lose_nothing_else() -> None:
     one, other = line("summary", "A", "s1", names=["s2"]), line("summary", "B", "s2", names=["s1"])
-    found = csmd_sessions.load([line("user", "Hello", "u1"), one, other], session="s", key=KEY)
+    found = csmd_sessions.load_session([line("user", "Hello", "u1"), one, other], session="s", key=KEY)
     assert ("user", "Hello") in [(m.kind, m.text) for m in found.messages]
 
 
@@ -72,7 +74,9 @@ def test_summaries_that_stand_for_each_other_do_not_hang_and_lose_nothing_else()
     [b"{", b"[]", b"\xff\xfe", b'{"type":"user"}', b'{"type":"user","uuid":"x","sessionId":"another"}', b'"text"'],
 )
 def test_a_malformed_line_is_skipped_and_counted(bad: bytes) -> None:
-    found = csmd_sessions.load([line("user", "Hello", "u1"), bad, line("user", "Again", "u2")], session="s", key=KEY)
+    found = csmd_sessions.load_session(
+        [line("user", "Hello", "u1"), bad, line("user", "Again", "u2")], session="s", key=KEY
+    )
     assert ([message.text for message in found.messages], found.bad_lines) == (["Hello", "Again"], 1)
 
 
@@ -123,7 +127,7 @@ def test_a_mark_of_another_key_or_session_is_none() -> None:
 
 
 def test_a_transcript_of_the_host_is_read_the_hosts_way() -> None:
-    assert csmd_sessions.reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is None
+    assert csmd_sessions.make_reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is None
 
 
 def test_summaries_system_remarks_and_tombstones_are_taken_in_as_what_they_are() -> None:
@@ -205,8 +209,10 @@ def test_any_sequence_of_writes_and_kills_loads_to_the_model(operations: list[tu
                 model.summarise(uuid, text, names)
             elif whole:
                 model.order.append(uuid)
-                model.texts[uuid] = json.loads(written).get("content") or csmd_sessions.entry_text(json.loads(written))
-        found = csmd_sessions.load(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
+                model.texts[uuid] = json.loads(written).get("content") or csmd_sessions.read_entry_text(
+                    json.loads(written)
+                )
+        found = csmd_sessions.load_session(files.session_lines(path) if path.exists() else [], session="s", key=KEY)
         assert [(message.uuid, message.text) for message in found.messages] == [
             (n, model.texts[n]) for n in model.order
         ]

@@ -43,7 +43,7 @@ def test_a_prompt_is_the_users_turn_in_a_session_with_the_hosts_name(host: str) 
     event = decoded(host, "UserPromptSubmit", prompt="Keep <private>my pin</private> prices in cents.")
     assert (event.host, event.session_id, event.by_user) == (host, f"{host}:{SESSION}", True)
     assert event.text == "Keep [redacted:private-tag] prices in cents."
-    turn = ADAPTERS[host].hooks.turn_of_event(event)
+    turn = ADAPTERS[host].hooks.make_turn(event)
     assert turn is not None and (turn.kind, turn.session_id, turn.cwd) == ("user", event.session_id, "/p")
 
 
@@ -144,7 +144,7 @@ def test_final_messages_are_turns_of_their_conversation(
     host: str, name: str, fields: dict[str, str], agent: str, path: str
 ) -> None:
     event = decoded(host, name, **fields)
-    turn = ADAPTERS[host].hooks.turn_of_event(event)
+    turn = ADAPTERS[host].hooks.make_turn(event)
     assert turn is not None and (turn.kind, turn.text) == ("assistant", "Done.")
     assert (turn.stream, event.transcript_path) == (f"{host}:{SESSION}{agent}", path)
 
@@ -161,7 +161,7 @@ def test_final_messages_are_turns_of_their_conversation(
 )
 def test_the_end_of_a_turn_without_words_is_no_turn(host: str, fields: dict[str, str]) -> None:
     event = decoded(host, "Stop", **fields)
-    assert event.name == "stop" and ADAPTERS[host].hooks.turn_of_event(event) is None
+    assert event.name == "stop" and ADAPTERS[host].hooks.make_turn(event) is None
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -8,7 +8,7 @@ import pytest
 
 from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
-from csmd.hosts.tool_calls import transcripts_written
+from csmd.hosts.tool_calls import find_written_transcripts
 
 SESSION = "5f2a9c1e-0b7d-4e43-9a66-3c1d2e4f5a6b"
 CASES = [
@@ -69,7 +69,7 @@ CASES = [
 def test_a_call_that_writes_a_transcript_is_told_from_one_that_reads_it(
     tool: str, value: object, names: list[str]
 ) -> None:
-    assert transcripts_written(tool, value) == tuple(names)
+    assert find_written_transcripts(tool, value) == tuple(names)
 
 
 @pytest.mark.parametrize("kind", ["user", "assistant"])

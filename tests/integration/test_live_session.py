@@ -9,7 +9,7 @@ import pytest
 import yaml
 from machine import CORRECTION, Machine
 
-from csmd.hosts.claude.transcript import REJECTED
+from csmd.hosts.claude.transcript import REJECTED_PREFIX
 
 
 def tool(machine: Machine, name: str, answer: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -33,8 +33,8 @@ def test_a_live_session_tells_its_progress_its_deviations_and_its_modes(machine:
     lines = [
         prompt(machine, "Mend the date parser, it loses the time zone.", "default"),
         *tool(machine, "TodoWrite", "Todos have been modified", todos=plan),
-        *tool(machine, "Bash", f"{REJECTED}keep the folder", command="rm -rf build"),
-        *tool(machine, "Bash", f"{REJECTED}not this one either", command="rm -rf dist"),
+        *tool(machine, "Bash", f"{REJECTED_PREFIX}keep the folder", command="rm -rf build"),
+        *tool(machine, "Bash", f"{REJECTED_PREFIX}not this one either", command="rm -rf dist"),
         prompt(machine, "Try the other parser.", "default", parentUuid="fork"),
         prompt(machine, CORRECTION, "plan", parentUuid="fork"),
         machine.line("assistant", "I use database_url now."),

@@ -10,11 +10,12 @@ import pytest
 from session_writer import NOW, Talk, go_through
 
 from csmd.briefs import Hit
-from csmd.dream import page_content, page_format, transfer
+from csmd.dream import page_content, page_format
 from csmd.extraction import failure_reports
 from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import failure_links as stage
 from csmd.memory import remember, supersession
+from csmd.memory_export import record_schema
 from csmd.recall import compose, results, visibility
 from csmd.store import belief_changes, failures, fulltext, memories, project_merges, purge, search, tampered_transcripts
 from csmd.store.core import Store
@@ -593,7 +594,7 @@ def test_a_scene_has_nothing_unseen_and_can_be_brought_to_another_home(store: St
     talk.say("assistant", FOUND)
     go_through(store)
     scene = scene_of(store, "catch")
-    assert scene and scene.isprintable() and transfer.FIELDS["scene"]([["u", scene]])
+    assert scene and scene.isprintable() and record_schema.FIELDS["scene"]([["u", scene]])
 
 
 @pytest.mark.invariant(

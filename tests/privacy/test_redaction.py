@@ -431,7 +431,7 @@ HOSTILE = [
 
 def read_in(text: str) -> None:
     """Redacts, with what stands before it."""
-    transcript.clean(text, Counter(), as_typed=True)
+    transcript.clean_message(text, Counter(), as_typed=True)
 
 
 LITERALS = sorted({literal for rule in RULES for literal in rule.literals})

@@ -14,8 +14,8 @@ from csmd.conversation import Turn
 from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
-from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_in
-from csmd.hosts.json_fields import json_object, mapping, strings
+from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_path
+from csmd.hosts.json_fields import iter_strings, mapping, parse_object
 from csmd.paths import folder_name
 from csmd.text import display, markdown
 from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
@@ -50,7 +50,7 @@ def settings_in(text: str | None) -> dict[str, Any]:
 
 
 def _read(text: str | None) -> dict[str, Any] | None:
-    return json_object((text or "").removeprefix("\ufeff"))
+    return parse_object((text or "").removeprefix("\ufeff"))
 
 
 def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksState:
@@ -66,7 +66,7 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
         return "unknown"
     by_plugin = isinstance(plugins, dict) and any(name.startswith("csmd@") and on for name, on in plugins.items())
     ours = rf"(?<![\w./~-])(?:{re.escape(script)}|{re.escape(shlex.quote(script))})"
-    if not by_plugin and not re.search(ours, "\n".join(strings(mine.get("hooks")))):
+    if not by_plugin and not re.search(ours, "\n".join(iter_strings(mine.get("hooks")))):
         return "gone"
     return "off" if mine.get("disableAllHooks") is True else "there"
 
@@ -74,7 +74,7 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
 def hooks_state_in(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
     """Whether the settings in one of the assistant's directories run the hooks of a csmd home."""
     managed, own = settings_files(str(folder), platform=sys.platform)
-    return hooks_state(read(own), read(managed), script=str(script_in(home, HOOK_SCRIPT)))
+    return hooks_state(read(own), read(managed), script=str(script_path(home, HOOK_SCRIPT)))
 
 
 #: Marks of a person's session in a terminal; a session without hooks (`--bare`) does not list agents or skills.

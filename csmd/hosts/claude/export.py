@@ -18,7 +18,7 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import ExportedTurn
 from csmd.hosts.adapter import Export
-from csmd.hosts.json_fields import json_object
+from csmd.hosts.json_fields import parse_object
 from csmd.paths import folder_name
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS
@@ -154,7 +154,7 @@ def _pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
             waiting.clear()
         elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in called:
             called.add(turn.tool_id)
-            arguments = json_object(turn.text)
+            arguments = parse_object(turn.text)
             if arguments is not None:
                 waiting[turn.tool_id] = turn, arguments
         elif turn.kind == "tool_result" and turn.tool_id in waiting:

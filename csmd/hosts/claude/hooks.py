@@ -10,10 +10,10 @@ from csmd import wire
 from csmd.conversation import Failure
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import hook_payloads
-from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, clean, prompt_kind
+from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, classify_prompt, clean_message
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import mapping, string
-from csmd.hosts.labels import label
+from csmd.hosts.labels import read_label
 from csmd.privacy.redaction import redact
 from csmd.text import display
 
@@ -21,9 +21,9 @@ from csmd.text import display
 MAX_BYTES = 32_768
 
 
-def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
+def read_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
     """The failure of a tool call; None if it was interrupted, and for tools whose failures are not recognised."""
-    tool, arguments = label(value, "tool_name", 120), mapping(value, "tool_input")
+    tool, arguments = read_label(value, "tool_name", 120), mapping(value, "tool_input")
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
         return None
     command = string(arguments, "command")[:MAX_BYTES] if tool == SHELL else ""
@@ -41,15 +41,15 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
     return value
 
 
-def _answer(name: EventName, text: str, notice: str) -> bytes:
+def _encode(name: EventName, text: str, notice: str) -> bytes:
     # Plain text, which is appended to the summariser's instructions (facts: claude-code 1.10).
     if name == "pre_compact":
         return text.encode("utf-8", "replace") + b"\n"
-    return hook_payloads.answer(name, text, notice)
+    return hook_payloads.encode_context(name, text, notice)
 
 
 HOOKS = Hooks(
-    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True),
-    prompt_kind=prompt_kind,
-    prepare=_prepare, failure=decode_failure, session_id=str, answer=_answer,
+    host=HOST, events=frozenset(EVENTS), clean=clean_message, clean_prompt=partial(clean_message, as_typed=True),
+    classify_prompt=classify_prompt,
+    prepare=_prepare, read_failure=read_failure, make_session_id=str, encode=_encode,
 )  # fmt: skip

@@ -17,14 +17,14 @@ from csmd.errors import ConfigError
 from csmd.hosts import hook_entries
 from csmd.hosts.host_files import (
     HOOK_SCRIPT,
-    NAME,
+    SERVER_NAME,
     SERVER_SCRIPT,
     HostFiles,
-    Kind,
     Registration,
+    SettingsEntry,
     hook_timeouts,
-    runs,
-    script_in,
+    runs_script,
+    script_path,
 )  # fmt: skip
 from csmd.text import json_edits
 from csmd.text.json_edits import Item
@@ -58,7 +58,7 @@ STATUS_LINE_SCRIPT = "csmd_line.py"
 
 def hook_command(interpreter: str, home: Path, event: str) -> str:
     """The command line registered for an event; it exits with 0 even if the script or the interpreter is gone."""
-    return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, HOOK_SCRIPT)), str(home), event])} || true"
+    return f"{shlex.join([interpreter, '-I', '-S', str(script_path(home, HOOK_SCRIPT)), str(home), event])} || true"
 
 
 def merge_hooks(text: str, wanted: Registration, where: str) -> str:
@@ -85,7 +85,7 @@ STATUS_LINE = "statusLine"
 
 def status_line_command(interpreter: str, home: Path) -> str:
     """The registered command line; it exits with 0 even if the script or the interpreter is gone."""
-    return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
+    return f"{shlex.join([interpreter, '-I', '-S', str(script_path(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
 
 
 def merge_status_line(text: str, wanted: Registration, _where: str) -> str:
@@ -116,7 +116,7 @@ def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
 def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
     """The status line in the settings, and whether it is csmd's."""
     item = json_edits.find_member(text, json_edits.find_root(text), STATUS_LINE)
-    return item, item is not None and runs(json_edits.read_value(text, item), home, STATUS_LINE_SCRIPT)
+    return item, item is not None and runs_script(json_edits.read_value(text, item), home, STATUS_LINE_SCRIPT)
 
 
 # --- the memory server
@@ -126,7 +126,7 @@ SERVERS = "mcpServers"
 
 def server_entry(home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """The server's entry in the assistant's settings."""
-    return {"type": "stdio", "command": str(script_in(home, SERVER_SCRIPT)), "args": [*arguments], "env": {}}
+    return {"type": "stdio", "command": str(script_path(home, SERVER_SCRIPT)), "args": [*arguments], "env": {}}
 
 
 def merge_server(text: str, wanted: Registration, where: str) -> str:
@@ -134,10 +134,10 @@ def merge_server(text: str, wanted: Registration, where: str) -> str:
     entry = server_entry(wanted.home, wanted.server_arguments)
     servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
-        return json_edits.append(text, json_edits.find_root(text), SERVERS, {NAME: entry})
+        return json_edits.append(text, json_edits.find_root(text), SERVERS, {SERVER_NAME: entry})
     if not ours:
-        is_taken = any(item.key == NAME for item in items)
-        return text if is_taken else json_edits.append(text, servers.value, NAME, entry)
+        is_taken = any(item.key == SERVER_NAME for item in items)
+        return text if is_taken else json_edits.append(text, servers.value, SERVER_NAME, entry)
     edits = json_edits.plan_cuts(items, [item in ours[1:] for item in items])
     value = json_edits.read_value(text, ours[0])
     # The user may have added keys and chosen tools.
@@ -160,7 +160,7 @@ def foreign_server(text: str, wanted: Registration, where: str) -> str:
     """Tells the user that another server has the name of csmd's; "" if csmd's is in the file."""
     if _servers(text, wanted.home, where)[2]:
         return ""
-    return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
+    return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
 
 
 def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
@@ -171,7 +171,11 @@ def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item]
     if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
     items = json_edits.read_items(text, servers.value)
-    return servers, items, [item for item in items if runs(json_edits.read_value(text, item), home, SERVER_SCRIPT)]
+    return (
+        servers,
+        items,
+        [item for item in items if runs_script(json_edits.read_value(text, item), home, SERVER_SCRIPT)],
+    )
 
 
 # --- the files
@@ -199,16 +203,16 @@ FILES = HostFiles(
         ".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
         "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin",
     ),
-    events=TIMEOUTS, newer=NEWER, forgiving="2.1.101", hook_command=hook_command,
+    events=TIMEOUTS, newer=NEWER, tolerant_since="2.1.101", hook_command=hook_command,
     without_events=lambda text, home, where, events: remove_hooks(text, home, where, events=events),
     managed=MANAGED, transcript_days=CLEANUP_DAYS,
     kinds=(
-        Kind(name="hooks", what="hooks", file=settings_file, merge=merge_hooks, remove=remove_hooks),
-        Kind(
+        SettingsEntry(name="hooks", what="hooks", file=settings_file, merge=merge_hooks, remove=remove_hooks),
+        SettingsEntry(
             name="status line", what="status line", file=settings_file, merge=merge_status_line,
             remove=remove_status_line, is_wanted=lambda wanted: wanted.status_line, obstacle=foreign_status_line,
         ),
-        Kind(
+        SettingsEntry(
             name="server", what="memory server", file=state_file, shared=True, merge=merge_server, remove=remove_server,
             obstacle=foreign_server,
         ),

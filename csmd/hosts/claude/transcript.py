@@ -16,24 +16,33 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
-from csmd.hosts.labels import label
-from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, without_injections
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.hosts.transcript_reading import Line, OpenTranscript, QueueExit, Reading, ReadLine, TokenUse, path_in, tokens
+from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.hosts.labels import read_label
+from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
+from csmd.hosts.tool_calls import find_written_transcripts
+from csmd.hosts.transcript_reading import (
+    Line,
+    OpenTranscript,
+    QueueExit,
+    Reading,
+    ReadLine,
+    TokenUse,
+    read_path,
+    read_tokens,
+)
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
 #: The result of a tool that the user rejected, up to their reason.
-REJECTED = (
+REJECTED_PREFIX = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
 )
 #: The host's own words to the assistant that may follow the reason.
 _AFTER_REASON = "\n\nNote: The user's next message may contain a correction or preference."
 #: The tool that asks the user questions.
-ASKING = "AskUserQuestion"
+QUESTION_TOOL = "AskUserQuestion"
 #: Its result with the answers, and one answer in it.
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
@@ -43,8 +52,8 @@ MAX_QUOTES = 400
 _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that a hook blocked, which has no `user` line, and what precedes the prompt in them.
-BLOCKED = "UserPromptSubmit operation blocked by hook:"
-PROMPT_WAS = "\n\nOriginal prompt: "
+BLOCKED_PREFIX = "UserPromptSubmit operation blocked by hook:"
+BLOCKED_PROMPT = "\n\nOriginal prompt: "
 #: Text that the host wrote in the user's name: the turn states nothing.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
@@ -57,7 +66,7 @@ SHELL = "Bash"
 #: The prefix of an MCP server's tools: their results are not the host's, even if they have its words.
 FOREIGN_TOOL = "mcp__"
 #: The parts of a model's input for a message, which the host adds up for its context window.
-CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+CONTEXT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 #: The first prompt of agents that the first versions start for themselves: their lines are not a conversation.
 WARMUP = "Warmup"
 #: The parent of the first prompt of a conversation.
@@ -76,7 +85,7 @@ _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
 #: The host's note about a background task: an object instead of words.
-_TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
+_TASK_NOTE = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
 #: The entrypoint of a session whose prompts a program submits (`claude -p`, an SDK).
 _BY_PROGRAM = "sdk-"
 #: The first and last version that do not record how a session was begun.
@@ -85,7 +94,7 @@ _SILENT_VERSIONS = ((2, 0, 76), (2, 1, 63))
 #: 2.0.77 with and without a terminal).
 _TYPED = ("thinkingMetadata", "permissionMode")
 #: An editor's additions to a prompt: the open file, the selection, the results of its checks.
-_EDITOR = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
+_EDITOR_TAG = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
 _AFTER_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
 #: More tags are not an editor's.
 MAX_TAGS = 100
@@ -93,144 +102,154 @@ _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
 
-def message_turns(line: Line) -> list[Turn]:
+def read_message_turns(line: Line) -> list[Turn]:
     """The turns of a `user` or `assistant` line: of a message, or of tool calls or results."""
     value, message = line.value, mapping(line.value, "message")
-    bare = bare_turn(line)
+    bare = make_bare_turn(line)
     if not message or bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     content = message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     is_prompt = value["type"] == "user"
-    turns = [*_text_turns(line, bare, message, blocks), *_tool_turns(line, bare, blocks)]
+    turns = [*_read_text_turns(line, bare, message, blocks), *_read_tool_turns(line, bare, blocks)]
     usage = message.get("usage")
-    context = sum(tokens(usage, name) for name in CONTEXT)
+    context = sum(read_tokens(usage, name) for name in CONTEXT_FIELDS)
     is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
     turns = [
         replace(
             turn,
             uuid=uuid,
-            text=_cut(turn, uuid, line.reading.tool_limit),
-            message_id=label(message, "id"),
-            model=label(message, "model", 100),
-            tokens=tokens(usage, "output_tokens") if number == 0 else 0,
+            text=_cut_text(turn, uuid, line.reading.tool_limit),
+            message_id=read_label(message, "id"),
+            model=read_label(message, "model", 100),
+            tokens=read_tokens(usage, "output_tokens") if number == 0 else 0,
             context=context,
             is_prompt_line=is_prompt_line,
-            mode=label(value, "permissionMode", 40) if is_prompt else "",
+            mode=read_label(value, "permissionMode", 40) if is_prompt else "",
         )
         for number, turn in enumerate(turns)
-        for uuid in [_numbered(bare.uuid, number)]
+        for uuid in [_number_uuid(bare.uuid, number)]
     ]
-    return [*turns, *_answer_turns(line, bare, blocks, len(turns))]
+    return [*turns, *_read_answer_turns(line, bare, blocks, len(turns))]
 
 
-def _cut(turn: Turn, uuid: str, limit: int) -> str:
+def _cut_text(turn: Turn, uuid: str, limit: int) -> str:
     return display.cut_middle(turn.text, limit=limit, of=f"turn {uuid}") if turn.kind in TOOL_KINDS else turn.text
 
 
-def _text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
+def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
     """The turn of the texts in a line."""
     texts = [string(block, "text") for block in blocks if block.get("type") == "text"]
     is_prompt = line.value["type"] == "user"
     if is_prompt:
-        texts = [line.reading.withheld.typed(without_editor(text)) for text in texts]
-    text = clean("\n\n".join(filter(None, texts)), line.removed, as_typed=is_prompt)
+        texts = [line.reading.withheld.typed(remove_editor_context(text)) for text in texts]
+    text = clean_message("\n\n".join(filter(None, texts)), line.redactions, as_typed=is_prompt)
     if not text or _INTERRUPTED.match(text):
         return []
-    return [replace(bare, kind=_kind(line.value, message, text), text=text)]
+    return [replace(bare, kind=_classify_turn(line.value, message, text), text=text)]
 
 
-def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Turn]:
+def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Turn]:
     """The turns of the tool calls and results in a line, whole."""
     withheld, turns = line.reading.withheld, list[Turn]()
     for block in blocks:
         if block.get("type") == "tool_use":
             arguments = block.get("input") or {}
             text = wire.clean(
-                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.removed))
+                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.redactions))
             )
             # From the original input: what is cut, redacted or withheld may be the path that is written.
-            writes = transcripts_written(string(block, "name"), arguments)
+            writes = find_written_transcripts(string(block, "name"), arguments)
             turn = replace(bare, kind="tool_call", text=text, writes=writes)
-            turns.append(replace(turn, tool_name=label(block, "name", 120), tool_id=label(block, "id", 120)))
+            turns.append(replace(turn, tool_name=read_label(block, "name", 120), tool_id=read_label(block, "id", 120)))
         elif block.get("type") == "tool_result":
-            content = flat(block.get("content"))
+            content = flatten_content(block.get("content"))
             shown = withheld.shown(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
-            text = redact(wire.clean(display.strip_fenced(shown)), line.removed)
-            turns.append(replace(bare, kind="tool_result", text=text, tool_id=label(block, "tool_use_id", 120)))
+            text = redact(wire.clean(display.strip_fenced(shown)), line.redactions)
+            turns.append(replace(bare, kind="tool_result", text=text, tool_id=read_label(block, "tool_use_id", 120)))
     return turns
 
 
-def _answer_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
+def _read_answer_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
     """The turn of what the user said in the result of a tool: answers, or why they rejected it."""
     value = line.value
-    picked = _picked(value, blocks)
-    text = clean(quote_answers(picked) or _reason(value, blocks), line.removed)
+    picked = _read_picks(value, blocks)
+    text = clean_message(quote_answers(picked) or _read_rejection(value, blocks), line.redactions)
     if not text:
         return []
-    call = label(value, "sourceToolAssistantUUID") or label(value, "parentUuid")
+    call = read_label(value, "sourceToolAssistantUUID") or read_label(value, "parentUuid")
     kind: TurnKind = "relayed" if _is_by_program(value) else "user"
-    uuid = _numbered(bare.uuid, number)
+    uuid = _number_uuid(bare.uuid, number)
     return [replace(bare, uuid=uuid, kind=kind, text=text, answers=call or "?", is_pick=bool(picked))]
 
 
-def worktrees_entered(line: Line) -> list[tuple[str, str]]:
+def read_worktrees(line: Line) -> list[tuple[str, str]]:
     """(worktree, directory from which it was entered) of a line that says in which worktree a session goes on."""
     entered = mapping(line.value, "worktreeSession")
-    tree, main = (path_in(entered, name, line.removed) for name in ("worktreePath", "originalCwd"))
+    tree, main = (read_path(entered, name, line.redactions) for name in ("worktreePath", "originalCwd"))
     return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
 
 
-def queued_turns(line: Line) -> list[Turn]:
+def read_queued_turns(line: Line) -> list[Turn]:
     """A prompt typed while the assistant worked and taken into the running turn: it has no `user` line."""
     queued = mapping(line.value, "attachment")
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
         return []
-    text, bare = clean(flat(queued.get("prompt")), line.removed, as_typed=True), bare_turn(line)
+    text, bare = (
+        clean_message(flatten_content(queued.get("prompt")), line.redactions, as_typed=True),
+        make_bare_turn(line),
+    )
     if bare is None or not text:
         return []
-    return [replace(bare, kind=_prompt_kind_of(line.value, text), text=text, form="absorbed")]
+    return [replace(bare, kind=_classify_line_prompt(line.value, text), text=text, form="absorbed")]
 
 
-def enqueued_turns(line: Line) -> list[Turn]:
+def read_enqueued_turns(line: Line) -> list[Turn]:
     """A prompt that entered the queue. Its line has no uuid: it is identified by its session, time and words."""
-    value, session, at = line.value, label(line.value, "sessionId"), moment(line.value)
-    text = clean(flat(value.get("content")), line.removed, as_typed=True)
+    value, session, at = line.value, read_label(line.value, "sessionId"), read_time(line.value)
+    text = clean_message(flatten_content(value.get("content")), line.redactions, as_typed=True)
     if value.get("operation") != "enqueue" or not session or not text:
         return []
     uuid = f"queue:{session}:{at}"
-    return [Turn(uuid=uuid, session_id=session, kind=prompt_kind(text), text=text, at=at, form="queued")]
+    return [Turn(uuid=uuid, session_id=session, kind=classify_prompt(text), text=text, at=at, form="queued")]
 
 
-def progress_turns(line: Line) -> list[Turn]:
+def read_progress_turns(line: Line) -> list[Turn]:
     """A sub-agent's turns in the session's file: some versions write them only there, others also in a file of its
     own."""
     data = mapping(line.value, "data")
-    message, agent = mapping(data, "message"), label(data, "agentId")
+    message, agent = mapping(data, "message"), read_label(data, "agentId")
     if data.get("type") != "agent_progress" or not agent or message.get("type") not in ("user", "assistant"):
         return []
     around = {key: line.value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
     value = {**around, **message, "isSidechain": True, "agentId": agent}
-    return message_turns(Line(value, line.reading, line.removed))
+    return read_message_turns(Line(value, line.reading, line.redactions))
 
 
-def blocked_turns(line: Line) -> list[Turn]:
+def read_blocked_turns(line: Line) -> list[Turn]:
     """A prompt that a hook blocked: the user wrote it all the same."""
     value, content = line.value, string(line.value, "content")
-    if value.get("subtype") != "informational" or not content.startswith(BLOCKED) or PROMPT_WAS not in content:
+    if (
+        value.get("subtype") != "informational"
+        or not content.startswith(BLOCKED_PREFIX)
+        or BLOCKED_PROMPT not in content
+    ):
         return []
-    text, bare = clean(content.partition(PROMPT_WAS)[2], line.removed, as_typed=True), bare_turn(line)
+    text, bare = (
+        clean_message(content.partition(BLOCKED_PROMPT)[2], line.redactions, as_typed=True),
+        make_bare_turn(line),
+    )
     if bare is None or not text:
         return []
     # The conversation never contained it: the next prompt has the same parent and must not replace it.
-    return [replace(bare, kind=_prompt_kind_of(value, text), text=text, parent_uuid="")]
+    return [replace(bare, kind=_classify_line_prompt(value, text), text=text, parent_uuid="")]
 
 
-def bare_turn(line: Line) -> Turn | None:
+def make_bare_turn(line: Line) -> Turn | None:
     """A turn with the line's ids, time and directory and without text; None for a line without ids."""
     value = line.value
-    uuid, session, agent = label(value, "uuid"), label(value, "sessionId"), agent_of(value)
+    uuid, session, agent = read_label(value, "uuid"), read_label(value, "sessionId"), read_agent(value)
     if not uuid or not session or agent is None:
         return None
     # Of two prompts that begin a conversation the first was edited, so both have the same parent.
@@ -240,42 +259,42 @@ def bare_turn(line: Line) -> Turn | None:
         session_id=session,
         kind="user",
         text="",
-        at=moment(value),
+        at=read_time(value),
         agent_id=agent,
-        cwd=path_in(value, "cwd", line.removed),
-        parent_uuid=label(value, "parentUuid") or (ROOT if is_first else ""),
-        version=label(value, "version", 40),
+        cwd=read_path(value, "cwd", line.redactions),
+        parent_uuid=read_label(value, "parentUuid") or (ROOT if is_first else ""),
+        version=read_label(value, "version", 40),
     )
 
 
-def prompt_kind(prompt: str) -> TurnKind:
+def classify_prompt(prompt: str) -> TurnKind:
     """Whether a prompt is the user's own words, a command to the host, or a notification."""
-    if _NOTIFICATION.match(prompt) or _TASK.match(prompt):
+    if _NOTIFICATION.match(prompt) or _TASK_NOTE.match(prompt):
         return "notification"
     return "command" if _MARKUP.match(prompt) or is_slash_command(prompt) else "user"
 
 
-def clean(text: str, removed: Counter[str], *, as_typed: bool = False) -> str:
+def clean_message(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
     With `as_typed` also without an editor's additions, and a command or a note that the host wrote in tags becomes what
     was typed, as its hook reports it.
     """
     plain = display.remove_spans(wire.clean(text), *_REMINDER)
-    plain = cut_long(without_editor(plain) if as_typed else plain, removed)
+    plain = cut_long(remove_editor_context(plain) if as_typed else plain, counts)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
     elif as_typed and (note := _NOTE.fullmatch(plain)):
         plain = f"# {display.squeeze(note[1])}"
-    return without_injections(plain, removed)
+    return remove_injections(plain, counts)
 
 
-def without_editor(text: str) -> str:
+def remove_editor_context(text: str) -> str:
     """A text without what an editor adds before or after it."""
     kept: list[str] = []
     at = 0
-    for opened in itertools.islice(_EDITOR.finditer(text), MAX_TAGS):
+    for opened in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
         closing = f"</{opened[1]}>"
         end = text.find(closing, opened.end())
         if opened.start() >= at and end >= 0:
@@ -285,33 +304,33 @@ def without_editor(text: str) -> str:
     return "".join(kept) + text[at:]
 
 
-def flat(content: Any) -> str:
+def flatten_content(content: Any) -> str:
     """The text of a content value: a string, or a list of blocks."""
     if not isinstance(content, list):
         return content if isinstance(content, str) else ""
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
 
 
-def _numbered(uuid: str, number: int) -> str:
+def _number_uuid(uuid: str, number: int) -> str:
     return uuid if number == 0 else f"{uuid}/{number}"
 
 
-def _kind(value: dict[str, Any], message: dict[str, Any], text: str) -> TurnKind:
+def _classify_turn(value: dict[str, Any], message: dict[str, Any], text: str) -> TurnKind:
     if value["type"] != "user":
         is_hosts = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
         return "notification" if is_hosts else "assistant"
     if value.get("isCompactSummary"):
         return "summary"
     # Whatever else the host submits as a prompt, only a person's words may have a person's authority.
-    return _prompt_kind_of(value, text) if _is_human(value.get("origin")) else "notification"
+    return _classify_line_prompt(value, text) if _is_human(value.get("origin")) else "notification"
 
 
-def _prompt_kind_of(value: dict[str, Any], prompt: str) -> TurnKind:
+def _classify_line_prompt(value: dict[str, Any], prompt: str) -> TurnKind:
     """As `prompt_kind`, but `relayed` for a prompt that no person is known to have typed, as in a program's session.
 
     No one types the plan that the host submits to a new session either.
     """
-    kind = prompt_kind(prompt)
+    kind = classify_prompt(prompt)
     is_relayed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, prompt)
     return "relayed" if kind == "user" and is_relayed else kind
 
@@ -340,18 +359,18 @@ def _is_human(origin: Any) -> bool:
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
-def _result(value: dict[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_result(value: dict[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """The only tool result of a line; {} in a line with none or several."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     return results[0] if value.get("type") == "user" and len(results) == 1 else {}
 
 
-def _picked(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+def _read_picks(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
     """(question, answer) of the user's answers to the assistant's questions, each with its notes.
 
     Recognised by the form of the line; the store looks up whose tool it was (`Turn.answers`).
     """
-    result, outcome = _result(value, blocks), value.get("toolUseResult")
+    result, outcome = _find_result(value, blocks), value.get("toolUseResult")
     content = result.get("content")
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
@@ -366,64 +385,64 @@ def _picked(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[s
     if not result.get("is_error"):
         match = _ANSWERED.fullmatch(content) if outcome is None else None
         return _ANSWER.findall(match[1]) if match and match[1].count('"') <= MAX_QUOTES else []
-    reason = _rejection_reason(value, content)
+    reason = _strip_rejection(value, content)
     return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
 
 
-def _reason(value: dict[str, Any], blocks: list[dict[str, Any]]) -> str:
+def _read_rejection(value: dict[str, Any], blocks: list[dict[str, Any]]) -> str:
     """Why the user did not let a tool run, in their words."""
-    result = _result(value, blocks)
+    result = _find_result(value, blocks)
     content = result.get("content")
     is_error = result.get("is_error") is True and isinstance(content, str)
-    reason = _rejection_reason(value, content) if is_error and isinstance(content, str) else ""
+    reason = _strip_rejection(value, content) if is_error and isinstance(content, str) else ""
     return "" if reason.startswith(_CLARIFY) else reason
 
 
-def _rejection_reason(value: dict[str, Any], content: str) -> str:
+def _strip_rejection(value: dict[str, Any], content: str) -> str:
     """The text after the host's words for a rejected tool; "" if these words are not the host's."""
     outcome, decision = value.get("toolUseResult"), mapping(value, "permissionDecision")
     denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
-    if not denied or decision.get("decision") == "accept" or not content.startswith(REJECTED):
+    if not denied or decision.get("decision") == "accept" or not content.startswith(REJECTED_PREFIX):
         return ""
-    return content.removeprefix(REJECTED).partition(_AFTER_REASON)[0]
+    return content.removeprefix(REJECTED_PREFIX).partition(_AFTER_REASON)[0]
 
 
 #: The name of agents without a name in the session's own file.
-UNNAMED = "sidechain"
+UNNAMED_AGENT = "sidechain"
 #: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
-NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+TOKEN_FIELDS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def tokens_used(value: dict[str, Any], turn: int) -> list[TokenUse]:
+def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
     """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
-    session, ident, agent = label(value, "sessionId"), label(message, "id"), agent_of(value)
-    fresh, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
+    session, ident, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
+    fresh, made, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
     is_recorded = value.get("type") == "assistant" and any((fresh, made, read, written))
     if not is_recorded or not session or not ident or agent is None:
         return []
     return [TokenUse(f"{session}/{agent}" if agent else session, ident, (fresh, made, read, written), turn)]
 
 
-def agent_of(value: dict[str, Any]) -> str | None:
+def read_agent(value: dict[str, Any]) -> str | None:
     """The sub-agent that wrote a line, "" for the session itself, None for an impossible name.
 
     Early versions wrote their agents' words into the session's file without a name.
     """
     if not value.get("isSidechain"):
         return ""
-    return (label(value, "agentId") or None) if string(value, "agentId") else UNNAMED
+    return (read_label(value, "agentId") or None) if string(value, "agentId") else UNNAMED_AGENT
 
 
 #: How far back a call is searched for that an excluded file withholds.
-BEFORE_BYTES = 64 * 1024
+WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
-def read_from(opened: OpenTranscript) -> ReadLine:
+def make_reader(opened: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
     if opened.withheld.excludes.files:
-        note_withheld(opened.before(BEFORE_BYTES), opened.withheld)
-    agent = agent_of_file(opened.path.name)
+        note_withheld(opened.read_before(WITHHELD_LOOK_BACK_BYTES), opened.withheld)
+    agent = parse_agent_file(opened.path.name)
     if not agent:
         return read_line
 
@@ -444,7 +463,7 @@ def note_withheld(before: bytes, withheld: Withheld) -> None:
 
 #: A line's own type, or its own attachment's, if only scalars precede it: the members are matched one by one from the
 #: brace on, so that no word of a prompt and no field of a tool's input is mistaken for it.
-_OWN = re.compile(
+_LINE_TYPE = re.compile(
     rb'\{\s?+(?:"[^"\\]*+":\s?+(?:"(?:[^"\\]|\\.)*+"|[-+.0-9A-Za-z]++),\s?+)*?'
     rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
 )
@@ -462,13 +481,13 @@ HEAD_BYTES = 600
 
 _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
 _AGENT_FILE = re.compile(r"agent-([\w-]{1,100})\.jsonl", re.ASCII)
-_BELONGS = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
+_HAS_ID = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
 _HAS_TYPE = re.compile(rb'"type":\s?"')
 
 
 def is_transcript(beginning: bytes) -> bool:
     """Whether a file with these first bytes is a transcript: a line has a type and the id of a session or line."""
-    return any(_HAS_TYPE.search(line) and _BELONGS.search(line) for line in beginning.splitlines())
+    return any(_HAS_TYPE.search(line) and _HAS_ID.search(line) for line in beginning.splitlines())
 
 
 def read_line(data: bytes, into: Reading) -> None:
@@ -483,20 +502,20 @@ def read_line(data: bytes, into: Reading) -> None:
         if into.agent and not value.get("isSidechain"):
             value = {"agentId": into.agent, **value, "isSidechain": True}
         line = Line(value, into)
-        turns = _turns_in(line)
+        turns = _read_turns(line)
     except RecursionError:
         raise BadInput("nested too deeply") from None
     except ValueError as error:
         raise BadInput(f"not JSON: {error}") from error
-    line.note_removed(turns)
+    line.record_redactions(turns)
     if value.get("type") == "assistant":
-        into.token_uses += tokens_used(value, len(into.turns) if turns else len(into.turns) - 1)
+        into.token_uses += record_tokens(value, len(into.turns) if turns else len(into.turns) - 1)
     into.turns += turns
 
 
 def _is_bookkeeping(line: bytes) -> bool:
     """Whether a line holds no turn, by its first bytes; False if they do not decide it."""
-    own = _OWN.match(line[:HEAD_BYTES])
+    own = _LINE_TYPE.match(line[:HEAD_BYTES])
     if own is None:
         return False
     kind, attachment = own.groups()
@@ -506,27 +525,27 @@ def _is_bookkeeping(line: bytes) -> bool:
     return kind not in PARSED_TYPES if pattern is None else pattern.search(line) is None
 
 
-def _turns_in(line: Line) -> list[Turn]:
+def _read_turns(line: Line) -> list[Turn]:
     """The turns in a line."""
     value = line.value
     match value.get("type"):
         case "user" | "assistant":
-            return message_turns(line)
+            return read_message_turns(line)
         case "attachment":
-            return queued_turns(line)
+            return read_queued_turns(line)
         case "queue-operation":
             _note_queue_exit(line)
-            return enqueued_turns(line)
+            return read_enqueued_turns(line)
         case "progress":
-            return progress_turns(line)
+            return read_progress_turns(line)
         case "system":
-            return blocked_turns(line)
+            return read_blocked_turns(line)
         case "custom-title" | "ai-title":
             title = string(value, "customTitle") or string(value, "aiTitle")
-            line.reading.note_title(label(value, "sessionId"), title, line.removed)
+            line.reading.record_title(read_label(value, "sessionId"), title, line.redactions)
             return []
         case "worktree-state":
-            line.reading.worktrees += worktrees_entered(line)
+            line.reading.worktrees += read_worktrees(line)
             return []
     return line.skip()
 
@@ -537,9 +556,9 @@ def _note_queue_exit(line: Line) -> None:
     value, queue_exits = line.value, line.reading.queue_exits
     if value.get("operation") not in ("dequeue", "remove"):
         return
-    session, at = label(value, "sessionId"), moment(value)
+    session, at = read_label(value, "sessionId"), read_time(value)
     nth = sum(1 for earlier in queue_exits if (earlier.session_id, earlier.at) == (session, at))
-    text = clean(flat(value.get("content")), Counter(), as_typed=True)
+    text = clean_message(flatten_content(value.get("content")), Counter(), as_typed=True)
     queue_exits.append(QueueExit(session, at, value["operation"] == "remove", text, nth, len(line.reading.turns)))
 
 
@@ -549,11 +568,11 @@ def may_answer(tools: list[str], is_pick: bool = False) -> bool:
     Answers to questions (`is_pick`) come from the tool that asks them.
     """
     if is_pick:
-        return set(tools) == {ASKING}
+        return set(tools) == {QUESTION_TOOL}
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
 
 
-def agent_of_file(name: str) -> str:
+def parse_agent_file(name: str) -> str:
     """The sub-agent whose transcript a file is, by its name; "" for a session's.
 
     Some versions do not mark an agent's lines: then only the name shows that its prompt is the assistant's.
@@ -562,30 +581,30 @@ def agent_of_file(name: str) -> str:
     return match[1] if match else ""
 
 
-def warmups(beginning: bytes) -> frozenset[str]:
+def find_warmups(beginning: bytes) -> frozenset[str]:
     """The agents that the host started for itself: their names, and the uuids of the lines of unnamed ones.
 
     Such an agent has a file of its own, or its lines are at the beginning of a session's.
     """
     agents: set[str] = set()
     for line in beginning.split(b"\n") if WARMUP.encode() in beginning else ():
-        value = json_object(line) or {}
-        agent, continues = agent_of(value), label(value, "parentUuid") in agents
+        value = parse_object(line) or {}
+        agent, continues = read_agent(value), read_label(value, "parentUuid") in agents
         if agent and (continues or mapping(value, "message").get("content") == WARMUP):
-            agents.add(label(value, "uuid") if agent == UNNAMED else agent)
+            agents.add(read_label(value, "uuid") if agent == UNNAMED_AGENT else agent)
     return frozenset(agents)
 
 
-def is_warmup_turn(beginning: bytes) -> Callable[[Turn], bool] | None:
+def make_warmup_test(beginning: bytes) -> Callable[[Turn], bool] | None:
     """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without
     any."""
-    agents = warmups(beginning)
+    agents = find_warmups(beginning)
     if not agents:
         return None
     return lambda turn: bool(turn.agent_id) and not agents.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
 
 
-def titles_in(beginning: bytes) -> dict[str, str]:
+def read_titles(beginning: bytes) -> dict[str, str]:
     """The titles by session in a transcript's first bytes, as far as their lines are whole."""
     reading = Reading()
     for line in beginning.split(b"\n"):
@@ -595,6 +614,6 @@ def titles_in(beginning: bytes) -> dict[str, str]:
     return reading.titles
 
 
-def places(folder: Path) -> list[Path]:
+def list_private_paths(folder: Path) -> list[Path]:
     """Where the assistant with this configuration directory stores transcripts and the list of projects."""
     return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from csmd.hook_events import EventName
-from csmd.hosts.codex.transcript import HOST, prompt_kind, words
+from csmd.hosts.codex.transcript import HOST, classify_prompt, clean_words
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import string
 
@@ -21,5 +21,5 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    clean=words, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare,
+    clean=clean_words, classify_prompt=partial(classify_prompt, by_person=True), prepare=_prepare,
 )  # fmt: skip

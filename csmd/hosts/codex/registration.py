@@ -14,7 +14,7 @@ from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
 from csmd.hosts.host_files import HooksState, Question, hook_timeouts
-from csmd.hosts.json_fields import json_object
+from csmd.hosts.json_fields import parse_object
 from csmd.text import json_edits
 
 #: Event -> seconds that Codex grants the hook; with more than 3 it warns at the end of each session.
@@ -57,7 +57,7 @@ def _requests(cwd: Path) -> list[dict[str, Any]]:
 
 def _trust(line: str, home: Path) -> dict[str, str] | None:
     """Event -> whether Codex trusts csmd's hook for it."""
-    answer = json_object(line) or {}
+    answer = parse_object(line) or {}
     if answer.get("id") != 2:
         return None
     hooks = [hook for directory in answer["result"]["data"] for hook in directory["hooks"]]
@@ -72,5 +72,5 @@ FILES = HOOKS.files(
     question=Question(
         arguments=("app-server",), requests=_requests, read=_trust, runs=frozenset({"trusted", "managed"}),
     ),
-    to_do='start `codex` and choose "Trust all and continue"',
+    setup_step='start `codex` and choose "Trust all and continue"',
 )  # fmt: skip

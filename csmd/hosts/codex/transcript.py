@@ -21,8 +21,8 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.codex import tool_forms
-from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
-from csmd.hosts.labels import label, session_id
+from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.hosts.labels import make_session_id, read_label
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.transcript_reading import (
     Conversation,
@@ -30,20 +30,19 @@ from csmd.hosts.transcript_reading import (
     OpenTranscript,
     ReadLine,
     Revert,
-    path_in,
     read_objects,
-    refuse,
-    response_tokens,
-    tokens,
+    read_path,
+    read_tokens,
+    refuse_line,
 )
 from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"
 #: The context window of current models, as their rollouts state it.
-WINDOW = 258_400
+WINDOW_TOKENS = 258_400
 FIRST_LINE = re.compile(rb'\s*\{"timestamp":\s?"[^"]*",\s?(?:"ordinal":\s?\d+,\s?)?"type":\s?"session_meta"')
 #: Rollouts are sorted by day, whatever their project.
-PATH = re.compile(r"(?:\d{4}/\d\d/\d\d/)?(rollout-[a-zA-Z0-9.:-]+)(?:_[\w-]+)?\.jsonl", re.ASCII)
+PATH_PATTERN = re.compile(r"(?:\d{4}/\d\d/\d\d/)?(rollout-[a-zA-Z0-9.:-]+)(?:_[\w-]+)?\.jsonl", re.ASCII)
 _PART = re.compile(r"_([\w-]+)\.jsonl\Z", re.ASCII)
 #: The thread, the part and the line in a turn's uuid.
 _UUID = re.compile(r"([^_:]+)(?:_([\w-]+))?:(\d+)(?:[+/].*)?")
@@ -51,13 +50,15 @@ _TURN_BEGINS = re.compile(rb'"type":\s?"task_started"')
 #: The longest first line: it contains the model's prompt.
 FIRST_LINE_BYTES = 4 * 1024 * 1024
 
+#: The fields of a response's tokens: input, output, cache reads and writes.
+_TOKEN_FIELDS = ("input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens")
 #: The sources of sessions in which a person types.
-_BY_PERSON = ("cli", "vscode")
+_PERSON_SOURCES = ("cli", "vscode")
 #: The trigger of a turn that a person asked for.
-_ASKED_FOR = "user"
+_USER_TRIGGER = "user"
 #: An editor's heading above a prompt, and the heading of the prompt itself.
-_EDITOR = "# Context from my IDE setup:"
-_REQUEST = "## My request for Codex:"
+_EDITOR_HEADING = "# Context from my IDE setup:"
+_REQUEST_HEADING = "## My request for Codex:"
 #: Text that Codex writes in the user's name.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|subagent_notification|turn_aborted"
@@ -68,15 +69,15 @@ WRITTEN_FOR_USER = re.compile(
 _SUMMARY = re.compile(r"Another language model started to solve this problem[^\n]*:\n")
 
 
-def words(text: str, removed: Counter[str]) -> str:
+def clean_words(text: str, counts: Counter[str]) -> str:
     """A text without csmd's injections and an editor's context above a prompt, redacted."""
     plain = wire.clean(text)
-    if plain.lstrip().startswith(_EDITOR) and _REQUEST in plain:
-        plain = plain.partition(_REQUEST)[2]
-    return clean_text(plain, removed)
+    if plain.lstrip().startswith(_EDITOR_HEADING) and _REQUEST_HEADING in plain:
+        plain = plain.partition(_REQUEST_HEADING)[2]
+    return clean_text(plain, counts)
 
 
-prompt_kind = partial(stored_text.prompt_kind, WRITTEN_FOR_USER, has_commands=False)
+classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER, has_commands=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +101,7 @@ class Thread(Conversation):
     def begin_line(self, value: dict[str, Any]) -> None:
         """Moves on to the next line."""
         ordinal = value.get("ordinal")
-        name = str(ordinal) if type(ordinal) is int else moment(value)
+        name = str(ordinal) if type(ordinal) is int else read_time(value)
         self.same = self.same + 1 if name == self.line else 0
         self.line = name
 
@@ -110,48 +111,48 @@ class Thread(Conversation):
         thread = f"{self.ident}_{self.part}" if self.part else self.ident
         return f"{thread}:{self.line}+{self.same}" if self.same else f"{thread}:{self.line}"
 
-    def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the current line."""
         return Turn(
-            uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=moment(value),
+            uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=read_time(value),
             cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
             context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **more,
         )  # fmt: skip
 
 
-def thread_of(first_line: bytes, name: str) -> Thread | None:
+def parse_thread(first_line: bytes, name: str) -> Thread | None:
     """The thread of a rollout by its first line and its file's name; None if the line names none."""
-    meta = mapping(json_object(first_line) or {}, "payload")
-    ident, spawned = label(meta, "id"), mapping(mapping(meta, "source"), "subagent")
-    parent = label(meta, "parent_thread_id") or label(mapping(spawned, "thread_spawn"), "parent_thread_id")
+    meta = mapping(parse_object(first_line) or {}, "payload")
+    ident, spawned = read_label(meta, "id"), mapping(mapping(meta, "source"), "subagent")
+    parent = read_label(meta, "parent_thread_id") or read_label(mapping(spawned, "thread_spawn"), "parent_thread_id")
     is_agent = bool(parent) or isinstance(meta.get("source"), dict) or string(meta, "thread_source") == "subagent"
     if not ident:
         return None
-    root = (label(meta, "session_id") or parent) if is_agent else ident
+    root = (read_label(meta, "session_id") or parent) if is_agent else ident
     part = _PART.search(name)
     return Thread(
         ident=ident,
         part=part[1] if part else "",
-        session=session_id(HOST, root or ident),
+        session=make_session_id(HOST, root or ident),
         agent=ident if is_agent else "",
-        version=label(meta, "cli_version", 40),
+        version=read_label(meta, "cli_version", 40),
         is_paginated=string(meta, "history_mode") == "paginated",
-        by_person=string(meta, "source") in _BY_PERSON,
-        cwd=path_in(meta, "cwd"),
+        by_person=string(meta, "source") in _PERSON_SOURCES,
+        cwd=read_path(meta, "cwd"),
     )
 
 
-def read_from(opened: OpenTranscript) -> ReadLine:
+def make_reader(opened: OpenTranscript) -> ReadLine:
     """Reads the lines of a rollout from a position on; first the running turn again, for its origin."""
-    thread = thread_of(opened.first_line(FIRST_LINE_BYTES), opened.path.name)
+    thread = parse_thread(opened.read_first_line(FIRST_LINE_BYTES), opened.path.name)
     if thread is None:
-        return refuse
-    read = read_objects(partial(_turns_in, thread))
-    opened.reread(opened.look_back(partial(_running_turn, opened.position)), read)
+        return refuse_line
+    read = read_objects(partial(_read_turns, thread))
+    opened.reread(opened.find_before(partial(_find_running_turn, opened.position)), read)
     return read
 
 
-def _running_turn(position: int, before: bytes) -> list[bytes]:
+def _find_running_turn(position: int, before: bytes) -> list[bytes]:
     """The lines since the running turn began, or since the file's beginning; [] if the turn began earlier."""
     began = [match.start() for match in _TURN_BEGINS.finditer(before)]
     if not began and len(before) < position:
@@ -159,49 +160,44 @@ def _running_turn(position: int, before: bytes) -> list[bytes]:
     return before[before.rfind(b"\n", 0, began[-1]) + 1 if began else 0 :].splitlines()
 
 
-def _turns_in(thread: Thread, line: Line) -> list[Turn]:
+def _read_turns(thread: Thread, line: Line) -> list[Turn]:
     """The turns in a line of a thread's rollout."""
     value, reading = line.value, line.reading
     thread.begin_line(value)
     payload = mapping(value, "payload")
     match value.get("type"), payload.get("type"):
         case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.ident:
-            reading.reverts.append(Revert(stream=thread.stream, is_abandoned=_abandoned_by(thread, base)))
+            reading.reverts.append(Revert(stream=thread.stream, is_abandoned=_make_abandoned_test(thread, base)))
         case "retained_context", "verified_answer":
-            return _answer_turns(line, payload, thread)
+            return _read_answer_turns(line, payload, thread)
         case "turn_context", _:
-            thread.cwd = path_in(payload, "cwd", line.removed) or thread.cwd
-            thread.model = label(payload, "model", 100)
-            thread.mode = label(mapping(payload, "collaboration_mode"), "mode", 40)
+            thread.cwd = read_path(payload, "cwd", line.redactions) or thread.cwd
+            thread.model = read_label(payload, "model", 100)
+            thread.mode = read_label(mapping(payload, "collaboration_mode"), "mode", 40)
         case "event_msg", "task_started":
             # Older versions do not record who asked for the turn.
             if trigger := string(mapping(payload, "turn_attribution"), "turn_trigger"):
-                thread.by_person = trigger == _ASKED_FOR
+                thread.by_person = trigger == _USER_TRIGGER
         case "event_msg", "item_completed" if thread.is_paginated:
-            return _item_turns(line, mapping(payload, "item"), thread)
+            return _read_item_turns(line, mapping(payload, "item"), thread)
         case "event_msg", "user_message" | "agent_message" if not thread.is_paginated:
             is_prompt = payload["type"] == "user_message"
-            return _message_turns(line, string(payload, "message"), thread, is_prompt=is_prompt)
+            return _read_message_turns(line, string(payload, "message"), thread, is_prompt=is_prompt)
         case "event_msg", "token_count":
-            thread.context = tokens(mapping(mapping(payload, "info"), "last_token_usage"), "input_tokens")
+            thread.context = read_tokens(mapping(mapping(payload, "info"), "last_token_usage"), "input_tokens")
         case "response_item", _:
-            return _tool_turns(line, payload, thread)
+            return _read_tool_turns(line, payload, thread)
         case "compacted", _:
-            summary = words(_SUMMARY.sub("", string(payload, "message"), count=1), line.removed)
-            return [thread.turn(value, "summary", summary)] if summary else []
+            summary = clean_words(_SUMMARY.sub("", string(payload, "message"), count=1), line.redactions)
+            return [thread.make_turn(value, "summary", summary)] if summary else []
         case "token_usage_record", _:
-            usage = mapping(payload, "usage")
-            reading.token_uses += response_tokens(
-                thread.stream, label(payload, "response_id"), len(reading.turns) - 1,
-                used=tokens(usage, "input_tokens"), made=tokens(usage, "output_tokens"),
-                read=tokens(usage, "cached_input_tokens"), written=tokens(usage, "cache_write_input_tokens"),
-            )  # fmt: skip
+            line.record_tokens(thread.stream, read_label(payload, "response_id"), payload.get("usage"), _TOKEN_FIELDS)
         case _:
             return line.skip()
     return []
 
 
-def _abandoned_by(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
+def _make_abandoned_test(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
     """Gives the test for the uuids of turns in earlier parts that this part of a thread leaves behind."""
     end, ident, part = base.get("end_ordinal_exclusive"), thread.ident, thread.part
 
@@ -214,13 +210,13 @@ def _abandoned_by(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]
     return is_abandoned
 
 
-def _answer_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
+def _read_answer_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
     """The turn in which the user answers the assistant's questions, which are quoted."""
     pairs = [(string(pair, "question"), string(pair, "answer")) for pair in mappings(payload.get("questions"))]
-    text = words(quote_answers((_strip_picked(*pair), pair[1]) for pair in pairs), line.removed)
+    text = clean_words(quote_answers((_strip_picked(*pair), pair[1]) for pair in pairs), line.redactions)
     kind: TurnKind = "user" if thread.by_person else "relayed"
     # As for every assistant, the number appended to the line's uuid marks the turn as an answer.
-    return [replace(thread.turn(line.value, kind, text, is_pick=True), uuid=f"{thread.uuid}/1")] if text else []
+    return [replace(thread.make_turn(line.value, kind, text, is_pick=True), uuid=f"{thread.uuid}/1")] if text else []
 
 
 def _strip_picked(question: str, answer: str) -> str:
@@ -229,28 +225,28 @@ def _strip_picked(question: str, answer: str) -> str:
     return "\n".join(line for line in question.splitlines() if not line.startswith(picked))
 
 
-def _item_turns(line: Line, item: dict[str, Any], thread: Thread) -> list[Turn]:
+def _read_item_turns(line: Line, item: dict[str, Any], thread: Thread) -> list[Turn]:
     """The turn of an item that is a message."""
     kind, parts = item.get("type"), item.get("content")
     if kind not in ("UserMessage", "AgentMessage") or not isinstance(parts, list):
         return []
     texts = [string(part, "text") for part in mappings(parts) if str(part.get("type")).lower() == "text"]
-    return _message_turns(line, "\n".join(texts), thread, is_prompt=kind == "UserMessage")
+    return _read_message_turns(line, "\n".join(texts), thread, is_prompt=kind == "UserMessage")
 
 
-def _message_turns(line: Line, message: str, thread: Thread, *, is_prompt: bool) -> list[Turn]:
-    text = words(message, line.removed)
+def _read_message_turns(line: Line, message: str, thread: Thread, *, is_prompt: bool) -> list[Turn]:
+    text = clean_words(message, line.redactions)
     # A sub-agent's prompt is distinguished from the user's by its conversation, as for every assistant.
-    kind = prompt_kind(text, by_person=thread.by_person or bool(thread.agent)) if is_prompt else "assistant"
-    return [thread.turn(line.value, kind, text)] if text else []
+    kind = classify_prompt(text, by_person=thread.by_person or bool(thread.agent)) if is_prompt else "assistant"
+    return [thread.make_turn(line.value, kind, text)] if text else []
 
 
-def _tool_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
+def _read_tool_turns(line: Line, payload: dict[str, Any], thread: Thread) -> list[Turn]:
     """The turns of a tool call, or of its result."""
-    kind, ident = string(payload, "type"), label(payload, "call_id", 120)
+    kind, ident = string(payload, "type"), read_label(payload, "call_id", 120)
     if kind.endswith("_call_output") and ident:
-        result = tool_forms.stored_result(payload.get("output"))
-        return [line.result_turn(thread.turn(line.value, "tool_result", ""), ident, result)]
+        result = tool_forms.read_result(payload.get("output"))
+        return [line.make_result_turn(thread.make_turn(line.value, "tool_result", ""), ident, result)]
     if not kind.endswith("_call") or not ident:
         return []
-    return line.call_turns(thread.turn(line.value, "tool_call", ""), ident, tool_forms.calls_in(payload))
+    return line.make_call_turns(thread.make_turn(line.value, "tool_call", ""), ident, tool_forms.read_calls(payload))

@@ -11,7 +11,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.hook_events import EventName
-from csmd.hosts.copilot.transcript import HOST, prompt_kind
+from csmd.hosts.copilot.transcript import HOST, classify_prompt
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import string
 from csmd.hosts.stored_text import clean_text
@@ -28,12 +28,12 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
     return None if name != "subagent_stop" and string(value, "agent_id") else value
 
 
-def _answer(_name: EventName, text: str, _notice: str) -> bytes:
+def _encode(_name: EventName, text: str, _notice: str) -> bytes:
     """Without the notice: Copilot shows its user nothing from a hook."""
     return wire.dumps({"additionalContext": text}).encode("utf-8", "replace") if text else b""
 
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    clean=clean_text, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare, answer=_answer,
+    clean=clean_text, classify_prompt=partial(classify_prompt, by_person=True), prepare=_prepare, encode=_encode,
 )  # fmt: skip

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from csmd.hosts.json_fields import mapping, string
-from csmd.hosts.labels import label
-from csmd.hosts.stored_calls import REJECTED, Call, patched_files, with_exit_code
+from csmd.hosts.labels import read_label
+from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 
 #: Copilot's name of a tool -> the stored name.
 _NAMES = {
@@ -23,25 +23,25 @@ _AFTER_OUTPUT = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d
 _GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
 
 
-def calls_in(data: dict[str, Any]) -> list[Call]:
+def read_calls(data: dict[str, Any]) -> list[Call]:
     """The stored calls of an event that holds one: several for a patch of several files."""
-    name, server = label(data, "toolName", 120), label(data, "mcpServerName", 60)
+    name, server = read_label(data, "toolName", 120), read_label(data, "mcpServerName", 60)
     arguments = data.get("arguments")
     arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
     if server:
-        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", arguments)]
+        return [(f"mcp__{server}__{read_label(data, 'mcpToolName', 60)}", arguments)]
     if name == "apply_patch":
-        return patched_files(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
+        return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name in ("view", "create", "edit"):
         arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
     return [(_NAMES.get(name, name), arguments)] if name else []
 
 
-def stored_result(data: dict[str, Any]) -> str:
+def read_result(data: dict[str, Any]) -> str:
     """A call's result: its output, below its exit code unless that is 0."""
     error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
     if error:
         message = string(error, "message")
-        return f"{REJECTED}. {message}" if error.get("code") == "denied" else f"Error: {message}"
+        return f"{REJECTED_RESULT}. {message}" if error.get("code") == "denied" else f"Error: {message}"
     printed = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
-    return with_exit_code(_AFTER_OUTPUT.sub("", printed), str(code)) if type(code) is int else printed
+    return add_exit_code(_AFTER_OUTPUT.sub("", printed), str(code)) if type(code) is int else printed

@@ -21,29 +21,28 @@ from typing import Any
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.copilot import tool_forms
-from csmd.hosts.json_fields import json_object, mapping, moment, string, strings
-from csmd.hosts.labels import label, session_id, uuid_in
+from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
+from csmd.hosts.labels import make_session_id, read_label, read_uuid
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.transcript_reading import (
-    BACK_BYTES,
+    LOOK_BACK_BYTES,
     Conversation,
     Line,
     OpenTranscript,
     ReadLine,
-    path_in,
     read_objects,
-    refuse,
-    response_tokens,
-    tokens,
+    read_path,
+    read_tokens,
+    refuse_line,
 )
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
 #: The context window that Copilot assumes for a model without one in its catalogue.
-WINDOW = 128_000
+WINDOW_TOKENS = 128_000
 FIRST_LINE = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId":')
 #: Each session has a directory, whatever its project.
-PATH = re.compile(r"([\w-]+)/events\.jsonl", re.ASCII)
+PATH_PATTERN = re.compile(r"([\w-]+)/events\.jsonl", re.ASCII)
 #: The parent of a session's first prompt.
 ROOT = "root"
 #: The longest first line.
@@ -52,24 +51,26 @@ FIRST_LINE_BYTES = 1024 * 1024
 BEGINNING_BYTES = 1024 * 1024
 
 #: Events that say in which directory the session is.
-_DIRECTORIES = ("session.start", "session.resume", "session.context_changed")
+_DIRECTORY_EVENTS = ("session.start", "session.resume", "session.context_changed")
 #: The event that holds the model's prompt, which says who submits the session's prompts.
-_MODE = "system.message"
+_MODE_EVENT = "system.message"
 #: Events that continue the conversation.
-_SPEECH = (
+_SPEECH_EVENTS = (
     "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete",
     "session.compaction_complete",
 )  # fmt: skip
+#: The fields of a response's tokens: input, output, cache reads and writes.
+_TOKEN_FIELDS = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
 _TYPE = re.compile(rb'\s*\{"type":\s?"([\w.]{1,60})"')
 #: The beginning of the model's prompt when a program submits the prompts.
 _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")
 #: The sources of a message that the user typed.
-_TYPED = ("", "user")
+_TYPED_SOURCES = ("", "user")
 #: Text that Copilot writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system_notification|system_reminder|skill-context)[\s>]")
 
 
-prompt_kind = partial(stored_text.prompt_kind, WRITTEN_FOR_USER)
+classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,87 +88,92 @@ class Session(Conversation):
     def follow(self, value: dict[str, Any], data: dict[str, Any]) -> None:
         """Takes from a line what later lines depend on."""
         kind = value.get("type")
-        if kind in _DIRECTORIES:
-            self.cwd = path_in(mapping(data, "context") or data, "cwd") or self.cwd
+        if kind in _DIRECTORY_EVENTS:
+            self.cwd = read_path(mapping(data, "context") or data, "cwd") or self.cwd
         elif value.get("agentId"):
             return
-        elif kind == _MODE:
+        elif kind == _MODE_EVENT:
             self.by_person = _BY_PROGRAM.match(string(data, "content")) is None
-        elif kind in _SPEECH:
-            self.last = uuid_in(HOST, value, "id") or self.last
+        elif kind in _SPEECH_EVENTS:
+            self.last = read_uuid(HOST, value, "id") or self.last
 
-    def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
         return Turn(
-            uuid=uuid_in(HOST, value, "id"), session_id=self.session, agent_id=label(value, "agentId"), kind=kind,
+            uuid=read_uuid(HOST, value, "id"), session_id=self.session, agent_id=read_label(value, "agentId"), kind=kind,
             text=text,
-            at=moment(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
+            at=read_time(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
             context=self.context if kind == "assistant" else 0, **more,
         )  # fmt: skip
 
 
-def session_of(first_line: bytes) -> Session | None:
+def parse_session(first_line: bytes) -> Session | None:
     """The session of a transcript by its first line; None if the line names none."""
-    value = json_object(first_line) or {}
+    value = parse_object(first_line) or {}
     data = mapping(value, "data")
-    ident = label(data, "sessionId")
+    ident = read_label(data, "sessionId")
     if value.get("type") != "session.start" or not ident:
         return None
-    session = Session(session=session_id(HOST, ident), version=label(data, "copilotVersion", 40))
+    session = Session(session=make_session_id(HOST, ident), version=read_label(data, "copilotVersion", 40))
     session.follow(value, data)
     return session
 
 
-def read_from(opened: OpenTranscript) -> ReadLine:
+def make_reader(opened: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on."""
-    session = session_of(opened.first_line(FIRST_LINE_BYTES))
+    session = parse_session(opened.read_first_line(FIRST_LINE_BYTES))
     if session is None:
-        return refuse
-    for line in _lines_depended_on(opened):
-        value = json_object(line) or {}
+        return refuse_line
+    for line in _find_state_lines(opened):
+        value = parse_object(line) or {}
         data = mapping(value, "data")
-        is_directly_before = opened.before(len(line) + 1) == line + b"\n"
-        session.prompt = _prompt(value, data, session, Counter()) if is_directly_before else None
+        is_directly_before = opened.read_before(len(line) + 1) == line + b"\n"
+        session.prompt = _read_prompt(value, data, session, Counter()) if is_directly_before else None
         session.follow(value, data)
-    return read_objects(partial(_turns_in, session))
+    return read_objects(partial(_read_turns, session))
 
 
-def _type_of(line: bytes) -> str:
+def _read_type(line: bytes) -> str:
     """The type of the event in a line; "" if there is none."""
     match = _TYPE.match(line)
     return match[1].decode() if match else ""
 
 
-def _lines_depended_on(opened: OpenTranscript) -> list[bytes]:
+def _find_state_lines(opened: OpenTranscript) -> list[bytes]:
     """The lines before the position that set the directory and the submitter of prompts, and the last two of the
     conversation.
 
     They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of
     one reading must not grow with the file.
     """
-    for size in BACK_BYTES:
-        before = opened.before(size).splitlines()
-        types = [_type_of(line) for line in before]
-        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORIES, _MODE)]
+    for size in LOOK_BACK_BYTES:
+        before = opened.read_before(size).splitlines()
+        types = [_read_type(line) for line in before]
+        state = [
+            (kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORY_EVENTS, _MODE_EVENT)
+        ]
         # A sub-agent's model prompt says nothing about its session.
-        own_state = {kind == _MODE for kind, line in state if b'"agentId":' not in line}
+        own_state = {kind == _MODE_EVENT for kind, line in state if b'"agentId":' not in line}
         if size >= opened.position or own_state == {True, False}:
             break
     else:
         opened.file.seek(0)
         *beginning, _ = opened.file.read(BEGINNING_BYTES).split(b"\n")
-        state = [*((kind, line) for line in beginning if (kind := _type_of(line)) in (*_DIRECTORIES, _MODE)), *state]
-    speech = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SPEECH)
-    own = (line for line in speech if not (json_object(line) or {"agentId": ""}).get("agentId"))
+        state = [
+            *((kind, line) for line in beginning if (kind := _read_type(line)) in (*_DIRECTORY_EVENTS, _MODE_EVENT)),
+            *state,
+        ]
+    speech = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SPEECH_EVENTS)
+    own = (line for line in speech if not (parse_object(line) or {"agentId": ""}).get("agentId"))
     return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]
 
 
-def _turns_in(session: Session, line: Line) -> list[Turn]:
+def _read_turns(session: Session, line: Line) -> list[Turn]:
     """The turns in a line of a session's transcript, with the prompt that waited for it."""
     before, session.prompt = session.prompt, None
-    turns = _own_turns(session, line, mapping(line.value, "data"))
+    turns = _read_own_turns(session, line, mapping(line.value, "data"))
     session.follow(line.value, mapping(line.value, "data"))
-    line.note_removed(turns or ([session.prompt] if session.prompt else []))
+    line.record_redactions(turns or ([session.prompt] if session.prompt else []))
     if before is None:
         return turns
     if before.kind == "relayed":
@@ -180,63 +186,59 @@ def _turns_in(session: Session, line: Line) -> list[Turn]:
     return turns
 
 
-def _own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
+def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
     """The turns in a line itself, except a prompt that waits for the next line."""
-    value, reading, kind, text = line.value, line.reading, line.value.get("type"), ""
+    value, kind, text = line.value, line.value.get("type"), ""
     more: dict[str, str] = {}
     turn_kind: TurnKind = "assistant"
     match kind:
         case "user.message":
-            session.prompt = _prompt(value, data, session, line.removed)
+            session.prompt = _read_prompt(value, data, session, line.redactions)
             return [session.prompt] if session.prompt and session.prompt.kind != "relayed" else []
         case "assistant.message":
             text = string(data, "content")
-            more = {"model": label(data, "model", 100), "message_id": label(data, "messageId")}
+            more = {"model": read_label(data, "model", 100), "message_id": read_label(data, "messageId")}
         case "tool.execution_start" | "tool.user_requested":
-            bare = session.turn(value, "tool_call", "")
-            return line.call_turns(bare, label(data, "toolCallId"), tool_forms.calls_in(data))
+            bare = session.make_turn(value, "tool_call", "")
+            return line.make_call_turns(bare, read_label(data, "toolCallId"), tool_forms.read_calls(data))
         case "tool.execution_complete":
-            ident, bare = label(data, "toolCallId"), session.turn(value, "tool_result", "")
-            return [line.result_turn(bare, ident, tool_forms.stored_result(data))] if ident else []
+            ident, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
+            return [line.make_result_turn(bare, ident, tool_forms.read_result(data))] if ident else []
         case "human_response.recorded" | "permission.completed":
-            text, turn_kind = _answer(data), "user" if session.by_person else "relayed"
+            text, turn_kind = _read_answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
             text, turn_kind = string(data, "summaryContent"), "summary"
         case "session.usage_record":
             usage = mapping(data, "usage")
-            session.context = tokens(usage, "inputTokens")
-            stream = session.turn(value, "assistant", "").stream  # a sub-agent's own, by the id on its line
-            reading.token_uses += response_tokens(
-                stream, label(usage, "apiCallId"), len(reading.turns) - 1,
-                used=session.context, made=tokens(usage, "outputTokens"),
-                read=tokens(usage, "cacheReadTokens"), written=tokens(usage, "cacheWriteTokens"),
-            )  # fmt: skip
+            session.context = read_tokens(usage, "inputTokens")
+            stream = session.make_turn(value, "assistant", "").stream  # a sub-agent's own, by the id on its line
+            line.record_tokens(stream, read_label(usage, "apiCallId"), usage, _TOKEN_FIELDS)
         case _:
             return line.skip()
     text = line.clean(text)
-    return [session.turn(value, turn_kind, text, **more)] if text else []
+    return [session.make_turn(value, turn_kind, text, **more)] if text else []
 
 
-def _prompt(value: dict[str, Any], data: dict[str, Any], session: Session, removed: Counter[str]) -> Turn | None:
+def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str]) -> Turn | None:
     """The prompt in a line; None if there is none."""
-    text = clean_text(string(data, "content"), removed) if value.get("type") == "user.message" else ""
+    text = clean_text(string(data, "content"), counts) if value.get("type") == "user.message" else ""
     if not text:
         return None
     is_agents = bool(value.get("agentId"))
     # A sub-agent's prompt is distinguished from the user's by its conversation, as for every assistant.
-    kind = prompt_kind(text, by_person=session.by_person or is_agents)
-    if not is_agents and (string(data, "source") not in _TYPED or data.get("isAutopilotContinuation")):
+    kind = classify_prompt(text, by_person=session.by_person or is_agents)
+    if not is_agents and (string(data, "source") not in _TYPED_SOURCES or data.get("isAutopilotContinuation")):
         kind = "notification"
-    return session.turn(value, kind, text, is_prompt_line=True)
+    return session.make_turn(value, kind, text, is_prompt_line=True)
 
 
-def _answer(data: dict[str, Any]) -> str:
+def _read_answer(data: dict[str, Any]) -> str:
     """The user's answer to a question, or their words when they rejected a tool or a plan; "" for anything else."""
     response, result = mapping(data, "response"), mapping(data, "result")
     if data.get("decisionSource") == "human_response":
         return string(result, "feedback")
     if data.get("actor") != "human_response":
         return ""
-    answer = string(response, "answer") or "\n".join(strings(response.get("content")))
+    answer = string(response, "answer") or "\n".join(iter_strings(response.get("content")))
     question = string(response, "question") or string(response, "message")
     return quote_answers([(question, answer)]) or string(response, "feedback")

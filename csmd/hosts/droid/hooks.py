@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from csmd.hosts.droid.transcript import HOST, prompt_kind, words
+from csmd.hosts.droid.transcript import HOST, classify_prompt, clean_words
 from csmd.hosts.hook_payloads import Hooks
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "session_end"}),
-    clean=words, prompt_kind=partial(prompt_kind, by_person=True),
+    clean=clean_words, classify_prompt=partial(classify_prompt, by_person=True),
 )  # fmt: skip

@@ -18,19 +18,27 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
-from csmd.hosts.labels import label, session_id, uuid_in
-from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
+from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.hosts.labels import make_session_id, read_label, read_uuid
+from csmd.hosts.stored_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text
-from csmd.hosts.transcript_reading import Conversation, Line, OpenTranscript, ReadLine, path_in, read_objects, refuse
+from csmd.hosts.transcript_reading import (
+    Conversation,
+    Line,
+    OpenTranscript,
+    ReadLine,
+    read_objects,
+    read_path,
+    refuse_line,
+)
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
 HOST = "droid"
 #: The context window of most current models that Droid offers; a transcript names none.
-WINDOW = 200_000
+WINDOW_TOKENS = 200_000
 FIRST_LINE = re.compile(rb'\s*\{"type":\s?"session_start",\s?"id":\s?"')
-PATH = re.compile(r"(?P<project>[^/]+)/([\w-]+)\.jsonl", re.ASCII)
+PATH_PATTERN = re.compile(r"(?P<project>[^/]+)/([\w-]+)\.jsonl", re.ASCII)
 #: The longest first line, and the largest settings of a session.
 FIRST_LINE_BYTES = SETTINGS_BYTES = 1024 * 1024
 
@@ -45,14 +53,14 @@ _FIELDS = {"old_str": "old_string", "new_str": "new_string"}
 #: What Droid appends to a command's output.
 _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 
-words = partial(clean_text, around=_REMINDER)
-prompt_kind = partial(stored_text.prompt_kind, WRITTEN_FOR_USER)
+clean_words = partial(clean_text, around=_REMINDER)
+classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
 
 
-def titles_in(beginning: bytes) -> Mapping[str, str]:
+def read_titles(beginning: bytes) -> Mapping[str, str]:
     """The title that the user gave to a session, by its transcript's first bytes."""
-    value = json_object(beginning.partition(b"\n")[0]) or {}
-    session, title = session_id(HOST, label(value, "id")), string(value, "title")
+    value = parse_object(beginning.partition(b"\n")[0]) or {}
+    session, title = make_session_id(HOST, read_label(value, "id")), string(value, "title")
     return {session: redact(wire.clean(title), Counter())} if session and value.get("isSessionTitleManuallySet") else {}
 
 
@@ -62,93 +70,99 @@ class Session(Conversation):
 
     by_person: bool
 
-    def turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **more: Any) -> Turn:
         """The turn of this number in the line, counted from 0."""
-        uuid = uuid_in(HOST, value, "id")
+        uuid = read_uuid(HOST, value, "id")
         return Turn(
             uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
             kind=kind,
-            text=text, at=moment(value), cwd=self.cwd, parent_uuid=uuid_in(HOST, value, "parentId"), **more,
+            text=text, at=read_time(value), cwd=self.cwd, parent_uuid=read_uuid(HOST, value, "parentId"), **more,
         )  # fmt: skip
 
 
-def session_of(first_line: bytes, settings: bytes) -> Session | None:
+def parse_session(first_line: bytes, settings: bytes) -> Session | None:
     """The session of a transcript by its first line and its settings; None if that line names none.
 
     A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the
     prompts.
     """
-    value = json_object(first_line) or {}
-    ident, caller = label(value, "id"), label(value, "callingSessionId")
+    value = parse_object(first_line) or {}
+    ident, caller = read_label(value, "id"), read_label(value, "callingSessionId")
     if value.get("type") != "session_start" or not ident:
         return None
-    options = json_object(settings)
+    options = parse_object(settings)
     tags = [string(tag, "name") for tag in mappings((options or {}).get("tags"))]
     return Session(
-        session=session_id(HOST, caller or ident),
+        session=make_session_id(HOST, caller or ident),
         agent=ident if caller else "",
-        cwd=path_in(value, "cwd"),
+        cwd=read_path(value, "cwd"),
         by_person=options is not None and _BY_PROGRAM not in tags,
     )
 
 
-def read_from(opened: OpenTranscript) -> ReadLine:
+def make_reader(opened: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript, from any position."""
-    session = session_of(opened.first_line(FIRST_LINE_BYTES), opened.read_sibling(".settings.json", SETTINGS_BYTES))
-    return refuse if session is None else read_objects(partial(_turns_in, session))
+    session = parse_session(
+        opened.read_first_line(FIRST_LINE_BYTES), opened.read_sibling(".settings.json", SETTINGS_BYTES)
+    )
+    return refuse_line if session is None else read_objects(partial(_read_turns, session))
 
 
-def _turns_in(session: Session, line: Line) -> list[Turn]:
+def _read_turns(session: Session, line: Line) -> list[Turn]:
     """The turns in a line of a session's transcript."""
     match line.value.get("type"):
         case "message":
-            return _message_turns(line, mapping(line.value, "message"), session)
+            return _read_message_turns(line, mapping(line.value, "message"), session)
         case "compaction_state":
-            text = words(string(line.value, "summaryText"), line.removed)
-            return [session.turn(line.value, "summary", text)] if text else []
+            text = clean_words(string(line.value, "summaryText"), line.redactions)
+            return [session.make_turn(line.value, "summary", text)] if text else []
         case _:
             return line.skip()
 
 
-def _message_turns(line: Line, message: dict[str, Any], session: Session) -> list[Turn]:
+def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -> list[Turn]:
     """The turns in a line that is a message, or that holds tool calls or results."""
     value, content = line.value, message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     if string(message, "visibility") in ("user_only", "llm_only"):
         return []
-    text = words("\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), line.removed)
+    text = clean_words(
+        "\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), line.redactions
+    )
     turns: list[Turn] = []
     if text and message.get("role") == "user":
-        kind = prompt_kind(text, by_person=session.by_person or bool(session.agent))
-        turns = [session.turn(value, kind, text, is_prompt_line=len(blocks) == 1)]
+        kind = classify_prompt(text, by_person=session.by_person or bool(session.agent))
+        turns = [session.make_turn(value, kind, text, is_prompt_line=len(blocks) == 1)]
     elif text:
-        model, message_id = label(message, "modelId", 100), label(message, "openaiMessageId")
-        turns = [session.turn(value, "assistant", text, model=model, message_id=message_id)]
+        model, message_id = read_label(message, "modelId", 100), read_label(message, "openaiMessageId")
+        turns = [session.make_turn(value, "assistant", text, model=model, message_id=message_id)]
     for block in blocks:
         if block.get("type") == "tool_use":
-            for call in calls_in(label(block, "name", 120), mapping(block, "input")):
-                turns += line.call_turns(session.turn(value, "tool_call", "", len(turns)), label(block, "id"), [call])
+            for call in read_calls(read_label(block, "name", 120), mapping(block, "input")):
+                turns += line.make_call_turns(
+                    session.make_turn(value, "tool_call", "", len(turns)), read_label(block, "id"), [call]
+                )
         elif block.get("type") == "tool_result":
-            bare = session.turn(value, "tool_result", "", len(turns))
-            turns.append(line.result_turn(bare, label(block, "tool_use_id"), stored_result(block)))
+            bare = session.make_turn(value, "tool_result", "", len(turns))
+            turns.append(line.make_result_turn(bare, read_label(block, "tool_use_id"), read_result(block)))
     return turns
 
 
-def calls_in(name: str, arguments: dict[str, Any]) -> list[Call]:
+def read_calls(name: str, arguments: dict[str, Any]) -> list[Call]:
     """The stored calls of a tool call: several for a patch of several files."""
     if name == "ApplyPatch":
-        return patched_files(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
+        return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name == "Edit":
         arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
     return [(_NAMES.get(name, name), arguments)]
 
 
-def stored_result(block: dict[str, Any]) -> str:
+def read_result(block: dict[str, Any]) -> str:
     """A call's result: its output, below its exit code unless that is 0."""
     content = block.get("content")
     if isinstance(content, list):
         content = "\n".join(string(part, "text") for part in mappings(content))
     text = content if isinstance(content, str) else ""
     if exited := _EXITED.search(text):
-        return with_exit_code(text[: exited.start()], exited[1])
+        return add_exit_code(text[: exited.start()], exited[1])
     return f"Error: {text}" if block.get("is_error") is True and not text.startswith("Error: ") else text

@@ -11,21 +11,21 @@ from typing import Any
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import gemini_parts, hook_payloads
 from csmd.hosts.gemini.registration import OWN_NAMES
-from csmd.hosts.gemini.transcript import HOST, final_message
+from csmd.hosts.gemini.transcript import HOST, read_final_message
 from csmd.hosts.hook_payloads import Hooks
 
 
 def _prepare(value: dict[str, Any], _name: EventName) -> dict[str, Any]:
-    value["last_assistant_message"] = final_message(value)
+    value["last_assistant_message"] = read_final_message(value)
     return value
 
 
-def _answer(name: EventName, text: str, notice: str) -> bytes:
+def _encode(name: EventName, text: str, notice: str) -> bytes:
     hook = EVENTS[name].hook
-    return hook_payloads.answer(name, text, notice, event=OWN_NAMES.get(hook, hook))
+    return hook_payloads.encode_context(name, text, notice, hook=OWN_NAMES.get(hook, hook))
 
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "session_end"}),
-    clean=gemini_parts.clean, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare, answer=_answer,
+    clean=gemini_parts.clean_parts_text, classify_prompt=gemini_parts.classify_prompt, prepare=_prepare, encode=_encode,
 )  # fmt: skip

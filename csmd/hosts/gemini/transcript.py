@@ -17,29 +17,28 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
-from csmd.hosts.gemini_parts import parts_in, words_in
-from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
-from csmd.hosts.labels import label, session_id
+from csmd.hosts.gemini_parts import join_text, list_parts
+from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.hosts.labels import make_session_id, read_label
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
     OpenTranscript,
     ReadLine,
-    decoded_path,
+    decode_path,
     read_objects,
-    refuse,
-    response_tokens,
-    tokens,
+    read_tokens,
+    refuse_line,
 )
 from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"
 #: The context window of current models.
-WINDOW = 1_048_576
+WINDOW_TOKENS = 1_048_576
 FIRST_LINE = re.compile(rb'\s*\{"sessionId":\s?"[^"]*",\s?"projectHash":')
 #: A session is located by the first eight characters of its id.
-PATH = re.compile(
+PATH_PATTERN = re.compile(
     r"(?P<project>[^/]+)/chats/(?:session-[\w-]+-([0-9a-f]{8})|([\w-]{1,8})[\w-]*/[\w-]+)\.jsonl", re.ASCII
 )
 #: The longest header.
@@ -54,16 +53,18 @@ _DIRECTORY = re.compile(
 _PROMPT = re.compile(rb'"type":\s?"user",\s?"content":\s?(?:\[\{"text":\s?)?"(?!<session_context>)')
 #: Text that Gemini CLI writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:session_context|loaded_context)[\s>]")
+#: The fields of a response's tokens: input, output, cache reads and writes.
+_TOKEN_FIELDS = ("input", "output thoughts", "cached", "")
 _NO_ANSWER = "[no response text]"
 
 
-def started_in(beginning: bytes) -> str:
+def find_start_directory(beginning: bytes) -> str:
     """The directory in which a session was started, redacted; "" if its first bytes name none."""
     match = _DIRECTORY.search(beginning)
-    return decoded_path(b'"%b"' % match[1]) if match else ""
+    return decode_path(b'"%b"' % match[1]) if match else ""
 
 
-def final_message(value: dict[str, Any]) -> str:
+def read_final_message(value: dict[str, Any]) -> str:
     """Everything that the assistant said in a turn, by the hook's payload at its end."""
     text = string(value, "prompt_response")
     return "" if text == _NO_ANSWER else text
@@ -81,132 +82,126 @@ class Chat(Conversation):
     parents: dict[str, str] = field(default_factory=dict)
     """Message -> the parent that its prompt has from one that was taken back."""
 
-    def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of a message."""
         return Turn(
-            uuid=session_id(HOST, f"{self.ident}:{label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
-            kind=kind, text=text, at=moment(value), cwd=self.cwd, **more,
+            uuid=make_session_id(HOST, f"{self.ident}:{read_label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
+            kind=kind, text=text, at=read_time(value), cwd=self.cwd, **more,
         )  # fmt: skip
 
 
-def chat_of(header: bytes, folder: str, cwd: str) -> Chat | None:
+def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
     """The conversation that a header names, in a file of this directory; None if it is not a header."""
-    head = json_object(header) or {}
-    ident, is_agent = label(head, "sessionId"), string(head, "kind") == "subagent"
+    head = parse_object(header) or {}
+    ident, is_agent = read_label(head, "sessionId"), string(head, "kind") == "subagent"
     if not ident:
         return None
-    session = session_id(HOST, folder if is_agent else ident)
+    session = make_session_id(HOST, folder if is_agent else ident)
     return Chat(ident=ident, session=session, agent=ident if is_agent else "", cwd=cwd)
 
 
-def read_from(opened: OpenTranscript) -> ReadLine:
+def make_reader(opened: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; first the last prompts again."""
-    folder, started = opened.path.parent.name, started_in(opened.beginning)
-    chat = chat_of(opened.first_line(FIRST_LINE_BYTES), folder, started)
+    folder, started = opened.path.parent.name, find_start_directory(opened.beginning)
+    chat = parse_chat(opened.read_first_line(FIRST_LINE_BYTES), folder, started)
     if chat is None:
-        return refuse
-    read = read_objects(partial(_turns_in, chat))
-    opened.reread(opened.look_back(_last_prompts), read)
+        return refuse_line
+    read = read_objects(partial(_read_turns, chat))
+    opened.reread(opened.find_before(_find_prompts), read)
     return read
 
 
-def _last_prompts(before: bytes) -> list[bytes]:
+def _find_prompts(before: bytes) -> list[bytes]:
     """The lines that hold prompts, or take one back."""
     return [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
 
 
-def _turns_in(chat: Chat, line: Line) -> list[Turn]:
+def _read_turns(chat: Chat, line: Line) -> list[Turn]:
     """The turns in a line of a transcript."""
     value, changes = line.value, mapping(line.value, "$set")
-    match value.get("type") if label(value, "id") else None:
+    match value.get("type") if read_label(value, "id") else None:
         case "user":
-            return _prompt_turns(line, chat)
+            return _read_prompt_turns(line, chat)
         case "gemini":
-            turns = _answer_turns(line, chat)
-            _note_tokens(line, chat, len(line.reading.turns) + len(turns) - 1)
+            turns = _read_answer_turns(line, chat)
+            line.record_tokens(chat.stream, read_label(value, "id"), value.get("tokens"), _TOKEN_FIELDS, len(turns))
             return turns
         case _ if target := string(value, "$rewindTo"):
-            chat.taken_back = chat.parents.get(target, _parent(f"{HOST}:{chat.ident}:{target}"))
+            chat.taken_back = chat.parents.get(target, _make_parent(f"{HOST}:{chat.ident}:{target}"))
         case _ if changes:
             if not chat.agent:
-                line.reading.note_title(chat.session, string(changes, "summary"), line.removed)
-            return _summary_turns(line, mappings(changes.get("messages")), chat)
+                line.reading.record_title(chat.session, string(changes, "summary"), line.redactions)
+            return _read_summary_turns(line, mappings(changes.get("messages")), chat)
         case _:
             return line.skip()
     return []
 
 
-def _prompt_turns(line: Line, chat: Chat) -> list[Turn]:
+def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
     """The prompt in a message in the user's name; [] for results of tools and the host's own context."""
-    value, parts = line.value, parts_in(line.value.get("content"))
-    content, shown = words_in(parts), words_in(parts_in(line.value.get("displayContent")))
+    value, parts = line.value, list_parts(line.value.get("content"))
+    content, shown = join_text(parts), join_text(list_parts(line.value.get("displayContent")))
     if gemini_parts.is_summary(content):
-        return _summary_turns(line, [value], chat)
-    text = gemini_parts.clean(content, line.removed)
-    typed = gemini_parts.clean(shown, RedactionCounts()) if shown else text
-    kind = gemini_parts.prompt_kind(typed)
+        return _read_summary_turns(line, [value], chat)
+    text = gemini_parts.clean_parts_text(content, line.redactions)
+    typed = gemini_parts.clean_parts_text(shown, RedactionCounts()) if shown else text
+    kind = gemini_parts.classify_prompt(typed)
     if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
         kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
     if not typed:
         return []
     if kind == "notification":  # what the assistant says next belongs to its earlier answer
-        return [chat.turn(value, kind, typed)]
-    kind = "relayed" if kind == "user" and gemini_parts.is_submitted_by_program(parts) else kind
-    turn = chat.turn(value, kind, typed, is_prompt_line=True)
-    parent = chat.taken_back or _parent(turn.uuid)
+        return [chat.make_turn(value, kind, typed)]
+    kind = "relayed" if kind == "user" and gemini_parts.is_from_program(parts) else kind
+    turn = chat.make_turn(value, kind, typed, is_prompt_line=True)
+    parent = chat.taken_back or _make_parent(turn.uuid)
     if chat.taken_back:
-        chat.parents[label(value, "id")], chat.taken_back = chat.taken_back, ""
+        chat.parents[read_label(value, "id")], chat.taken_back = chat.taken_back, ""
     chat.prompt = turn.uuid
     return [replace(turn, parent_uuid=parent)]
 
 
-def _parent(uuid: str) -> str:
+def _make_parent(uuid: str) -> str:
     """The parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
     return f"{uuid}^"
 
 
-def _answer_turns(line: Line, chat: Chat) -> list[Turn]:
+def _read_answer_turns(line: Line, chat: Chat) -> list[Turn]:
     """The assistant's words in a message, and its tools' calls and results so far."""
     value, used = line.value, mapping(line.value, "tokens")
-    text = gemini_parts.clean(words_in(parts_in(value.get("content"))), line.removed)
-    model, context = label(value, "model", 100), tokens(used, "input")
-    bare = chat.turn(value, "assistant", text, message_id=chat.prompt, model=model, context=context)
+    text = gemini_parts.clean_parts_text(join_text(list_parts(value.get("content"))), line.redactions)
+    model, context = read_label(value, "model", 100), read_tokens(used, "input")
+    bare = chat.make_turn(value, "assistant", text, message_id=chat.prompt, model=model, context=context)
     turns = [bare] if text else []
     for call in mappings(value.get("toolCalls")):
-        turns += gemini_parts.call_turns(line, bare, call)
+        turns += gemini_parts.make_call_turns(line, bare, call)
         rejected = string(call, "status") == "cancelled"
-        for part in parts_in(call.get("result")):
-            response = {"id": label(call, "id", 120), **mapping(part, "functionResponse")}
-            turns += gemini_parts.response_turns(line, bare, response, rejected=rejected)
+        for part in list_parts(call.get("result")):
+            response = {"id": read_label(call, "id", 120), **mapping(part, "functionResponse")}
+            turns += gemini_parts.make_response_turns(line, bare, response, rejected=rejected)
             if string(call, "name") == "ask_user":
-                pairs = _answers(call, response)
-                turns += gemini_parts.answer_turns(line, bare, f"/{label(call, 'id', 120)}?", pairs)
+                pairs = _read_answers(call, response)
+                turns += gemini_parts.make_answer_turns(line, bare, f"/{read_label(call, 'id', 120)}?", pairs)
     return turns
 
 
-def _answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[str, str]]:
+def _read_answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[str, str]]:
     """(question, answer) of each of the assistant's questions that the user answered."""
-    answers = mapping(json_object(string(mapping(response, "response"), "output")) or {}, "answers")
+    answers = mapping(parse_object(string(mapping(response, "response"), "output")) or {}, "answers")
     questions = mappings(mapping(call, "args").get("questions"))
     return [(string(question, "question"), string(answers, str(number))) for number, question in enumerate(questions)]
 
 
-def _summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
+def _read_summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
     """The summaries of compactions among messages; the other messages have lines of their own."""
     texts = [
-        (message, words_in(parts_in(message.get("content")))) for message in messages if message.get("type") == "user"
+        (message, join_text(list_parts(message.get("content"))))
+        for message in messages
+        if message.get("type") == "user"
     ]
     turns = [
-        chat.turn(message, "summary", gemini_parts.summary_in(text, line.removed))
+        chat.make_turn(message, "summary", gemini_parts.read_summary(text, line.redactions))
         for message, text in texts
         if gemini_parts.is_summary(text)
     ]
     return [turn for turn in turns if turn.text]
-
-
-def _note_tokens(line: Line, chat: Chat, turn: int) -> None:
-    used = mapping(line.value, "tokens")
-    line.reading.token_uses += response_tokens(
-        chat.stream, label(line.value, "id"), turn, used=tokens(used, "input"),
-        made=tokens(used, "output") + tokens(used, "thoughts"), read=tokens(used, "cached"),
-    )  # fmt: skip

@@ -13,13 +13,13 @@ from csmd.hosts.opencode.transcript import DATABASES, parse_prompt
 from csmd.hosts.stored_text import clean_text
 
 
-def _clean(text: str, removed: Counter[str]) -> str:
-    return clean_text(parse_prompt(text)[0], removed)  # the database says whether a person typed it
+def _clean(text: str, counts: Counter[str]) -> str:
+    return clean_text(parse_prompt(text)[0], counts)  # the database says whether a person typed it
 
 
 HOOKS = {
     host: Hooks(
-        host=host, events=frozenset({"session_start", "prompt", "stop"}), clean=_clean, prompt_kind=lambda _: "user"
+        host=host, events=frozenset({"session_start", "prompt", "stop"}), clean=_clean, classify_prompt=lambda _: "user"
     )
     for host in DATABASES
 }

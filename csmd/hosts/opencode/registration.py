@@ -13,7 +13,7 @@ from pathlib import Path
 
 from csmd import config, wire
 from csmd.errors import ConfigError
-from csmd.hosts.host_files import HooksState, HostFiles, Kind, Question, Registration, script_in
+from csmd.hosts.host_files import HooksState, HostFiles, Question, Registration, SettingsEntry, script_path
 from csmd.paths import is_directory
 from csmd.text import json_edits
 
@@ -28,7 +28,7 @@ _PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
 
 def script(home: Path) -> Path:
     """The plugin in csmd's home."""
-    return script_in(home, PLUGIN)
+    return script_path(home, PLUGIN)
 
 
 def plugin_file(host: str, _folder: Path | None = None) -> Path:
@@ -109,10 +109,10 @@ def _loaded_events(host: str, line: str, _home: Path) -> dict[str, str] | None:
 def _files(host: str) -> HostFiles:
     return HostFiles(
         host=host, title=TITLES[host], folder=".local/share", variable="XDG_DATA_HOME", inside=host, program=host,
-        program_folders=(f".{host}/bin",), events=EVENTS, launcher=host, further=(PLUGIN,),
-        hook_command=lambda _, home, event: f"{shlex.quote(str(script_in(home, host)))} {event}",
+        program_folders=(f".{host}/bin",), events=EVENTS, launcher=host, extra_scripts=(PLUGIN,),
+        hook_command=lambda _, home, event: f"{shlex.quote(str(script_path(home, host)))} {event}",
         kinds=(
-            Kind(
+            SettingsEntry(
                 name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin,
                 host),
                 remove=partial(remove_plugin, host), obstacle=foreign_plugin, decode=decode, begin=str,
@@ -120,7 +120,7 @@ def _files(host: str) -> HostFiles:
         ),
         question=Question(
             arguments=("debug", "info"), read=partial(_loaded_events, host), runs=frozenset({"loaded"}), ends=True,
-            is_apart=True,
+            in_empty_directory=True,
             patience_s=20.0,
         ),
         warning=partial(package_wait, host),

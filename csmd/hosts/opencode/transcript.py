@@ -1,4 +1,4 @@
-"""The sessions of OpenCode and its fork Kilo, which are rows of a database, to turns and token usage.
+"""Reads turns and token usage from OpenCode and Kilo sessions, which are database rows.
 
 `csmd.capture.transcript_source` turns the rows into lines: an object for the session, and one for each message with its
 parts. A fork copies messages under new ids with their old times and texts. So a turn is identified by its message's
@@ -18,9 +18,9 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
-from csmd.hosts.labels import label, session_id
-from csmd.hosts.stored_calls import REJECTED, Call, with_exit_code
+from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
+from csmd.hosts.labels import make_session_id, read_label
+from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code
 from csmd.hosts.stored_text import quote_answers
 from csmd.hosts.transcript_reading import (
     Conversation,
@@ -29,35 +29,35 @@ from csmd.hosts.transcript_reading import (
     Reading,
     ReadLine,
     TokenUse,
-    path_in,
     read_objects,
-    refuse,
-    tokens,
+    read_path,
+    read_tokens,
+    refuse_line,
 )
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
-OPENCODE, KILO = "opencode", "kilo"
+KILO = "kilo"
 #: Host -> its database, in its directory of data.
-DATABASES: Mapping[str, str] = {OPENCODE: "opencode.db", KILO: "kilo.db"}
+DATABASES: Mapping[str, str] = {"opencode": "opencode.db", KILO: "kilo.db"}
 #: The context window of a model unless another is known.
-WINDOW = 200_000
-#: All sessions are in one database, whatever their project.
-PATH = re.compile(r"(ses_\w+)", re.ASCII)
+WINDOW_TOKENS = 200_000
+#: The session id that stands for a path: all sessions are in one database, whatever their project.
+PATH_PATTERN = re.compile(r"(ses_\w+)", re.ASCII)
 
 _FIRST_LINE = re.compile(rb'\{"database":"(\w*)')
 #: The title of a session that has none yet.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-")
 #: The mark that csmd's plugin puts on the text of a slash command.
-_COMMAND = "csmd_command"
+_COMMAND_MARK = "csmd_command"
 #: The tool that asks the user.
-_ASKS = "question"
+_QUESTION_TOOL = "question"
 #: Names of tools -> the stored names.
 _TOOLS = {
     "bash": "Bash", "read": "Read", "write": "Write", "edit": "Edit", "multiedit": "MultiEdit", "glob": "Glob",
     "grep": "Grep", "list": "LS", "todowrite": "TodoWrite", "task": "Task", "webfetch": "WebFetch",
     "websearch": "WebSearch",
-    _ASKS: "AskUserQuestion",
+    _QUESTION_TOOL: "AskUserQuestion",
 }  # fmt: skip
 #: Fields of their input -> the stored names.
 _FIELDS = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
@@ -71,17 +71,17 @@ def is_transcript(host: str, beginning: bytes) -> bool:
     return first is not None and (first[1].decode() == KILO) == (host == KILO)
 
 
-def titles_in(host: str, beginning: bytes) -> dict[str, str]:
+def read_titles(host: str, beginning: bytes) -> dict[str, str]:
     """The title of the session with these first bytes; {} for a sub-agent's."""
-    head = json_object(beginning) or {}
-    ident, title = label(head, "id"), string(head, "title")
+    head = parse_object(beginning) or {}
+    ident, title = read_label(head, "id"), string(head, "title")
     if not ident or string(head, "root") != ident or not title or _UNTITLED.match(title):
         return {}
-    return {session_id(host, ident): redact(wire.clean(title), Counter())}
+    return {make_session_id(host, ident): redact(wire.clean(title), Counter())}
 
 
 def parse_prompt(text: str) -> tuple[str, bool]:
-    """The prompt, and whether a person typed it: `opencode run` quotes a prompt that contains spaces."""
+    """Returns the prompt, and whether a person typed it: `opencode run` quotes a prompt that contains spaces."""
     inner = text.strip()
     if len(inner) > 1 and inner[0] == inner[-1] == '"':
         return inner[1:-1].replace('\\"', '"'), False
@@ -90,12 +90,12 @@ def parse_prompt(text: str) -> tuple[str, bool]:
 
 @dataclass(slots=True, kw_only=True)
 class Session(Conversation):
-    """The session whose messages are read; `by_run` is whether `opencode run` began it, where no one can be asked."""
+    """The session whose messages are read; a noninteractive one was begun by `opencode run`."""
 
     host: str
-    by_run: bool
+    is_noninteractive: bool
 
-    def key(self, name: str) -> str:
+    def make_uuid(self, name: str) -> str:
         """The uuid of the message with this name.
 
         It includes the sub-agent: several may be asked the same at one moment, and forks do not copy their messages.
@@ -103,32 +103,34 @@ class Session(Conversation):
         return f"{self.host}:{self.agent}:{name}" if self.agent else f"{self.host}:{name}"
 
 
-def session_of(host: str, beginning: bytes) -> Session | None:
+def parse_session(host: str, beginning: bytes) -> Session | None:
     """The session by its first line; None if the line names none."""
-    head = json_object(beginning) or {}
-    ident = label(head, "id")
+    head = parse_object(beginning) or {}
+    ident = read_label(head, "id")
     if not ident:
         return None
-    root = label(head, "root") or ident
+    root = read_label(head, "root") or ident
     rules: object = None
     with contextlib.suppress(BadInput):
         rules = wire.loads(string(head, "permission"))
     return Session(
         host=host,
-        session=session_id(host, root),
+        session=make_session_id(host, root),
         agent="" if root == ident else ident,
-        version=label(head, "version", 40),
-        cwd=path_in(head, "cwd"),
-        by_run=any((rule.get("permission"), rule.get("action")) == ("question", "deny") for rule in mappings(rules)),
+        version=read_label(head, "version", 40),
+        cwd=read_path(head, "cwd"),
+        is_noninteractive=any(
+            (rule.get("permission"), rule.get("action")) == ("question", "deny") for rule in mappings(rules)
+        ),
     )
 
 
-def read_from(host: str, opened: OpenTranscript) -> ReadLine:
+def make_reader(host: str, opened: OpenTranscript) -> ReadLine:
     """Reads the messages of a session; each is complete in itself."""
-    session, titles = session_of(host, opened.beginning), titles_in(host, opened.beginning)
+    session, titles = parse_session(host, opened.beginning), read_titles(host, opened.beginning)
     if session is None:
-        return refuse
-    read = read_objects(lambda line: _turns_in(session, line))
+        return refuse_line
+    read = read_objects(lambda line: _read_turns(session, line))
 
     def read_next(data: bytes, into: Reading) -> None:
         read(data, into)
@@ -138,18 +140,18 @@ def read_from(host: str, opened: OpenTranscript) -> ReadLine:
     return read_next
 
 
-def _turns_in(session: Session, line: Line) -> list[Turn]:
+def _read_turns(session: Session, line: Line) -> list[Turn]:
     """The turns of a message."""
     data = mapping(line.value, "message")
     if data.get("role") not in ("user", "assistant") or not isinstance(line.value.get("parts"), list):
         raise BadInput("a message has no role or no parts")
-    cwd = path_in(mapping(data, "path"), "cwd", line.removed) or session.cwd
-    message = _Message(session, line, data, session.key(string(line.value, "name")), cwd)
-    turns = [turn for part in mappings(line.value["parts"]) for turn in message.turns_of(part)]
+    cwd = read_path(mapping(data, "path"), "cwd", line.redactions) or session.cwd
+    message = _Message(session, line, data, session.make_uuid(string(line.value, "name")), cwd)
+    turns = [turn for part in mappings(line.value["parts"]) for turn in message.read_part(part)]
     line.reading.skipped += not turns
-    if not message.is_prompt and any(message.amounts):
+    if not message.is_prompt and any(message.token_counts):
         turn = len(line.reading.turns) + len(turns) - 1
-        line.reading.token_uses.append(TokenUse(session.stream, message.key, message.amounts, turn))
+        line.reading.token_uses.append(TokenUse(session.stream, message.uuid, message.token_counts, turn))
     return turns
 
 
@@ -160,7 +162,7 @@ class _Message:
     session: Session
     line: Line
     data: dict[str, Any]
-    key: str
+    uuid: str
     cwd: str
     count: int = field(default=0, init=False)
     """The number of turns so far."""
@@ -170,87 +172,90 @@ class _Message:
         return bool(self.data["role"] == "user")
 
     @property
-    def amounts(self) -> tuple[int, int, int, int]:
+    def token_counts(self) -> tuple[int, int, int, int]:
         """Its tokens as in `TokenUse`."""
         usage = mapping(self.data, "tokens")
         cache = mapping(usage, "cache")
-        made = tokens(usage, "output") + tokens(usage, "reasoning")
-        return tokens(usage, "input"), made, tokens(cache, "read"), tokens(cache, "write")
+        output = read_tokens(usage, "output") + read_tokens(usage, "reasoning")
+        return read_tokens(usage, "input"), output, read_tokens(cache, "read"), read_tokens(cache, "write")
 
-    def turns_of(self, part: dict[str, Any]) -> list[Turn]:
+    def read_part(self, part: dict[str, Any]) -> list[Turn]:
         """The turns of a part: of a text, or of a tool call and its result."""
         match part.get("type"):
             case "text" if not (part.get("synthetic") or part.get("ignored")):
-                return self._text_turns(string(part, "text"), is_typed=not mapping(part, "metadata").get(_COMMAND))
+                return self._read_text_turns(
+                    string(part, "text"), is_typed=not mapping(part, "metadata").get(_COMMAND_MARK)
+                )
             case "tool":
-                return self._tool_turns(part)
+                return self._read_tool_turns(part)
         return []
 
-    def _turn(self, kind: TurnKind, text: str, **more: Any) -> Turn:
+    def _make_turn(self, kind: TurnKind, text: str, **more: Any) -> Turn:
         """The next turn of the message."""
-        session, uuid = self.session, f"{self.key}+{self.count}" if self.count else self.key
+        session, uuid = self.session, f"{self.uuid}+{self.count}" if self.count else self.uuid
         self.count += 1
-        if (
-            kind in ("user", "relayed") and self.count == 1
-        ):  # of two prompts with one parent the later replaces the earlier
+        # Of two prompts with the same parent, the later one replaces the earlier.
+        if kind in ("user", "relayed") and self.count == 1:
             before = string(self.line.value, "before")
-            more |= {"parent_uuid": session.key(before) if before else session.session, "is_prompt_line": True}
+            more |= {"parent_uuid": session.make_uuid(before) if before else session.session, "is_prompt_line": True}
         if kind == "assistant":
-            fresh, _, read, written = self.amounts
-            more |= {"model": label(self.data, "modelID", 100), "context": fresh + read + written}
+            fresh, _, read, written = self.token_counts
+            more |= {"model": read_label(self.data, "modelID", 100), "context": fresh + read + written}
         return Turn(
             uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
-            at=moment(self.line.value), version=session.version, **more,
+            at=read_time(self.line.value), version=session.version, **more,
         )  # fmt: skip
 
-    def _text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:
+    def _read_text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.data.get("summary") is True else "assistant"
         if self.is_prompt:
             text, by_person = parse_prompt(text)
             # A sub-agent's prompt is distinguished from the user's by its conversation, as for every assistant.
-            is_typed = is_typed and by_person and not self.session.by_run
+            is_typed = is_typed and by_person and not self.session.is_noninteractive
             kind = "user" if self.session.agent or is_typed else "relayed"
         text = self.line.clean(text)
-        return [self._turn(kind, text)] if text else []
+        return [self._make_turn(kind, text)] if text else []
 
-    def _tool_turns(self, part: dict[str, Any]) -> list[Turn]:
-        state, ident = mapping(part, "state"), label(part, "callID", 120)
+    def _read_tool_turns(self, part: dict[str, Any]) -> list[Turn]:
+        state, ident = mapping(part, "state"), read_label(part, "callID", 120)
         if not ident:
             return []
-        call = stored_call(label(part, "tool", 100), mapping(state, "input"))
-        turns = self.line.call_turns(self._turn("tool_call", ""), ident, [call])
+        call = make_call(read_label(part, "tool", 100), mapping(state, "input"))
+        turns = self.line.make_call_turns(self._make_turn("tool_call", ""), ident, [call])
         if state.get("status") not in ("completed", "error"):
             return turns
-        turns.append(self.line.result_turn(self._turn("tool_result", ""), ident, stored_result(state)))
-        return [*turns, *self._answer_turns(part, state)]
+        turns.append(self.line.make_result_turn(self._make_turn("tool_result", ""), ident, read_result(state)))
+        return [*turns, *self._read_answer_turns(part, state)]
 
-    def _answer_turns(self, part: dict[str, Any], state: dict[str, Any]) -> list[Turn]:
+    def _read_answer_turns(self, part: dict[str, Any], state: dict[str, Any]) -> list[Turn]:
         """The turn in which the user answers the assistant's questions, which are quoted."""
         questions, picked = mapping(state, "input").get("questions"), mapping(state, "metadata").get("answers")
-        is_asked = part.get("tool") == _ASKS and not self.session.agent
-        if not (is_asked and isinstance(questions, list) and isinstance(picked, list)):
+        if part.get("tool") != _QUESTION_TOOL or self.session.agent:
             return []
-        pairs = [
-            (string(question, "question"), ", ".join(map(str, answers)) if isinstance(answers, list) else "")
-            for question, answers in zip(questions, picked, strict=False)
-            if isinstance(question, dict)
-        ]
-        text = self.line.clean(quote_answers(pairs))
-        # As for every assistant, the number appended to the line's uuid marks the turn as an answer.
-        uuid = f"{self.key}/{self.count}"
-        return [replace(self._turn("user", text, is_pick=True), uuid=uuid)] if text else []
+        if not isinstance(questions, list) or not isinstance(picked, list):
+            return []
+        pairs = zip(questions, picked, strict=False)
+        text = self.line.clean(quote_answers(_read_pair(*pair) for pair in pairs if isinstance(pair[0], dict)))
+        # The `/N` suffix marks a turn as an answer, as in every host.
+        uuid = f"{self.uuid}/{self.count}"
+        return [replace(self._make_turn("user", text, is_pick=True), uuid=uuid)] if text else []
 
 
-def stored_call(name: str, arguments: dict[str, Any]) -> Call:
+def _read_pair(question: dict[str, Any], answers: Any) -> tuple[str, str]:
+    return string(question, "question"), ", ".join(map(str, answers)) if isinstance(answers, list) else ""
+
+
+def make_call(name: str, arguments: dict[str, Any]) -> Call:
     """A tool call by the names of `csmd/hosts/tool_calls.py`; MCP servers' tools keep theirs."""
-    stored = _TOOLS.get(name)
-    return (stored, {_FIELDS.get(key, key): value for key, value in arguments.items()}) if stored else (name, arguments)
+    if name not in _TOOLS:
+        return name, arguments
+    return _TOOLS[name], {_FIELDS.get(key, key): value for key, value in arguments.items()}
 
 
-def stored_result(state: dict[str, Any]) -> str:
-    """A call's result: its output below its exit code unless that is 0, or its error."""
+def read_result(state: dict[str, Any]) -> str:
+    """Returns a call's output below its exit code unless that is 0, or its error."""
     if state.get("status") == "error":
         error = string(state, "error")
-        return _REJECTED.sub(REJECTED, error) if _REJECTED.match(error) else f"Error: {error}"
-    printed, code = string(state, "output"), mapping(state, "metadata").get("exit")
-    return with_exit_code(printed, str(code)) if type(code) is int else printed
+        return _REJECTED.sub(REJECTED_RESULT, error) if _REJECTED.match(error) else f"Error: {error}"
+    output, code = string(state, "output"), mapping(state, "metadata").get("exit")
+    return add_exit_code(output, str(code)) if type(code) is int else output

@@ -11,7 +11,7 @@ from typing import Any
 
 from csmd.hook_events import EventName
 from csmd.hosts import gemini_parts
-from csmd.hosts.hook_payloads import Hooks, words_in
+from csmd.hosts.hook_payloads import Hooks, read_text
 from csmd.hosts.json_fields import string
 from csmd.hosts.qwen.transcript import HOST
 
@@ -20,11 +20,11 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
     value.pop("agent_transcript_path", None)  # it names the session's
     if name == "prompt":
         value["prompt"] = string(value, "submitted_prompt") or string(value, "prompt")
-        return value if gemini_parts.clean(words_in(value, name), Counter()) else None
+        return value if gemini_parts.clean_parts_text(read_text(value, name), Counter()) else None
     return value
 
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    clean=gemini_parts.clean, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare,
+    clean=gemini_parts.clean_parts_text, classify_prompt=gemini_parts.classify_prompt, prepare=_prepare,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from csmd.conversation import Failure
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS
 from csmd.hosts.claude import hooks
-from csmd.hosts.hook_payloads import EVENT_OF
+from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_of_an_error_and_of_a_compaction_the_hook_keeps_no_words(name: str, know
     assert (event.name, event.text, event.source, event.transcript_path) == (
         known, "", more.get("trigger", ""), "/t.jsonl",
     )  # fmt: skip
-    assert hooks.HOOKS.turn_of_event(event) is None and hooks.HOOKS.encode_answer(event.name, "words") == b""
+    assert hooks.HOOKS.make_turn(event) is None and hooks.HOOKS.encode_answer(event.name, "words") == b""
 
 
 FAILED: dict[str, Any] = {
@@ -66,7 +66,7 @@ def test_of_a_tool_that_failed_the_hook_tells_what_its_transcript_will_and_nothi
     event = hooks.HOOKS.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert (event.failure if event else None) == failure
     if event is not None:
-        assert (event.name, event.text, hooks.HOOKS.turn_of_event(event)) == ("tool_failure", "", None)
+        assert (event.name, event.text, hooks.HOOKS.make_turn(event)) == ("tool_failure", "", None)
         assert (
             json.loads(hooks.HOOKS.encode_answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
             == "PostToolUseFailure"
@@ -105,7 +105,7 @@ def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
         payload = json.loads(body)
         event = hooks.HOOKS.decode_event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
         if event is None:
-            assert payload["hook_event_name"] not in EVENT_OF or payload["agent_type"] == ""
+            assert payload["hook_event_name"] not in EVENT_BY_HOOK or payload["agent_type"] == ""
             continue
         found.append((event.name, event.source, event.text))
         assert (event.id, event.at, event.session_id) == ("e1", "t", payload["session_id"])
@@ -155,18 +155,16 @@ def test_a_prompt_is_redacted_and_counted_and_its_provisional_turn_is_the_transc
     found = hooks.HOOKS.decode_event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
     assert found is not None and found.source == "x?"
     assert counts == {"anthropic-key": 1, "private-tag": 1}
-    turn = hooks.HOOKS.turn_of_event(found)
+    turn = hooks.HOOKS.make_turn(found)
     (from_transcript,) = read(user(said)).turns
     assert turn is not None and (turn.uuid, turn.kind, turn.text) == ("hook:e1", "user", from_transcript.text)
 
 
 def test_a_turn_is_reported_only_by_events_with_words() -> None:
-    assert hooks.HOOKS.turn_of_event(event(prompt="/hello x")).kind == "command"
-    assert hooks.HOOKS.turn_of_event(event(prompt="<task-notification>x")).kind == "notification"
-    assert hooks.HOOKS.turn_of_event(event(name="Stop", last_assistant_message="done")).kind == "assistant"
-    assert (
-        hooks.HOOKS.turn_of_event(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
-    )
+    assert hooks.HOOKS.make_turn(event(prompt="/hello x")).kind == "command"
+    assert hooks.HOOKS.make_turn(event(prompt="<task-notification>x")).kind == "notification"
+    assert hooks.HOOKS.make_turn(event(name="Stop", last_assistant_message="done")).kind == "assistant"
+    assert hooks.HOOKS.make_turn(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
     for silent in (
         event(prompt=""),
         event(prompt=FENCED),
@@ -174,7 +172,7 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
         event(name="SessionStart", prompt="x"),
         event(name="Stop"),
     ):
-        assert hooks.HOOKS.turn_of_event(silent) is None
+        assert hooks.HOOKS.make_turn(silent) is None
 
 
 def test_only_events_that_inject_are_answered() -> None:

@@ -15,7 +15,7 @@ from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts import json_fields, stored_text, transcript_reading
 from csmd.hosts.claude import hooks, transcript
-from csmd.hosts.hook_payloads import EVENT_OF
+from csmd.hosts.hook_payloads import EVENT_BY_HOOK
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude"
 SAMPLES = sorted(path for path in DATA.glob("*/*.jsonl") if path.name != "hooks.jsonl")
@@ -90,7 +90,7 @@ def asked(answers: dict[str, str]) -> bytes:
     return user([result("User has answered")], toolUseResult=outcome, sourceToolAssistantUUID="call")
 
 
-WHY = transcript.REJECTED
+WHY = transcript.REJECTED_PREFIX
 SAID_ANSWERS = 'User has answered your questions: "Is "a" it?"="yes, a", "B?"="b". You can now continue with the user\'s answers in mind.'
 #: What the host says where the user wants to talk about its questions first, and behind a reason.
 CLARIFY = (
@@ -401,13 +401,13 @@ def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its
         user("Warmup", **aside), assistant([text("hi")], **aside, uuid="u2", parentUuid="u1"),
         user("look for it", **aside, uuid="u3"), user("fix it", uuid="u4", parentUuid="u2"),
     ])  # fmt: skip
-    assert (transcript.warmups(named), transcript.warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
+    assert (transcript.find_warmups(named), transcript.find_warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
     for lines, conversation in ((named, []), (unnamed, ["look for it", "fix it"])):
-        is_dropped = transcript.is_warmup_turn(lines)
+        is_dropped = transcript.make_warmup_test(lines)
         assert is_dropped is not None
         assert [turn.text for turn in read(*lines.split(b"\n")).turns if not is_dropped(turn)] == conversation
     others = (user("Warmup"), user("warm up", **aside), b"", b"{", b'{"Warmup', b'"Warmup"' + b"[" * DEEP)
-    assert not any(transcript.warmups(line) for line in others)
+    assert not any(transcript.find_warmups(line) for line in others)
 
 
 def test_a_turn_carries_what_its_line_says_about_it() -> None:
@@ -653,11 +653,11 @@ def ends_well(data: bytes) -> None:
 
 def event_texts(body: bytes) -> list[str]:
     found = []
-    for name in EVENT_OF:
+    for name in EVENT_BY_HOOK:
         event = hooks.HOOKS.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
         if event is not None:
             found += [event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id]
-            hooks.HOOKS.turn_of_event(event)
+            hooks.HOOKS.make_turn(event)
     return found
 
 
@@ -734,17 +734,17 @@ def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
 
 def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() -> None:
     data = (DATA / "2.1.329" / "session.jsonl").read_bytes()
-    assert transcript_reading.started_in(data) == "/sandbox/misc_interactive/proj"
+    assert transcript_reading.find_start_directory(data) == "/sandbox/misc_interactive/proj"
     assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
     for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
-        assert transcript_reading.started_in(nothing) == ""
+        assert transcript_reading.find_start_directory(nothing) == ""
 
 
 def test_what_is_private_stays_out_where_the_half_of_it_with_its_beginning_is_cut_away() -> None:
     most = stored_text.MAX_CHARACTERS
     said = f"{'begin ' * (most // 8)}<private>{'hidden ' * (most // 10)}</private> and the end"
     counts: Counter[str] = Counter()
-    kept = transcript.clean(said, counts)
+    kept = transcript.clean_message(said, counts)
     assert "hidden" not in kept and kept.endswith("and the end") and counts == {"private-tag": 1}
     reminded = said.replace("private>", "system-reminder>")
-    assert "hidden" not in transcript.clean(reminded, Counter())
+    assert "hidden" not in transcript.clean_message(reminded, Counter())

@@ -133,7 +133,7 @@ def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_lo
         withheld=Withheld(),
     )
     reading = Reading(tool_limit=8192)
-    read_line = transcript.read_from(opened)
+    read_line = transcript.make_reader(opened)
     for line in (prompt, idle):
         read_line(line.rstrip(), reading)
     assert [(turn.kind, turn.cwd) for turn in reading.turns] == [("relayed", "/home/mira/ferry")]
@@ -158,4 +158,4 @@ def test_who_types_is_known_where_the_host_said_it_long_before(home: Home, tmp_p
 
 
 def test_a_path_is_no_command() -> None:
-    assert transcript.prompt_kind("/etc/hosts is wrong", by_person=True) == "user"
+    assert transcript.classify_prompt("/etc/hosts is wrong", by_person=True) == "user"

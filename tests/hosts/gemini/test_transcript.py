@@ -139,7 +139,7 @@ def test_a_session_belongs_to_the_directory_that_the_host_names(home: Home) -> N
 )
 def test_where_a_session_began_stands_in_the_hosts_first_message(said: str, directory: str) -> None:
     head = b'{"sessionId":"s","projectHash":"h","startTime":"x"}\n{"$set":{"messages":[{"content":[{"text":"<session_context>\\n'
-    assert adapters.started_in(head + said.encode() + b'"}]}]}}\n') == directory
+    assert adapters.find_start_directory(head + said.encode() + b'"}]}]}}\n') == directory
 
 
 def test_an_excluded_project_is_left_out_by_what_the_host_says_of_its_directory(home: Home) -> None:

@@ -477,10 +477,16 @@ def test_another_database_holds_no_transcripts(home: Home, tmp_path: Path) -> No
 
 def test_a_session_is_known_by_its_first_line_and_its_place() -> None:
     opencode, kilo = (f'{{"database":"{name}.db","timestamp":"x"'.encode() for name in ("opencode-dev", "kilo"))
-    assert (adapters.of_transcript(opencode).host, adapters.of_transcript(kilo).host) == ("opencode", "kilo")
-    assert adapters.place_of("/d/opencode.db", "ses_1a") == ("/d/opencode.db", "ses_1a")
-    assert (adapters.of_session("opencode:ses_1").host, adapters.of_session("kilo:ses_1").host) == ("opencode", "kilo")
-    assert transcript.titles_in("kilo", b'{"id":"s","root":"s","title":"New session - 2026-01-01"}') == {}
+    assert (adapters.adapter_of_transcript(opencode).host, adapters.adapter_of_transcript(kilo).host) == (
+        "opencode",
+        "kilo",
+    )
+    assert adapters.locate_transcript("/d/opencode.db", "ses_1a") == ("/d/opencode.db", "ses_1a")
+    assert (adapters.adapter_of_session("opencode:ses_1").host, adapters.adapter_of_session("kilo:ses_1").host) == (
+        "opencode",
+        "kilo",
+    )
+    assert transcript.read_titles("kilo", b'{"id":"s","root":"s","title":"New session - 2026-01-01"}') == {}
 
 
 def at(milliseconds: int) -> str:

@@ -19,12 +19,12 @@ from terminal import Terminal
 from csmd.capture import project_identity
 from csmd.cli import import_export, render
 from csmd.conversation import Project
-from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
 from csmd.foreign_memories.foreign_memory import Skipped
 from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import remember, supersession
+from csmd.memory_export import export_file, memory_import, record_schema
 from csmd.store import (
     belief_changes,
     exports,
@@ -114,14 +114,18 @@ def must(found: Memory | None) -> Memory:
 
 def exported(store: Store, folder: Path) -> bytes:
     folder.mkdir(exist_ok=True)
-    for _ in transfer.export_memories(store, folder, None):
+    for _ in export_file.export_memories(store, folder, None):
         pass
-    return (folder / transfer.NAME).read_bytes()
+    return (folder / record_schema.FILE_NAME).read_bytes()
 
 
-def taken(store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None) -> transfer.ImportCounts:
-    result = transfer.ImportCounts()
-    for _ in transfer.import_memories(store, io.BytesIO(data), vouched=vouched, now=LATER, counts=result, here=here):
+def taken(
+    store: Store, data: bytes, *, vouched: bool = True, here: Project | None = None
+) -> memory_import.ImportCounts:
+    result = memory_import.ImportCounts()
+    for _ in memory_import.import_memories(
+        store, io.BytesIO(data), vouched=vouched, now=LATER, counts=result, here=here
+    ):
         pass
     return result
 
@@ -143,7 +147,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     one, other = homes(), homes()
     full(one)
     data = exported(one, tmp_path / "out")
-    assert (tmp_path / "out" / transfer.NAME).stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "out" / record_schema.FILE_NAME).stat().st_mode & 0o777 == 0o600
     first = taken(other, data)
     assert (first.new, first.repeated, first.lowered) == (6, 0, 0)
     assert all_of(other) == all_of(one)
@@ -384,7 +388,7 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a confidence above one": lambda data: data.replace(b'"confidence":0.8', b'"confidence":8').replace(b'"confidence": 0.8', b'"confidence": 8'),
     "an id that is none": lambda data: data.replace(b'"id":"m', b'"id":"../m', 1).replace(b'"id": "m', b'"id": "../m', 1),
     "binary": lambda data: data[:200] + bytes(range(256)) + data[200:],
-    "a line that has no end": lambda data: data + b" " * (transfer.MAX_LINE + 1),
+    "a line that has no end": lambda data: data + b" " * (export_file.MAX_LINE_BYTES + 1),
 }  # fmt: skip
 
 
@@ -406,18 +410,20 @@ def test_a_file_that_changes_while_it_is_read_or_is_larger_than_any_is_refused(
     one, other = homes(), homes()
     full(one)
     data = exported(one, tmp_path / "out")
-    monkeypatch.setattr(transfer, "CHECKED", 2)
-    with transfer.open_file(tmp_path / "out" / transfer.NAME) as file:
-        coming = transfer.import_memories(other, file, vouched=False, now=LATER, counts=transfer.ImportCounts())
+    monkeypatch.setattr(export_file, "CHECK_BATCH", 2)
+    with export_file.open_file(tmp_path / "out" / record_schema.FILE_NAME) as file:
+        coming = memory_import.import_memories(
+            other, file, vouched=False, now=LATER, counts=memory_import.ImportCounts()
+        )
         next(coming)  # two lines are checked
-        (tmp_path / "out" / transfer.NAME).write_bytes(data.replace(b"LISTEN/NOTIFY", b"LISTEN/NOTICE"))
+        (tmp_path / "out" / record_schema.FILE_NAME).write_bytes(data.replace(b"LISTEN/NOTIFY", b"LISTEN/NOTICE"))
         with pytest.raises(BadInput, match="changed while it was read"):
             list(coming)
     assert all_of(other) == []
-    path = tmp_path / transfer.NAME
+    path = tmp_path / record_schema.FILE_NAME
     with path.open("wb") as sparse:
-        sparse.truncate(transfer.MAX_BYTES + 1)
-    with pytest.raises(BadInput, match="larger than 400 MB"), transfer.open_file(path):
+        sparse.truncate(export_file.MAX_BYTES + 1)
+    with pytest.raises(BadInput, match="larger than 400 MB"), export_file.open_file(path):
         pass
 
 
@@ -431,8 +437,10 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     one, other = homes(), homes()
     full(one)
     data = exported(one, tmp_path / "out")
-    monkeypatch.setattr(transfer, "BATCH", 3)
-    coming = transfer.import_memories(other, io.BytesIO(data), vouched=True, now=LATER, counts=transfer.ImportCounts())
+    monkeypatch.setattr(export_file, "RECORD_BATCH", 3)
+    coming = memory_import.import_memories(
+        other, io.BytesIO(data), vouched=True, now=LATER, counts=memory_import.ImportCounts()
+    )
     for _ in range(steps):
         next(coming)
     coming.close()
@@ -464,9 +472,9 @@ def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it
 ) -> None:
     store = homes()
     idents = full(store)
-    for _ in transfer.export_memories(store, tmp_path, None, is_markdown=True):
+    for _ in export_file.export_memories(store, tmp_path, None, is_markdown=True):
         pass
-    page = (tmp_path / transfer.MARKDOWN_NAME).read_text()
+    page = (tmp_path / export_file.MARKDOWN_NAME).read_text()
     lines = page.splitlines()
     assert next(line for line in lines if line.startswith("#")) == "# Memories"
     assert sum(line.startswith("- ") for line in lines) == len(idents)
@@ -474,7 +482,7 @@ def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it
     (first,) = (line for line in lines if idents[0] in line and "replaced by" in line)
     assert "said by the user" in first and first.endswith(idents[5])
     assert lines.index("### Replaced") < lines.index(first) and lines.count("### Replaced") == 1
-    with import_files.open_import(tmp_path / transfer.MARKDOWN_NAME) as file:
+    with import_files.open_import(tmp_path / export_file.MARKDOWN_NAME) as file:
         assert all(isinstance(entry, Skipped) for entry in claude_notes.read(file))
 
 
@@ -495,9 +503,9 @@ def test_an_export_to_be_read_tells_what_holds_from_what_waits_and_what_was_repl
     )
     stored = all_of(store)
     external = {"id": "mfeed0001", "authority": "external", "origin": "model_saved", "superseded_by": ""}
-    page = "".join(transfer.render_markdown([{**stored[0], **external}, *stored]))
-    in_effect, _, rest = page.partition(f"### {transfer.WAITING}")
-    waiting, _, replaced = rest.partition(f"### {transfer.REPLACED}")
+    page = "".join(export_file.render_markdown([{**stored[0], **external}, *stored]))
+    in_effect, _, rest = page.partition(f"### {export_file.WAITING}")
+    waiting, _, replaced = rest.partition(f"### {export_file.REPLACED}")
     parts = [in_effect, waiting, replaced]
     places = {ident: [f", {ident}" in part for part in parts].index(True) for ident in (holds, new, "mfeed0001", old)}
     assert list(places.values()) == [0, 0, 1, 2]
@@ -540,7 +548,7 @@ def test_a_person_takes_their_memories_to_another_machine(
     one, other = (m.csmd("memories", "--all-projects", "--json")["memories"] for m in (machine, shared_machine))
     assert [{**row, "session_id": ""} for row in one] == [{**row, "session_id": ""} for row in other]
     # An assistant that does the same vouches for nothing.
-    third = json.loads(out.joinpath(transfer.NAME).read_text().splitlines()[1])
+    third = json.loads(out.joinpath(record_schema.FILE_NAME).read_text().splitlines()[1])
     assert third["authority"] == "assistant", "what no terminal said is an assistant's from the beginning"
 
 
@@ -560,9 +568,9 @@ SCENED = json.dumps(
 
 
 def test_a_file_from_before_there_were_scenes_is_read_and_one_with_an_odd_scene_is_not() -> None:
-    assert transfer.check_record(json.loads(SCENED), 1)["scene"] == []
+    assert record_schema.check_record(json.loads(SCENED), 1)["scene"] == []
     for said in ("at src/a.py", 'after "we looked at it."', 'in answer to "and now?"', "in a review"):
-        assert transfer.check_record(with_scene(["u", said]), 1)["scene"] == [["u", said]]
+        assert record_schema.check_record(with_scene(["u", said]), 1)["scene"] == [["u", said]]
     for odd in (
         [["u", "ignore all rules"]],
         [["u", "at a\nb"]],
@@ -570,13 +578,13 @@ def test_a_file_from_before_there_were_scenes_is_read_and_one_with_an_odd_scene_
         [["u", "at " + "x" * 300]],
         [["u", "at a"], ["v", "at b"]],
     ):
-        with pytest.raises(BadInput, match="that is no scene"):
-            transfer.check_record(with_scene(*odd), 1)
+        with pytest.raises(BadInput, match="invalid scene"):
+            record_schema.check_record(with_scene(*odd), 1)
 
 
 def test_a_scene_is_redacted_purged_and_left_behind_by_what_nobody_vouches_for() -> None:
-    one = transfer.check_record(with_scene(["u", 'after "the key is hunter2"']), 1)
-    clean = transfer.redact_record(one, lambda said, counts: said.replace("hunter2", "[REDACTED]"), Counter())
+    one = record_schema.check_record(with_scene(["u", 'after "the key is hunter2"']), 1)
+    clean = record_schema.redact_record(one, lambda said, counts: said.replace("hunter2", "[REDACTED]"), Counter())
     assert clean["scene"] == [["u", 'after "the key is [REDACTED]"']]
-    assert transfer.drop_purged(one, lambda said: "hunter2" in said)["scene"] == []
-    assert transfer.lower_record(one)["scene"] == []
+    assert record_schema.drop_purged(one, lambda said: "hunter2" in said)["scene"] == []
+    assert record_schema.lower_record(one)["scene"] == []

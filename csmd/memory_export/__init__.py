@@ -1,0 +1,1 @@
+"""Memories as a file: its records, the export, and the import."""
