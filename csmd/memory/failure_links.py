@@ -65,7 +65,9 @@ def relate_session(store: Store, session: SessionBehind, *, now: str) -> int:
 
 def recheck_sessions(store: Store, *, now: str) -> int:
     """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
-    new = store.read(lambda rows: failures.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
+    new = store.read(
+        lambda rows: failures.memories_after(rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH)
+    )
     if not new:
         return 0
     for ident, last in {session: memory for memory, session in new}.items():
@@ -79,7 +81,7 @@ def recheck_sessions(store: Store, *, now: str) -> int:
 
 def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
     """Returns (row key, turns to read) of a session with unrelated memories up to `last`; None without any."""
-    session = failures.session_of(rows, ident)
+    session = failures.gotcha_progress(rows, ident)
     if session is None or not session[1] or session[2] >= last:
         return None
     return None if _is_tampered(rows, failures.transcript_of(rows, session[0]), key) else session[:2]
@@ -173,7 +175,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         )  # fmt: skip
 
 
-def _find_scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
+def _find_scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure) -> frozenset[str]:
     """Returns the arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
     line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")

@@ -51,7 +51,7 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=projects, done=False)]
+    return [_to_matter("goal", goal) for goal in checkpoints.list_goals(rows, projects=projects, done=False)]
 
 
 def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
@@ -67,7 +67,7 @@ def _read_promise_memories(rows: Rows, projects: Sequence[int] | None, *, after:
     return memories.where(
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
-        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', projects)} "
+        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', projects)} "
         f"order by m.created_at desc, m.seq desc limit {MAX_PROMISES}",
         after=after,
     )

@@ -164,7 +164,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     allowed = {
         _key_of(candidate): candidate
         for candidate in derived

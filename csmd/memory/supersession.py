@@ -109,7 +109,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the remaining parts of a replaced memory, or None."""
-    seq = memory_links.rest_of(rows, memory_id)
+    seq = memory_links.second_half_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -296,7 +296,7 @@ def _update_superseding(
     endings: list[tuple[str, Memory, Comparison]] = []
     replaced: set[str] = set()
     for other in near:
-        at = belief_changes.stated_at(rows, other)
+        at = belief_changes.last_stated_at(rows, other)
         # Of two statements made at the same time neither replaces the other.
         if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue

@@ -147,9 +147,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=upto),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=upto),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=upto),
+        "stale": upkeep_queries.memories_to_archive(rows, after=after, to=upto),
+        "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=upto),
+        "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
