@@ -91,7 +91,7 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
         if adapter is not None and adapter.instructions is not None:
             by_host.setdefault(host, []).extend(load_host_instructions(adapter.instructions, folder, place.start))
     instructions = [file for files_of_host in by_host.values() for file in files_of_host]
-    purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
+    purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
         return remove_purged(redact(wire.clean(text), Counter()), purged)[0]
@@ -126,5 +126,5 @@ def find_project(store: Store, directory: str) -> tuple[int, str] | None:
     Ignores merges: each merged directory keeps its own instruction files.
     """
     place = project_identity.identify_directory(directory)
-    seq = store.read(lambda rows: projects.identified(rows, place))
+    seq = store.read(lambda rows: projects.identified_row(rows, place))
     return None if seq is None else (seq, place.root)

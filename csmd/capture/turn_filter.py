@@ -167,7 +167,7 @@ def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
 def _drop_purged(
     rows: Rows, reading: Reading, early: dict[str, str], places: dict[str, Project], key: bytes
 ) -> tuple[Reading, dict[str, str]]:
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     names = {name for turn in reading.turns for name in (turn.session_id, turn.stream)} | {*reading.titles, *early}
     purged = tombstones.purged_names(rows, "session", list(names), key=key)
     since = find_purge_times(rows, places.values(), key)
@@ -190,7 +190,7 @@ def _drop_purged(
 
 def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     """The uuids of turns that were purged individually."""
-    if not tombstones.has(rows, "turn"):
+    if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
         turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns

@@ -16,7 +16,7 @@ from csmd.daemon.context import Context, now_iso, to_iso
 from csmd.hosts.adapters import CLAUDE
 from csmd.hosts.host_files import HooksState
 from csmd.store import events, files
-from csmd.store.events import HookedSession, UnreportedSession
+from csmd.store.events import SessionWithoutEvents, UnreportedSession
 from csmd.store.sqlite import Rows
 
 #: Programs that show a notice; the first on the PATH is used.
@@ -128,7 +128,11 @@ MAX_UNREPORTED = 20
 
 
 def is_unreported(
-    session: HookedSession, states: Mapping[str, HooksState], reported: Iterable[tuple[str, str]], *, passed_at: str
+    session: SessionWithoutEvents,
+    states: Mapping[str, HooksState],
+    reported: Iterable[tuple[str, str]],
+    *,
+    passed_at: str,
 ) -> bool:
     """Whether a session without an event shows that hooks do not run.
 
@@ -242,9 +246,11 @@ class Alarms:
         # The daemon's age is measured by the clock that no one can set.
         began = max(to_iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def read_state(rows: Rows) -> tuple[list[HookedSession], list[UnreportedSession], list[tuple[int, str, str]]]:
+        def read_state(
+            rows: Rows,
+        ) -> tuple[list[SessionWithoutEvents], list[UnreportedSession], list[tuple[int, str, str]]]:
             unreported = events.unreported_sessions(rows)
-            live = events.live_sessions(
+            live = events.sessions_without_events(
                 rows, began=began, lively=to_iso(now - timedelta(seconds=LIVE_S)),
                 answered=to_iso(now - timedelta(seconds=ANSWER_SETTLE_S)), now=to_iso(now),
             )  # fmt: skip
@@ -260,7 +266,7 @@ class Alarms:
         cleared = find_cleared_sessions(
             unreported, [(key, folder) for key, _, folder in reported], folders, since=installed
         )
-        new: list[HookedSession] = []
+        new: list[SessionWithoutEvents] = []
         # The missing event may be waiting in the spool.
         if not self._oldest and len(unreported) < MAX_UNREPORTED:
             times = [(at, folder) for _, at, folder in reported]
@@ -270,7 +276,7 @@ class Alarms:
 
             def write(rows: Rows) -> None:
                 events.drop_unreported(rows, cleared)
-                events.note_unreported(rows, [session.id for session in new], at=to_iso(now))
+                events.mark_unreported(rows, [session.id for session in new], at=to_iso(now))
 
             store.write(write)
         remaining = [(session.path, session.at) for session in unreported if session.id not in cleared]

@@ -30,7 +30,7 @@ from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
 from csmd.store import files, lookup_log
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
+from csmd.store.cursors import SessionBehind
 from csmd.store.lookup_log import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
@@ -513,7 +513,7 @@ class Context:
         """Whether a task is reading transcripts."""
         return self.reading_task is not None and self.reading_task.progress.get("step") == "reading"
 
-    def waits_for_others(self, session: Behind) -> bool:
+    def waits_for_others(self, session: SessionBehind) -> bool:
         """Whether an unread transcript may hold the tool call that wrote this one."""
         if not self.has_reading_task:
             self.live_paths.clear()

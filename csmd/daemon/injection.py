@@ -279,7 +279,7 @@ def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str
 
 def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
     """(project, the latest prompts in it, latest first); 0 means the latest session's project, [] a small store."""
-    if search.last_turn(rows) < MIN_TURNS:
+    if search.last_turn_seq(rows) < MIN_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
     latest = search.user_turns_between(rows, "", "", projects=[project], limit=MAX_PROMPTS)

@@ -106,7 +106,7 @@ def _merge_memories(
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     refuse_in_review(rows, merged, by_person=by_person or dry_run)
-    workspaces = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
+    workspaces = {merged.project_seq: projects.everywhere_of(rows, merged.project_seq)}
     pair = [merging.plan_merge(merged, other, everywhere=workspaces, by_person=by_person)]
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
@@ -134,7 +134,7 @@ def _report_stale(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 def _count_by_tier(rows: Rows) -> dict[str, int]:
     counts: Counter[str] = Counter()
-    for _, tier, number in activity.memories_by(rows):
+    for _, tier, number in activity.memories_by_gate_and_tier(rows):
         counts[tier] += number
     return dict(sorted(counts.items()))
 
@@ -178,7 +178,7 @@ def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int 
 @UPKEEP_TOOLS.add("csm_memory_governance_report")
 def _check_invariants(ctx: ToolContext, rows: Rows) -> Json:
     """Check the invariants of memories."""
-    broken = integrity.violations(rows, ctx.store.hash_key)
+    broken = integrity.find_violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
         "rules": [
@@ -288,7 +288,7 @@ def _promote_candidates(
     def write(writing: Rows) -> dict[str, str]:
         # Planned again in the transaction, because candidates may have changed.
         replanned = promotion.plan_promotions(writing, projects=seen, profile=thresholds)
-        origin = PROMOTED_ORIGIN if profile == "relaxed" else memories.INFERRED
+        origin = PROMOTED_ORIGIN if profile == "relaxed" else memories.INFERRED_ORIGIN
         return promotion.carry_out(writing, replanned, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
     if apply:

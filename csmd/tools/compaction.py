@@ -28,9 +28,9 @@ def _report_savings(
     `reduction` is the total reduction, `average_reduction` the mean over turns; both in percent.
     """
     session_id = find_session(rows, session, asking).id if session else ""
-    totals = compactions.totals(rows, projects=seen, session=session_id)
+    totals = compactions.sum_outcomes(rows, projects=seen, session=session_id)
     within_budget = compactions.count_within_budget(rows, projects=seen, session=session_id)
-    latest = compactions.latest(rows, projects=seen, session=session_id, limit=clamp_limit(limit, MAX_ROWS))
+    latest = compactions.list_latest(rows, projects=seen, session=session_id, limit=clamp_limit(limit, MAX_ROWS))
     root_of = read_roots(rows)
     return {
         "budget_bytes": ctx.config.settings.capture_tool_output_bytes,
@@ -81,10 +81,12 @@ def _audit_compactions(
             if row.problem:
                 problems.append({"id": row.uuid, "problem": row.problem})
         yield
-    totals = compactions.totals(rows, projects=seen)
+    totals = compactions.sum_outcomes(rows, projects=seen)
     recorded = _count_outcomes(totals) | {"tokens_saved": _sum_sizes(totals)["tokens_saved"]}
     reread = yield from _reread_transcripts(
-        ctx, rows, compactions.latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else []
+        ctx,
+        rows,
+        compactions.list_latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else [],
     )
     problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
     agrees = all(recounted[name] == recorded[name] for name in ("compressed", "failed", "tokens_saved"))
@@ -103,7 +105,9 @@ def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Comp
     unchanged, changed_uuids = 0, list[str]()
     missing = 0
     for row in compactions:
-        for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
+        for turn in turns.find_cut(
+            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        ):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
             text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)

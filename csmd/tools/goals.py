@@ -38,7 +38,7 @@ def _set_goal(
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_if_excluded(ctx, project, asking)
-    refuse_purged(tombstones.marks(rows, key), body, "text")
+    refuse_purged(tombstones.purged_marks(rows, key), body, "text")
     find_places(rows, project, asking)  # a wall also keeps out new goals from outside
     of_session = find_session(rows, session, asking) if session else None
     if of_session is None and not project:
@@ -51,7 +51,7 @@ def _set_goal(
         project_seq = of_session.project_seq if of_session else 0
         if place is not None:
             project_seq = projects.ensure_with_directory(
-                writing, ingest.permit_project(place, tombstones.marks(writing, key)), now=now
+                writing, ingest.permit_project(place, tombstones.purged_marks(writing, key)), now=now
             ).seq
         ident, is_new = checkpoints.add_goal(
             writing, project=project_seq, session_id=of_session.id if of_session else "", text=body,
@@ -67,7 +67,7 @@ def _set_goal(
 @TOOLS.add("csm_goal_list")
 def _list_goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = read_roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
+    root_of, listed = read_roots(rows), checkpoints.list_goals(rows, projects=seen, done=done)
     return {"goals": [_goal_json(goal, root_of) for goal in listed]}
 
 
@@ -81,7 +81,7 @@ MATTER_FIELDS = "id kind text at session_id authority"
 
 def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
     """Reads the open matters of projects (None: all): goals, promises, unfinished work, questions; each latest first."""
-    project_seqs = projects.all_seqs(rows) if seen is None else seen
+    project_seqs = projects.list_seqs(rows) if seen is None else seen
     summaries = last_sessions.read_session_summaries(rows, places=project_seqs, session_id="", key=key)
     project_of = sessions.projects_of(rows, [session.session_id for session in summaries])
     matters = [

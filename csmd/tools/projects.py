@@ -16,7 +16,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
 from csmd.recall import lens
 from csmd.store import files, project_merges, projects, tombstones, workspaces
-from csmd.store.project_merges import Moved
+from csmd.store.project_merges import MoveCounts
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
 from csmd.tools.declaration import Json, ToolContext, Tools
@@ -33,11 +33,11 @@ class _DryRunDone(Exception):
 @TOOLS.add("csm_project_list")
 def _list_projects(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
     """List projects, lenses and workspaces, and which lens holds here."""
-    workspace_rows, current_lens = workspaces.workspaces_listed(rows), lens.find(rows, asking)
+    workspace_rows, current_lens = workspaces.list_workspaces(rows), lens.find(rows, asking)
     return {
         "projects": [_project_json(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in workspace_rows],
-        "lenses": [_lens_json(lens_row) for lens_row in workspaces.lenses(rows)],
+        "lenses": [_lens_json(lens_row) for lens_row in workspaces.list_lenses(rows)],
         "lens": current_lens.name if current_lens else "",
     }
 
@@ -91,11 +91,11 @@ def _merge_projects(
     """Bring all of a project into another."""
     _require_person(by_person, f"csmd project merge {source} {into}")
 
-    def write(writing: Rows) -> Moved:
+    def write(writing: Rows) -> MoveCounts:
         merged, target = find_project(writing, source), find_project(writing, into)
         if merged == target:
             raise BadInput(f"{source} and {into} are one project already")
-        if projects.everywhere(writing, merged) != projects.everywhere(writing, target):
+        if projects.everywhere_of(writing, merged) != projects.everywhere_of(writing, target):
             raise BadInput(
                 f"a wall is between {source} and {into}: they are in different workspaces",
                 hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
@@ -114,13 +114,13 @@ def _split_project(
     path = _check_absolute(place)
     directory = project_identity.identify_directory(path).place
 
-    def write(writing: Rows) -> Moved:
+    def write(writing: Rows) -> MoveCounts:
         whole_seq = find_project(writing, whole)
-        part_seq = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
+        part_seq = workspaces.project_at_path(writing, path) or workspaces.project_at_path(writing, directory)
         if part_seq is not None and part_seq != whole_seq:
             if workspaces.merged_into(writing, part_seq) != whole_seq:
                 raise BadInput(f"{path} is not in {whole}: it is a project of its own, or merged elsewhere")
-            workspaces.same_wall(writing, part_seq, as_that_of=whole_seq)
+            workspaces.copy_workspace(writing, part_seq, as_that_of=whole_seq)
             return project_merges.split_projects(writing, whole_seq, part_seq)
         root = workspaces.root_of(writing, whole_seq)
         if directory == root or not root:
@@ -138,9 +138,9 @@ def _split_project(
     return _move_rows(ctx, write, dry_run=dry_run)
 
 
-def _move_rows(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
+def _move_rows(ctx: ToolContext, write: Callable[[Rows], MoveCounts], *, dry_run: bool) -> Json:
     """Moves rows and counts them; with `dry_run` the move is rolled back."""
-    moved: list[Moved] = []
+    moved: list[MoveCounts] = []
 
     def move(writing: Rows) -> None:
         moved.append(write(writing))
@@ -186,13 +186,13 @@ def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, 
     moved = _move_behind_wall(rows, seq, paths, now=ctx.now()) if wall else 0
     for place in () if wall else paths:
         project, _ = _find_unwalled(rows, place, seq, now=ctx.now())
-        if not projects.everywhere(rows, project):
+        if not projects.everywhere_of(rows, project):
             workspaces.rank_first(rows, project, lens=seq)
-    marks = tombstones.marks(rows, ctx.store.hash_key)
+    marks = tombstones.purged_marks(rows, ctx.store.hash_key)
     for topic in topics:
         refuse_purged(marks, topic, "topic")
         workspaces.add_topic(rows, seq, topic)
-    view = workspaces.lens(rows, seq)
+    view = workspaces.find_lens(rows, seq)
     if view is None or len(view.topics) > MAX_TOPICS:
         raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="name the few that tell it from others")
     return {**_lens_json(view), "moved": moved}
@@ -201,14 +201,14 @@ def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, 
 def _remove_from_lens(
     rows: Rows, name: str, paths: list[str], topics: list[str], *, wall: bool, ctx: ToolContext
 ) -> Json:
-    seq = workspaces.named(rows, name)
-    view = workspaces.lens(rows, seq) if seq else None
+    seq = workspaces.find_workspace(rows, name)
+    view = workspaces.find_lens(rows, seq) if seq else None
     if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
         for place in paths:
             project = find_project(rows, place)
-            if projects.everywhere(rows, project) != seq:
+            if projects.everywhere_of(rows, project) != seq:
                 root = workspaces.root_of(rows, project)
                 raise BadInput(f"{root} is not behind the wall of {name}", hint="`csmd project list` shows what is")
             workspaces.leave(rows, project, key=ctx.store.hash_key)
@@ -231,7 +231,7 @@ def _remove_from_lens(
     for topic in topics:
         if not workspaces.remove_topic(rows, view.seq, topic):
             raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
-    remaining = workspaces.lens(rows, view.seq)
+    remaining = workspaces.find_lens(rows, view.seq)
     return {**_lens_json(remaining or view), "moved": 0}
 
 
@@ -252,14 +252,14 @@ def _move_behind_wall(rows: Rows, seq: int, paths: list[str], *, now: str) -> in
     moved = 0
     for place in paths:
         project, root = _find_unwalled(rows, place, seq, now=now)
-        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.open_below(rows, root)))
+        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.projects_below(rows, root)))
     return moved
 
 
 def _find_unwalled(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
     """A project and its directory; BadInput if it is behind the wall of another lens."""
     project = find_project(rows, place, create_at=now)
-    wall, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
+    wall, root = projects.everywhere_of(rows, project), workspaces.root_of(rows, project)
     if wall not in (0, seq):
         other = projects.name_of(rows, wall)
         raise BadInput(
@@ -299,7 +299,7 @@ def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
-    matches = workspaces.matching(rows, word)
+    matches = workspaces.find_projects(rows, word)
     current = [row for row in matches if not workspaces.merged_into(rows, row[0])] or matches
     if len(current) != 1:
         roots = ", ".join(root for _, root in current)

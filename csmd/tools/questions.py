@@ -26,7 +26,9 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
     """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample."""
     views = [view_row for view_row in sql_views.VIEWS if view in ("", view_row.name)]
     if not views:
-        raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
+        raise BadInput(
+            f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.VIEW_NAMES))}"
+        )
     path, places = ctx.store.path, _find_visible_places(rows, asking)
     return {
         "views": [
@@ -36,15 +38,15 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
                 "columns": dict(view_row.columns),
                 "joins": list(view_row.joins),
                 "sample": _rows_json(
-                    sql_views.sample(path, view_row, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                    sql_views.read_sample(path, view_row, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
                 ),
             }
             for view_row in views
         ],
         "limits": {
             "rows": sql_views.MAX_ROWS,
-            "seconds": sql_views.SECONDS,
-            "characters of a value": sql_views.VALUE_CHARACTERS,
+            "seconds": sql_views.MAX_SECONDS,
+            "characters of a value": sql_views.MAX_VALUE_CHARACTERS,
             "functions": sorted(sql_views.FUNCTIONS),
         },
     }
@@ -54,7 +56,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
 def _run_query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
     places, most = _find_visible_places(rows, asking), clamp_limit(limit, sql_views.MAX_ROWS)
-    answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
+    answer = sql_views.answer(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 
 
@@ -65,7 +67,7 @@ def _find_visible_places(rows: Rows, asking: str) -> Places:
     return visibility.find_visible_places(rows, asking=asking)
 
 
-def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
+def _rows_json(answer: Answer, characters: int = sql_views.MAX_VALUE_CHARACTERS) -> list[list[Any]]:
     """The rows, with secrets redacted by the current rules."""
     return [
         [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]

@@ -68,7 +68,7 @@ def _append_message(
     parent: str = "", by_person: bool = False, names: Sequence[str] = (),
 ) -> Json:  # fmt: skip
     files.check_session_id(ident)
-    marks = tombstones.marks(rows, ctx.store.hash_key)
+    marks = tombstones.purged_marks(rows, ctx.store.hash_key)
     for what, text in (("text", body), ("path", project), ("session's name", ident)):
         refuse_purged(marks, text, what)
     path = _choose_path(ctx, rows, ident, project, asking)
@@ -104,7 +104,7 @@ def _find_file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | 
     path = files.session_file(ctx.config.paths.sessions, ident)
     session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
     walled = (
-        projects.everywhere(rows, session.project_seq)
+        projects.everywhere_of(rows, session.project_seq)
         if session
         else project_identity.find_wall(rows, _read_cwd(ctx, ident))
     )

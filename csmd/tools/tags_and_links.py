@@ -78,14 +78,14 @@ def _weigh_tag(
     def write(writing: Rows) -> Json:
         memory = find_memory(writing, target.id, asking)  # read again inside the write
         if weight:
-            refuse_purged(tombstones.marks(writing, ctx.store.hash_key), name, "topic")
+            refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), name, "topic")
         by = topics.PERSON if by_person else topics.ASSISTANT
-        if not topics.tag(writing, memory.seq, name, by=by, weight=weight):
+        if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
                 f"a person decided about {memory.id} and {name!r}",
                 hint="a person can change it in a terminal",
             )
-        tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
+        tagged = topics.topics_of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
 
     return ctx.store.write(write)
@@ -107,7 +107,7 @@ def _link_memories(
     link_weight = _parse_weight(weight) if by_person else min(_parse_weight(weight), MAX_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
-        refuse_purged(tombstones.marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
+        refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
         ends = (origin.id, target.id, relationship)
         is_linked = any(
             (link.from_id, link.to_id, link.relationship) == ends for link in memory_links.links_of(writing, origin.id)
@@ -177,7 +177,7 @@ def _list_topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 def _list_by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories that are about a topic, the surest first."""
     name = topic_tagging.normalise_name(topic)
-    members = topics.members(rows, name, seen)
+    members = topics.list_members(rows, name, seen)
     shown = _sort_for_display(members.values())[: clamp_limit(limit, MAX_OF_TOPIC)]
     by_seq = memories.by_seqs(rows, [member.seq for member in shown])
     listed = [
@@ -208,7 +208,7 @@ def _list_related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
         links_to.setdefault(other, []).append(link)
     neighbours = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in neighbours])
-    tagged = topics.of_memories(rows, [memory.seq, *others])
+    tagged = topics.topics_of_memories(rows, [memory.seq, *others])
     own_topics = {tag.name for tag in tagged.get(memory.seq, ())}
     return {
         "id": memory.id, "topics": [asdict(tag) for tag in tagged.get(memory.seq, ())],

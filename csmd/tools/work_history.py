@@ -98,15 +98,15 @@ def _view_digests(
         versions = [as_json(row, DIGEST_FIELDS) for row in digests.of_session(rows, session.seq)]
         links = _links_json(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
-    latest = digests.latest(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS))
-    session_names = sessions.named(rows, [row.session_seq for row in latest])
+    latest = digests.list_latest(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS))
+    session_names = sessions.ids_by_seq(rows, [row.session_seq for row in latest])
     return {"digests": [{"session": session_names[row.session_seq], **as_json(row, DIGEST_FIELDS)} for row in latest]}
 
 
 @TOOLS.add("csm_self_model")
 def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=seen)]
+    endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW_NOTE,
@@ -121,7 +121,7 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in outcome_rows.continuity(rows, projects=seen)
+            for row in outcome_rows.model_and_version_spans(rows, projects=seen)
         ],
         "links": session_link_rows.link_counts(rows, projects=seen),
     }

@@ -88,7 +88,7 @@ SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], render.Screen]]] =
     "raw": (
         "csm_checkpoint_show",
         {"id": "k", "raw": True},
-        lambda value: checkpoints.show_captured(value, to_person=True),
+        lambda value: checkpoints.show_captured(value, is_terminal=True),
     ),
     "restore": ("csm_checkpoint_restore", {"id": "k"}, checkpoints.show_restored),
     "goals": ("csm_goal_list", {"done": True}, goals.show_goals),
