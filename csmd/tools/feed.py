@@ -65,7 +65,7 @@ def _read_cursor(cursor: str) -> dict[str, int]:
     if len(numbers) != len(activity_feed.KINDS) or not all(
         number.isdecimal() and len(number) < 19 for number in numbers
     ):
-        raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="pass the last answer's cursor, or none")
+        raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="give the last answer's cursor, or none")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 
 

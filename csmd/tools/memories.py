@@ -213,10 +213,10 @@ def _make_statement(
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     if not 0 <= confidence <= 1:
         raise BadInput(
-            f"confidence must be above 0 and at most 1, not {confidence:g}", hint="omit it to derive it from the words"
+            f"confidence must be above 0 and at most 1, not {confidence:g}", hint="leave it out to derive it from the words"
         )
     if type_ == "reference" and not remember.names_address(body):
-        raise BadInput("a reference needs an address", hint="include one, such as https://...")
+        raise BadInput("a reference needs an address", hint="add one, such as https://...")
     kind = classify(body, speaker="user")
     category, of_type = kind.category, None
     if type_ in HOST_TYPES and CATEGORIES[category].memdir != _memdir_type(type_):

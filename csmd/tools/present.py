@@ -110,7 +110,7 @@ def normalise_typed_text(typed: str) -> str:
     if len(text) > MAX_CHARACTERS:
         raise BadInput(
             f"that has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most",
-            hint="shorten it, or split it into several memories",
+            hint="write it shorter, or as several memories",
         )
     return text
 

@@ -83,7 +83,7 @@ def _weigh_tag(
         if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
                 f"a person decided about {memory.id} and {name!r}",
-                hint="a person can change it in a terminal",
+                hint="ask a person to change it in a terminal",
             )
         tagged = topics.topics_of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
@@ -147,7 +147,7 @@ def _parse_weight(typed: str) -> float:
     except ValueError:
         weight = -1.0
     if not 0 < weight <= 1:
-        raise BadInput(f"the weight must be above 0 and at most 1, not {typed!r}", hint="omit it for 1")
+        raise BadInput(f"the weight must be above 0 and at most 1, not {typed!r}", hint="leave it out for 1")
     return round(weight, 3)
 
 

@@ -268,7 +268,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["tool", "csm_nothing"], "unknown tool"),
         (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
-        (["done", "7"], "nothing open is '7'"),
+        (["done", "7"], "there is no open matter '7'"),
         (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
@@ -278,7 +278,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         ),
         (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "by_person cannot be given"),
         (["model", "add", "."], "no model.onnx"),
-        (["remember", "..."], "nothing to remember"),
+        (["remember", "..."], "no words to remember"),
     ],
 )
 def test_what_cannot_be_done_is_told_with_what_to_do(full: Machine, words: list[str], said: str) -> None:

@@ -106,7 +106,7 @@ def test_what_a_model_saves_counts_as_its_own_and_it_is_told_so(real: Machine) -
     again = say(real, "remember", text="The heron service listens on port 4117.")
     assert "knew that already" in again and id_in(again) == kept["id"]
     assert "Forgotten" in say(real, "forget", id=kept["id"])
-    assert "forget this text" in refused(real, "remember", text="The heron service listens on port 4117.")
+    assert "forgot this text" in refused(real, "remember", text="The heron service listens on port 4117.")
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_a_checkpoint_on_demand_is_shown_as_it_was_stored_and_restored_for_one_s
     other.mkdir()
     daemon.event("UserPromptSubmit", "elsewhere", cwd=str(other), prompt="what is done here is another matter")
     refused = daemon.run("checkpoint", "restore", made["id"], "--session", "elsewhere")
-    assert refused.returncode == 1 and "another project" in refused.stderr
+    assert refused.returncode == 1 and "different projects" in refused.stderr
 
 
 def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assistants_to_end(daemon: Machine) -> None:
@@ -118,7 +118,7 @@ def test_what_people_see_fits_a_terminal(
         ("csm_open_done", {"id": "g-none"}, "there is no open matter"),
         ("csm_open_done", {"id": " "}, "no open matter was given"),
         ("csm_goal_set", {"text": "a goal of nobody's"}, "no project or session was given for the goal"),
-        ("csm_goal_set", {"text": "...", "project": "/p"}, "nothing to remember"),
+        ("csm_goal_set", {"text": "...", "project": "/p"}, "no words to remember"),
     ],
 )
 def test_what_cannot_be_done_is_said(parts: Any, tool: str, params: dict[str, str], what: str) -> None:

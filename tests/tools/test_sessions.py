@@ -221,7 +221,7 @@ def test_what_cannot_be_written_is_told_and_nothing_is(parts: Parts, monkeypatch
     with pytest.raises(CsmdError, match="the assistant's session"):
         write(parts, "Hello.", ident="s1")
     for text, more, why in (
-        ("  ", {}, "nothing"),
+        ("  ", {}, "empty"),
         ("Hello.", {"parent": "x"}, "no message"),
         ("x", {"ident": "../x"}, "name"),
     ):
