@@ -202,9 +202,7 @@ def find_duplicates(
             finding = describe_duplicate(keeper, other, pair.likeness)
             if finding.key not in dropped:
                 findings.append(finding)
-    findings.sort(
-        key=lambda finding: (finding.kind, rank_evidence(finding.memories[0]), -finding.confidence, finding.key)
-    )
+    findings.sort(key=lambda find: (find.kind, rank_evidence(find.memories[0]), -find.confidence, find.key))
     merged: set[str] = set()
     feasible = []
     for finding in findings:

@@ -126,9 +126,8 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
-            carry_out(
-                rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
-            )
+            plan = plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE)
+            carry_out(rows, plan, key=store.hash_key, now=now)
         cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
 
     store.write(write)
@@ -255,12 +254,10 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     ident, is_new = "", False
     elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
-        if elsewhere:
-            ident = elsewhere
-        else:
-            source = _sort_sources(candidate)[0]
+        ident = elsewhere
+        if not ident:
             ident, is_new = remember.remember(
-                rows, statement, source, project=project, origin=origin, key=key, scope="project"
+                rows, statement, _sort_sources(candidate)[0], project=project, origin=origin, key=key, scope="project"
             )
     if not ident:
         candidates.set_status(rows, candidate, "dropped", now=now)
@@ -270,9 +267,8 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
-        belief_changes.record_change(
-            rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), CHANGED_BY, now
-        )
+        reason = "; ".join(action.reasons)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, reason, CHANGED_BY, now)
     return ident if is_new else ""
 
 
@@ -372,10 +368,8 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
 def _sort_sources(candidate: Candidate) -> list[Provenance]:
     """Sorts the turns that support a candidate, the earliest first, which counts as stating it."""
-    support = sorted(
-        (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
-    )
-    return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
+    support = sorted((item.at, item.uuid, item.session_id) for item in candidate.evidence if not item.against)
+    return [Provenance(uuid=uuid, session_id=session, at=at) for at, uuid, session in support]
 
 
 def _core_text(candidate: Candidate) -> str:

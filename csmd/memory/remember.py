@@ -119,9 +119,8 @@ def remember(
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
         near = supersession.find_near(rows, statement.text, home)
-        existing = _find_first_repeated(
-            statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
-        )
+        in_scope = [memory for memory in near.memories if memory.project_seq == home]
+        existing = _find_first_repeated(statement, in_scope, besides=besides)
     if existing is not None:
         existing = belief_changes.surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
@@ -328,15 +327,12 @@ def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, beside
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
         if is_other_kind or _is_reworded(memory, besides):
             continue
-        forward, backward = (
-            similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
-        )
+        texts = statement.text, memory.text
+        forward, backward = similarity.compare(*texts), similarity.compare(*reversed(texts))
         # One may amend the other with nearly the same words: "drop support for 3.8".
         is_amended = forward.replaces or backward.replaces
-        repeats = similarity.repeats(statement.text, memory.text)
-        if not is_amended and (
-            forward.says_all or (repeats and not restatement.has_swapped_roles(statement.text, memory.text))
-        ):
+        is_repeated = similarity.repeats(*texts) and not restatement.has_swapped_roles(*texts)
+        if not is_amended and (forward.says_all or is_repeated):
             return memory
     return None
 

@@ -41,6 +41,8 @@ MIN_UNREVIEWED_CONFIDENCE = 0.7
 MAX_WAITING_DAYS = 30
 #: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
+#: Confidence of a person's new wording of a memory.
+TYPED_CONFIDENCE = 0.95
 #: Verb -> the reason of a supersession in the audit.
 SUPERSEDE_REASONS: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
@@ -174,9 +176,8 @@ def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnsw
             raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
         return made
 
-    return journal.record_answer(
-        rows, act, kind=answer.verb, item=candidate.id, project=candidate.project_seq, now=answer.at
-    )
+    project = candidate.project_seq
+    return journal.record_answer(rows, act, kind=answer.verb, item=candidate.id, project=project, now=answer.at)
 
 
 Outcome = tuple[str, CandidateStatus]
@@ -212,9 +213,8 @@ def _answer_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answ
         return _supersede(rows, giving_way, staying, answer), "done"
     if candidate.source == supersession.SOURCE:
         for kept, other in ((first, second), (second, first)):
-            belief_changes.record_change(
-                rows, kept.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, answer.at
-            )
+            kind = belief_changes.REFUSED
+            belief_changes.record_change(rows, kept.id, kind, other.id, "", "both hold", PERSON, answer.at)
     return "", "dropped"  # it is not proposed again
 
 
@@ -222,7 +222,7 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
     if answer.verb == "drop":
         return "", "dropped"
     worded = answer.text if answer.verb == "edit" else candidate.text
-    made = _remember(rows, _candidate_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
+    made = _remember(rows, _to_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
             if not item.against and _read_memory(rows, made).times <= MAX_EVIDENCE:
@@ -239,7 +239,7 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
 def _answer_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     del alive
     if answer.verb == "edit":
-        statement = _candidate_statement(candidate, answer.text)
+        statement = _to_statement(candidate, answer.text)
         return _remember(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
     return "", "dropped" if answer.verb == "drop" else "done"
 
@@ -258,21 +258,17 @@ _ANSWERERS: dict[Subject, Callable[[Rows, Candidate, Sequence[Memory], ReviewAns
 
 def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
-    statement = _memory_statement(memory, memory.text)
+    statement = _to_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, answer.source, pinned=memory.pinned)
     current = _read_memory(rows, memory.id)
     sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
-    kept = supersession.refresh_thresholds(rows, replace(current, confidence=sure))
-    memories.update_belief(rows, kept)
-    was, now = belief_changes.state(memory), belief_changes.state(kept)
-    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
-    return memory.id
+    return _save(rows, memory, replace(current, confidence=sure), answer, reason="a person kept it")
 
 
 def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Creates a memory in the person's wording, which supersedes the older ones."""
     old = olds[0]
-    statement = _memory_statement(old, answer.text)
+    statement = _to_statement(old, answer.text)
     made = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
     for memory in olds:
         if memory.id != made:
@@ -286,12 +282,11 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
-    changed = supersession.refresh_thresholds(rows, changed)
-    memories.update_belief(rows, changed)
-    was, now = belief_changes.state(memory), belief_changes.state(changed)
-    belief_changes.record_change(
-        rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
-    )
+    return _save(rows, memory, changed, answer, reason=f"a person {answer.verb}ned it")
+
+
+def _save(rows: Rows, memory: Memory, changed: Memory, answer: ReviewAnswer, *, reason: str) -> str:
+    supersession.save_belief(rows, memory, changed, kind=answer.verb, reason=reason, by=PERSON, at=answer.at)
     return memory.id
 
 
@@ -303,9 +298,8 @@ def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: M
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
         tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
-    belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, answer.at
-    )
+    before = belief_changes.state(memory)
+    belief_changes.record_change(rows, memory.id, "drop", before, "", "a person dropped it", PERSON, answer.at)
     return ""
 
 
@@ -408,17 +402,12 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
 # --- statements
 
 
-def _candidate_statement(candidate: Candidate, worded: str) -> Statement:
+def _to_statement(item: Candidate | Memory, text: str) -> Statement:
+    """Returns a person's statement of the kind of a candidate or memory; instead of a memory it counts as typed."""
+    is_memory = isinstance(item, Memory)
+    sure = TYPED_CONFIDENCE if is_memory else max(item.confidence, KEPT_CONFIDENCE)
     return Statement(
-        text=worded, gate=candidate.gate, category=candidate.category,
-        confidence=max(candidate.confidence, KEPT_CONFIDENCE), authority="user", reasons=("review",),
-    )  # fmt: skip
-
-
-def _memory_statement(memory: Memory, worded: str) -> Statement:
-    """Returns a person's statement that replaces a memory: of its kind, with the confidence of typed text."""
-    return Statement(
-        text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
+        text=text, gate=item.gate, category=item.category, confidence=sure, authority="user", reasons=("review",)
     )
 
 

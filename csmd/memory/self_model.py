@@ -80,9 +80,8 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
-    captured = session_link_rows.stored_sessions(
-        rows, sorted({name for session in around for name in session.of("transcript")})
-    )
+    transcripts = sorted({name for session in around for name in session.of("transcript")})
+    captured = session_link_rows.stored_sessions(rows, transcripts)
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
     links = [
         (session.seq, session_links.find_links(session, around, captured=captured))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from csmd.store.sqlite import Rows
 #: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
 MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
-MAX_CHANGE_CHARACTERS = 1_200
+MAX_CALL_CHARACTERS = 1_200
 NO_SCENE = Scene("", "")
 
 
@@ -46,9 +47,8 @@ def find_outdated(
     edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
-    claims = [
-        _to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last_statements.values()
-    ]
+    ordinals = [prompt.ordinal for prompt in prompts]
+    claims = [_to_claim(statement, users, ordinals) for statement in last_statements.values()]
     rewritten = {
         key: (statement.uuid, statement.at)
         for key, statement in statement_context.find_rewrites(last_statements.values(), changes, prompts).items()
@@ -108,10 +108,8 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        is_withheld = scene.uuid in personal or tombstones.is_forgotten(
-            rows, quoted, authority="user", project=project, at="", key=key
-        )
-        if not (quoted and is_withheld):
+        is_forgotten = partial(tombstones.is_forgotten, rows, quoted, authority="user", project=project, at="", key=key)
+        if not quoted or not (scene.uuid in personal or is_forgotten()):
             allowed[seq] = scene
         elif scene.text.startswith(statement_context.REVIEW):
             allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
@@ -120,12 +118,10 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    file_changes = memory_scenes.file_changes_of(
-        rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
-    )
+    calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
     _, roots = memory_scenes.scene_places(rows, session_seq)
-    read = [(change, file_of(change.input_start)) for change in file_changes]
-    is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
+    read = [(change, file_of(change.input_start)) for change in calls]
+    is_whole = len(calls) < MAX_EDITS and all(path for _, path in read)
     return [
         Change(change.uuid, change.ordinal, _relative_path(path, roots), change.at, change.anew)
         for change, path in read

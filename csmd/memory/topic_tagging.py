@@ -111,9 +111,9 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
     """Returns (the subjects that enough memories share, by key; the keys of each memory)."""
     # Nine phrases in ten are in one memory only: all are counted by their hash, and only the others are kept.
-    counts = Counter(
-        hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
-    )
+    counts: Counter[int] = Counter()
+    for memory in memories:
+        counts.update({hash(phrase.key) for phrase in find_phrases(memory.text)})
     repeated = {hashed for hashed, count in counts.items() if count >= _compute_minimum(len(memories))}
     del counts
     subjects: dict[Key, _Subject] = {}

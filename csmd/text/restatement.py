@@ -294,9 +294,8 @@ def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], f
 
 def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
     """Whether the words after "from" in one statement come after "to" in the other."""
-    return any(
-        _stems_after(first, "from") & _stems_after(second, "to") for first, second in ((left, right), (right, left))
-    )
+    orders = (left, right), (right, left)
+    return any(_stems_after(first, "from") & _stems_after(second, "to") for first, second in orders)
 
 
 def _stems_after(statement: _Statement, preposition: str) -> frozenset[str]:

@@ -401,9 +401,9 @@ def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -
     certain = sorted((name for name, is_certain in signals.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
-    return (
-        Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals)) if signals else None
-    )
+    if not signals:
+        return None
+    return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals))
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:

@@ -138,12 +138,8 @@ def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: 
         places |= stems(left.before[:verb])
         new -= stems(left.before[:verb])
     named = stems(word for word in rest if word.root not in _LEAVE_ROOTS | _MOVE_ROOTS | _ENTER_ROOTS)
-    return Switch(
-        old,
-        frozenset(new - old - _IDLE_ROOTS),
-        named - old - new - _IDLE_ROOTS,
-        frozenset(places - old - new - _IDLE_ROOTS),
-    )
+    named = named - old - new - _IDLE_ROOTS
+    return Switch(old, frozenset(new - old - _IDLE_ROOTS), named, frozenset(places - old - new - _IDLE_ROOTS))
 
 
 def is_left(older: str, switch: Switch) -> bool:
@@ -204,9 +200,8 @@ def _find_thing_start(part: Sequence[Word], at: int, *, follows_comma: bool) -> 
     is_ordered = not stems(other for other in part[:at] if other.plain not in WORDS["aside"])
     if word.root in _LEAVE_ROOTS and is_ordered and {"from", "off"}.isdisjoint(rest):
         return at + 1 + (rest[:1] == ["about"])
-    is_from = (
-        word.plain in ("from", "off") and any(other.root in _MOVE_ROOTS for other in part[:at]) and not _is_step(part)
-    )
+    follows_move = any(other.root in _MOVE_ROOTS for other in part[:at])
+    is_from = word.plain in ("from", "off") and follows_move and not _is_step(part)
     is_than = word.plain == "than" and "rather" in plain[:at]
     takes_place = word.plain in WORDS["takes_place_of"] and stems(part[:at])
     if is_from or is_than or takes_place or (is_ours and word.plain in WORDS["leave_by_us"]):
@@ -315,8 +310,7 @@ def _holds_instead(part: Sequence[Word]) -> bool:
     """Whether a part states a present choice, and is not about the thing that only was in some way."""
     plain = [word.plain for word in part]
     is_same_thing = plain[0] in _ARTICLES or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(
-        word.root in _ENTER_ROOTS for word in part
-    )
+    enters = any(word.root in _ENTER_ROOTS for word in part)
+    is_now = enters or not {"now", "back", "again", "instead"}.isdisjoint(plain)
     moves = any(word.root in _MOVE_ROOTS for word in part) and "to" in plain
     return not is_same_thing and (is_now or moves)
