@@ -144,11 +144,8 @@ def _store_observations(rows: Rows, session: Behind, waiting: Sequence[_Observat
 def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     succeeded = frozenset(shell_commands.commands(line))
-    failed = [
-        failure
-        for failure in failures.failures_in(rows, session.session_seq, before=turn.ordinal)
-        if failure.command in succeeded
-    ]
+    earlier = failures.failures_in(rows, session.session_seq, before=turn.ordinal)
+    failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
         if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
             continue

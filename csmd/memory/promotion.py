@@ -66,12 +66,8 @@ def plan_for(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mappi
 
     `memory_of` maps a candidate to the memory that says the same.
     """
-    ordered = sorted(
-        waiting,
-        key=lambda candidate: (-candidate.confidence, candidate.kind, candidate.fingerprint, candidate.project_seq),
-    )
     actions = []
-    for candidate in ordered:
+    for candidate in sorted(waiting, key=lambda item: (-item.confidence, *_key_of(item), item.project_seq)):
         memory_id = memory_of.get(candidate.id, "")
         step, reasons = _decide(candidate, profile, memory_id)
         memory_id = memory_id if step == "known" else ""
@@ -141,7 +137,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+    if _is_purged(candidate, tombstones.marks(rows, key)):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
@@ -157,6 +153,10 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
+def _is_purged(candidate: Candidate, marks: tombstones.Marks) -> bool:
+    return bool(marks.spans(f"{candidate.text} {candidate.fingerprint}"))
+
+
 def _key_of(candidate: Candidate) -> tuple[str, str]:
     return candidate.kind, candidate.fingerprint
 
@@ -164,11 +164,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.marks(rows, key)
-    allowed = {
-        _key_of(candidate): candidate
-        for candidate in derived
-        if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
-    }
+    allowed = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
         candidate = allowed.pop(_key_of(stored), None)
         if candidate is None:

@@ -280,24 +280,17 @@ def forget(
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
-    same = [
-        other
-        for other in forgotten.memories_below_scope(rows, text_hash, scope=home)
-        if by_person or other.authority != "user"
-    ]
+    same = forgotten.memories_below_scope(rows, text_hash, scope=home)
+    same = [other for other in same if by_person or other.authority != "user"]
     going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
     going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
     for gone, _ in going:
         if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
             continue
         forgotten.delete_sentences(
-            rows,
-            gone,
-            text_hash=text_hash,
-            scope=home,
+            rows, gone, text_hash=text_hash, scope=home, by_assistants=not by_person,
             is_same=lambda text: similarity.repeats(text, memory.text),
-            by_assistants=not by_person,
-        )
+        )  # fmt: skip
         for source in gone.provenance:  # another memory's scene may quote it
             memory_scenes.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"

@@ -170,9 +170,8 @@ def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnsw
     def act() -> str:
         made, status = _ANSWERERS[about](rows, candidate, alive, answer)
         quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
-        if quoted is not None and not candidates.set_status(
-            rows, replace(quoted, version=candidate.version), status, now=answer.at
-        ):
+        settled = replace(quoted, version=candidate.version) if quoted else None
+        if settled and not candidates.set_status(rows, settled, status, now=answer.at):
             raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
         return made
 
@@ -406,9 +405,8 @@ def _to_statement(item: Candidate | Memory, text: str) -> Statement:
     """Returns a person's statement of the kind of a candidate or memory; instead of a memory it counts as typed."""
     is_memory = isinstance(item, Memory)
     sure = TYPED_CONFIDENCE if is_memory else max(item.confidence, KEPT_CONFIDENCE)
-    return Statement(
-        text=text, gate=item.gate, category=item.category, confidence=sure, authority="user", reasons=("review",)
-    )
+    draft = Statement(text=text, gate=item.gate, category=item.category, confidence=sure, authority="user")
+    return replace(draft, reasons=("review",))
 
 
 def _read_memory(rows: Rows, ident: str) -> Memory:

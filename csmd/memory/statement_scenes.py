@@ -36,10 +36,13 @@ def find_outdated(
     citations = failures.context_citations(rows, session_seq)
     last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
-        by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
-        if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
-            statement.text, statement.category, by_assistant=by_assistant, turn=turn
-        ):
+        if (statement.memory_seq, statement.uuid) in citations:
+            continue
+        is_claim = statement_context.is_claim(
+            statement.text, statement.category, by_assistant=statement.authority == "assistant",
+            turn=users.get(statement.uuid, ""),
+        )  # fmt: skip
+        if is_claim:
             last_statements[statement.memory_seq] = statement
     if not last_statements:
         return {}
@@ -49,12 +52,10 @@ def find_outdated(
     changes, _ = _read_changes(rows, session_seq, upto=upto)
     ordinals = [prompt.ordinal for prompt in prompts]
     claims = [_to_claim(statement, users, ordinals) for statement in last_statements.values()]
-    rewritten = {
-        key: (statement.uuid, statement.at)
-        for key, statement in statement_context.find_rewrites(last_statements.values(), changes, prompts).items()
-    }
-    edited = {key: (edit.uuid, edit.at) for key, edit in statement_context.find_edits(claims, edits).items()}
-    return rewritten | edited
+    rewrites = statement_context.find_rewrites(last_statements.values(), changes, prompts)
+    rewritten = {key: (statement.uuid, statement.at) for key, statement in rewrites.items()}
+    edited = statement_context.find_edits(claims, edits)
+    return rewritten | {key: (edit.uuid, edit.at) for key, edit in edited.items()}
 
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
@@ -120,12 +121,10 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
     _, roots = memory_scenes.scene_places(rows, session_seq)
-    read = [(change, file_of(change.input_start)) for change in calls]
+    read = [(call, file_of(call.input_start)) for call in calls]
     is_whole = len(calls) < MAX_EDITS and all(path for _, path in read)
-    return [
-        Change(change.uuid, change.ordinal, _relative_path(path, roots), change.at, change.anew)
-        for change, path in read
-    ], is_whole
+    changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in read]
+    return changes, is_whole
 
 
 def _relative_path(path: str, roots: Sequence[str]) -> str:

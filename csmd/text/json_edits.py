@@ -219,10 +219,8 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
     lines = wire.pretty(value).split("\n")
     if line_start is not None:
         unit = _find_indent_unit(text)
-        bare = [line.lstrip(" ") for line in lines]
-        return line_start.join(
-            unit * ((len(line) - len(rest)) // 2) + rest for line, rest in zip(lines, bare, strict=True)
-        )
+        stripped = [(line, line.lstrip(" ")) for line in lines]
+        return line_start.join(unit * ((len(line) - len(rest)) // 2) + rest for line, rest in stripped)
     if _is_tight(text):
         return wire.dumps(value)
     return "".join(line.strip() + " " * line.endswith(",") for line in lines)
