@@ -64,12 +64,12 @@ def data_without(body: str, is_forgotten: IsForgotten) -> str:
 
     sessions = _parse_sessions(body)
     kept = [{name: left(value) for name, value in session.items() if not value or left(value)} for session in sessions]
-    return body if kept == sessions else files.as_yaml(kept)
+    return body if kept == sessions else files.to_yaml(kept)
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
     """Parses the sessions of a part as data; [] if a person has changed it into something else."""
-    sessions = files.from_yaml(body)
+    sessions = files.parse_yaml(body)
     return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
 
@@ -364,7 +364,7 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
         note(reason="moved to the archive", path=old, before=text, after=None)
 
     for root in _roots(directory):
-        for name in find_due(files.names_in(root / DAILY), today=_day(here(now))):
+        for name in find_due(files.list_files(root / DAILY), today=_day(here(now))):
             old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
@@ -383,8 +383,10 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
-    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
-    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOKED_AT))
+    as_of, after = store.read(
+        lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
+    )
+    endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOKED_AT))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
@@ -419,7 +421,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
         return False
     # Older rules may have let secrets through.
     data = redact_tree(render_data(session), Counter())
-    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
+    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.to_yaml([data]))):
         path = _file(directory, ending.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
@@ -453,10 +455,10 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
             session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key, with_plan=True))
-            files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
+            files.write_memory_file(directory, path, head + files.to_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     for folder in [root / LIVE for root in _roots(directory)]:
-        for path in [folder / name for name in files.names_in(folder, ".yaml")]:
+        for path in [folder / name for name in files.list_files(folder, ".yaml")]:
             if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
                 path.unlink(missing_ok=True)
                 changed += 1

@@ -60,13 +60,13 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = journal.closed_items(rows)
+    closed = journal.list_closed(rows)
     stated = [
         memory
         for memory in memories.stated_in_session(rows, ending.session_seq)
         if visibility.is_injectable(memory) and is_of_day(memory.created_at)
     ]
-    traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
+    traps = session_contents.list_gotchas(rows, ending.session_seq, limit=GOTCHAS)
     path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
     changes = [(path_of(text), number) for text, number in items["file"]]
     times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
@@ -89,7 +89,7 @@ def read_session(
         pulls=texts("pull"),
         failing=texts("failing"),
         open=tuple(open_ends),
-        agents=tuple(session_contents.agents_of(rows, ending.id)),
+        agents=tuple(session_contents.list_agents(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
         modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
@@ -98,7 +98,7 @@ def read_session(
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
     """Returns how many entries of the assistant's plan are done, and how many there are."""
-    done = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
+    done = work.fold([work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd)
     return sum(progress == "done" for _, progress, _ in done.todo), len(done.todo)
 
 
@@ -107,7 +107,9 @@ def _read_deviations(
 ) -> list[str]:
     """Returns the user's corrections, then the numbers of calls turned down, by tool, and prompts taken back."""
     corrected = [
-        text for text, at in session_contents.corrections(rows, session) if is_of_day(at) and not is_forgotten(text)
+        text
+        for text, at in session_contents.list_corrections(rows, session)
+        if is_of_day(at) and not is_forgotten(text)
     ]
     tools: dict[str, str] = {}
     turned_down: Counter[str] = Counter()

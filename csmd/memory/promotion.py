@@ -9,6 +9,7 @@ from typing import Literal
 from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER_PREFIX
+from csmd.privacy.fingerprints import Marks
 from csmd.store import (
     belief_changes,
     candidates,
@@ -21,7 +22,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.core import Store
-from csmd.store.memories import INFERRED
+from csmd.store.memories import INFERRED_ORIGIN
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.vocabulary import Authority, Scope
@@ -124,7 +125,7 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
         if promoting:
             plan = plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE)
             carry_out(rows, plan, key=store.hash_key, now=now)
-        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
 
@@ -137,7 +138,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if _is_purged(candidate, tombstones.marks(rows, key)):
+    if _is_purged(candidate, tombstones.purged_marks(rows, key)):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
@@ -153,7 +154,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
-def _is_purged(candidate: Candidate, marks: tombstones.Marks) -> bool:
+def _is_purged(candidate: Candidate, marks: Marks) -> bool:
     return bool(marks.spans(f"{candidate.text} {candidate.fingerprint}"))
 
 
@@ -163,7 +164,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     allowed = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
         candidate = allowed.pop(_key_of(stored), None)
@@ -172,7 +173,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
     for candidate in allowed.values():
-        ident = candidates.identity(candidate.kind, project, candidate.fingerprint, "")
+        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 
@@ -204,7 +205,7 @@ def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: 
     # An inferred memory stays only if the candidate would become the same memory now.
     if is_over and is_believed and (stays or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
-    if candidates.renew(rows, stored, derived):
+    if candidates.update_stored(rows, stored, derived):
         for memory in inferred:
             _update_inferred(rows, memory, before=stored, key=key)
 
@@ -221,7 +222,9 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
-def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
+def carry_out(
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED_ORIGIN
+) -> dict[str, str]:
     """Carries out a plan, except for candidates changed since; returns candidate -> the memory that it became.
 
     With another `origin` than INFERRED the memory is a person's: csmd neither changes nor withdraws it.
@@ -236,7 +239,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
             if ident:
                 promoted[current.id] = ident
         elif action.step == "known":
-            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+            candidates.update_stored(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
             candidates.set_status(rows, current, "needs_review", now=now)
     return promoted
@@ -248,7 +251,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
     ident, is_new = "", False
-    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
+    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
         ident = elsewhere
         if not ident:
@@ -259,7 +262,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
-    candidates.renew(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
+    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
@@ -274,9 +277,9 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
         return ""
     same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
     here = candidate.project_seq
-    everywhere = projects.everywhere(rows, here)
+    everywhere = projects.everywhere_of(rows, here)
     for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
     return ""
@@ -294,7 +297,7 @@ def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
 def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
     return Statement(
         text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=authority, reasons=(INFERRED, candidate.kind),
+        authority=authority, reasons=(INFERRED_ORIGIN, candidate.kind),
     )  # fmt: skip
 
 
@@ -345,9 +348,9 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
         return
     candidate = _combine(of_memory)
     scope: Scope = "user" if len(of_memory) > 1 else "project"
-    home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    home = candidate.project_seq if scope == "project" else projects.everywhere_of(rows, candidate.project_seq)
     if memory.project_seq != home:
-        project_merges.give_project(rows, memory, home)
+        project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sort_sources(candidate)

@@ -296,8 +296,8 @@ def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: M
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
-        tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
-    before = belief_changes.state(memory)
+        tombstones.remove_forgetting(rows, memory.text, scope=home, at=answer.at, key=answer.key)
+    before = belief_changes.belief_state(memory)
     belief_changes.record_change(rows, memory.id, "drop", before, "", "a person dropped it", PERSON, answer.at)
     return ""
 
@@ -355,11 +355,11 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` is the oldest time of a memory that waits.
     """
-    seqs = upkeep_queries.unreviewed(
+    seqs = upkeep_queries.memories_to_review(
         rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.imported(rows, seqs):
+    for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
         source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")

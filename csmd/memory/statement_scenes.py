@@ -104,7 +104,7 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memory_scenes.scene_places(rows, session_seq)
+    project, _ = memory_scenes.scene_directories(rows, session_seq)
     personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
@@ -120,7 +120,7 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
-    _, roots = memory_scenes.scene_places(rows, session_seq)
+    _, roots = memory_scenes.scene_directories(rows, session_seq)
     read = [(call, file_of(call.input_start)) for call in calls]
     is_whole = len(calls) < MAX_EDITS and all(path for _, path in read)
     changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in read]

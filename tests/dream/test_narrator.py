@@ -275,7 +275,7 @@ def told(store: Store) -> list[Fact]:
     go_through(store)
     while packets.step(store) or digest.step(store):
         pass
-    (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
+    (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
     return store.read(lambda rows: narrator.count_facts(rows, project))
 
 
@@ -305,7 +305,7 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert len({sessions[uuid] for uuid in one.evidence[:2]}) == 2, "the first two are of two sessions"
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
-    (other,) = store.read(lambda rows: rows.one("select seq from projects where key = 'other'"))
+    (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
     assert store.read(lambda rows: narrator.count_facts(rows, other)) == []
 
 
@@ -316,7 +316,7 @@ def test_a_fact_fades_with_the_sessions_that_were_purged(store: Store) -> None:
     assert {one.kind for one in told(store)} >= {"command", "fix"}
 
     def forget(rows):  # type: ignore[no-untyped-def]
-        purge.begin(rows, now=NOW)
+        purge.record_begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s1"], key=store.hash_key, now=NOW)
         purge.apply_tombstones(rows, store.hash_key)
 
