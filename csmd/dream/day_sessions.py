@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from csmd.dream import day_report, narrator
+from csmd.dream import day_report, session_facts
 from csmd.dream.day_report import ProjectDay, Session
 from csmd.extraction import work
 from csmd.hosts import tool_calls
@@ -67,7 +67,7 @@ def read_session(
         if visibility.is_injectable(memory) and is_of_day(memory.created_at)
     ]
     traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
-    path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
+    path_of = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(path_of(text), number) for text, number in items["file"]]
     times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
     open_ends = (end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed)
