@@ -139,7 +139,7 @@ def _daily(stages: Stages, force: bool) -> int:
     if not config.settings.stages_daily:
         return 0
     write = partial(
-        day_files.step,
+        day_files.update_files,
         stages.store,
         config.paths.memory,
         now=now_iso(),

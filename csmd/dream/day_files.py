@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from csmd.dream import day_report
 from csmd.dream.day_report import Session
-from csmd.dream.day_sessions import Here, read_session
+from csmd.dream.day_sessions import ToLocal, read_session
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall.last_sessions import session_topic
 from csmd.store import cursors, files, journal, stored_days, tombstones
@@ -35,7 +35,7 @@ _LISTED = re.compile(r"- (?:Decided|Open): (.*)$")
 IsForgotten = Callable[[str], bool]
 
 
-def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
+def remove_from_markdown(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
     """Returns a session's part without forgotten lines and title.
 
     `forgotten` are whole sentences that it may show cut.
@@ -54,7 +54,7 @@ def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection
     return "".join(kept)
 
 
-def data_without(body: str, is_forgotten: IsForgotten) -> str:
+def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
     """Returns a session's part as data without what is forgotten; fields that become empty are left out."""
 
     def left(value: Any) -> Any:
@@ -157,14 +157,14 @@ STYLES = (MARKDOWN, DATA)
 DAY_HEAD = "# What was done on this day, by session; csmd writes the parts between its marks.\n"
 
 
-def empty(day: str, style: Style) -> str:
+def render_empty(day: str, style: Style) -> str:
     """Returns a day's file without parts."""
     if style.member:
         return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
     return f"# {day}\n"
 
 
-def is_own(text: str) -> bool:
+def is_day_file(text: str) -> bool:
     """Whether a file below the memory directory is that of a day or a live session."""
     return MARKDOWN.opens in text or text.startswith((LIVE_HEAD, DAY_HEAD))
 
@@ -180,16 +180,18 @@ def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool)
     A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a
     person removed it.
     """
-    part = _mark(style, ident, body)
-    match = _find(text, style, ident)
+    part = _wrap_part(style, ident, body)
+    match = _find_part(text, style, ident)
     if match is None:
         return text if was_there else insert_part(text, style, ident, part)
-    return f"{text[: match.start()]}{part}{text[match.end() :]}" if _check(match["body"]) == match["check"] else text
+    return (
+        f"{text[: match.start()]}{part}{text[match.end() :]}" if _hash_body(match["body"]) == match["check"] else text
+    )
 
 
-def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
+def extract_part(text: str, style: Style, ident: str) -> tuple[str, str]:
     """Returns a file's text without a session's part, and the part or ""."""
-    match = _find(text, style, ident)
+    match = _find_part(text, style, ident)
     if match is None:
         return text, ""
     before = text[: match.start()]
@@ -198,11 +200,11 @@ def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
 
 def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -> str:
     """Returns a file's text with a session's part edited; a part that a person has edited stays marked as edited."""
-    match = _find(text, style, ident)
+    match = _find_part(text, style, ident)
     if match is None or (body := edit(match["body"])) == match["body"]:
         return text
-    check = None if _check(match["body"]) == match["check"] else match["check"]
-    return f"{text[: match.start()]}{_mark(style, ident, body, check)}{text[match.end() :]}"
+    check = None if _hash_body(match["body"]) == match["check"] else match["check"]
+    return f"{text[: match.start()]}{_wrap_part(style, ident, body, check)}{text[match.end() :]}"
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
@@ -214,24 +216,24 @@ def insert_part(text: str, style: Style, ident: str, part: str) -> str:
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
         end = next((matches[-1].end() for mark in marks if (matches := [*re.finditer(mark, text, re.MULTILINE)])), None)
-    if not part or end is None or _find(text, style, ident) is not None:
+    if not part or end is None or _find_part(text, style, ident) is not None:
         return text
     gap = "" if not end or text[end - 1] == "\n" else "\n"
     return f"{text[:end]}{gap}{'' if style.member else chr(10)}{part}{text[end:]}"
 
 
-def _mark(style: Style, ident: str, body: str, check: str | None = None) -> str:
+def _wrap_part(style: Style, ident: str, body: str, check: str | None = None) -> str:
     """Returns a part between its marks; `check` is the hash in them if it is not that of the body."""
     name, (_, opens, closes, _) = part_name(ident), style
-    check = _check(body) if check is None else check
+    check = _hash_body(body) if check is None else check
     return f"{opens}session {name} {check}{closes}\n{body}{opens}end {name}{closes}\n"
 
 
-def _check(body: str) -> str:
+def _hash_body(body: str) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
-def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
+def _find_part(text: str, style: Style, ident: str) -> re.Match[str] | None:
     name, opens, closes = map(re.escape, (part_name(ident), style.opens, style.closes))
     begin, end = rf"{opens}session {name} (?P<check>\S*){closes}", rf"{opens}end {name}{closes}"
     return re.search(rf"^{begin}[ \t]*\n(?P<body>.*?)^{end}[ \t]*(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -241,20 +243,20 @@ def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
 
 STAGE = "daily"
 #: Sessions written in one step.
-BATCH = 20
+WRITE_BATCH = 20
 #: Sessions looked at in one step.
-LOOKED_AT = 400
+LOOK_BATCH = 400
 #: Most live sessions that have a file.
 MAX_LIVE = 50
 #: Directories below that of the memory files.
-DAILY = "daily"
-LIVE = "sessions"
-ARCHIVE = "archive"
-WALLED = "workspaces"
+DAILY_FOLDER = "daily"
+LIVE_FOLDER = "sessions"
+ARCHIVE_FOLDER = "archive"
+WORKSPACE_FOLDER = "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
 
-def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
+def update_files(store: Store, directory: Path, *, now: str, here: ToLocal, rest_s: float = 0.0) -> int:
     """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
 
     The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
@@ -265,7 +267,7 @@ def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float =
     return done + _write_live(store, directory, now=now, here=here, rest_s=rest_s)
 
 
-def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
+def remove_withdrawn(store: Store, directory: Path, *, now: str, here: ToLocal) -> int:
     """Removes what was purged or forgotten from the files, edited or not.
 
     Returns how many parts and files were looked at.
@@ -277,11 +279,11 @@ def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
 
 
 def _remove_purged(store: Store, directory: Path) -> int:
-    parts = store.read(lambda rows: stored_days.days_due(rows, "leave", limit=LOOKED_AT))
+    parts = store.read(lambda rows: stored_days.days_due(rows, "leave", limit=LOOK_BATCH))
     for part, style in product(parts, STYLES):
-        path = _file(directory, part.wall, part.day, style)
+        path = _find_day_file(directory, part.wall, part.day, style)
         if text := files.read_memory_file(path):
-            _rewrite(directory, path, text, take_out_part(text, style, part.id)[0], part.day, style)
+            _rewrite(directory, path, text, extract_part(text, style, part.id)[0], part.day, style)
     if parts:
         store.write(lambda rows: stored_days.drop_days(rows, parts))
     return len(parts)
@@ -290,11 +292,11 @@ def _remove_purged(store: Store, directory: Path) -> int:
 def _remove_forgotten(store: Store, directory: Path) -> int:
     """Removes what was forgotten from some parts that may have it; returns how many were looked at."""
     as_of, parts = store.read(
-        lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=BATCH))
+        lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=WRITE_BATCH))
     )
     changed: set[str] = set()
     for part in parts:
-        paths = {style: _file(directory, part.wall, part.day, style) for style in STYLES}
+        paths = {style: _find_day_file(directory, part.wall, part.day, style) for style in STYLES}
         texts = {style: files.read_memory_file(path) or "" for style, path in paths.items()}
         kept = store.read(partial(_without_forgotten, part=part, texts=texts, key=store.hash_key))
         for style, text in kept.items():
@@ -310,7 +312,7 @@ def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str],
     """Returns the files of a day without what was forgotten of one session."""
     is_forgotten = stored_days.session_forgets(rows, part.id, key=key)
     # The data have whole sentences that the text may have shortened.
-    sessions = _parse_sessions(take_out_part(texts[DATA], DATA, part.id)[1])
+    sessions = _parse_sessions(extract_part(texts[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
     texts_told = (
@@ -319,23 +321,23 @@ def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str],
     )
     edits: dict[Style, Callable[[str], str]] = {
         MARKDOWN: partial(
-            markdown_without, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, texts_told))
+            remove_from_markdown, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, texts_told))
         ),
-        DATA: partial(data_without, is_forgotten=is_forgotten),
+        DATA: partial(remove_from_data, is_forgotten=is_forgotten),
     }
     return {style: edit_part(text, style, part.id, edits[style]) for style, text in texts.items()}
 
 
 def _move_across_walls(store: Store, directory: Path) -> int:
     """Moves the parts whose projects are behind another wall now; returns how many."""
-    parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOKED_AT))
+    parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOK_BATCH))
     for part, style in product(parts, STYLES):
-        old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+        old, new = (_find_day_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
         text, there = files.read_memory_file(old), files.read_memory_file(new)
         if old == new or not text or there is None:
             continue
-        left, moved = take_out_part(text, style, part.id)
-        inserted = insert_part(there or empty(part.day, style), style, part.id, moved)
+        left, moved = extract_part(text, style, part.id)
+        inserted = insert_part(there or render_empty(part.day, style), style, part.id, moved)
         _rewrite(directory, new, there, inserted, part.day, style)
         _rewrite(directory, old, text, left, part.day, style)
     if parts:
@@ -345,13 +347,13 @@ def _move_across_walls(store: Store, directory: Path) -> int:
 
 def _rewrite(directory: Path, path: Path, old: str, new: str, day: str, style: Style) -> None:
     """Writes a day's file if it has changed, or removes it if it has no part left."""
-    if new.strip() == empty(day, style).strip():
+    if new.strip() == render_empty(day, style).strip():
         path.unlink(missing_ok=True)
     elif new != old:
         files.write_memory_file(directory, path, new)
 
 
-def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
+def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: ToLocal) -> Iterator[str]:
     """Moves the daily files that are due to the archive, recorded in a dream's journal; yields the former path of each.
 
     A file that is not text stays, and a different file in the archive is not overwritten. After a crash between two
@@ -363,9 +365,9 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
         note(reason="its day is over 30 days ago", path=new, before=None, after=text)
         note(reason="moved to the archive", path=old, before=text, after=None)
 
-    for root in _roots(directory):
-        for name in find_due(files.names_in(root / DAILY), today=_day(here(now))):
-            old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
+    for root in _list_roots(directory):
+        for name in find_due(files.names_in(root / DAILY_FOLDER), today=_format_day(here(now))):
+            old, new = root / DAILY_FOLDER / name, root / ARCHIVE_FOLDER / DAILY_FOLDER / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
                 continue
@@ -382,9 +384,9 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 # --- sessions that have ended
 
 
-def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
+def _write_ended(store: Store, directory: Path, *, now: datetime, here: ToLocal) -> int:
     as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
-    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOKED_AT))
+    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
@@ -392,15 +394,15 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
         last = here(ending.last_at)
         if not has_ended(last, closed=ending.closed, now=now):
             is_waiting = True
-        elif ending.written != ending.digest_seq and is_recent(_day(last), today=_day(now)):
-            if len(written) == BATCH:
+        elif ending.written != ending.digest_seq and is_recent(_format_day(last), today=_format_day(now)):
+            if len(written) == WRITE_BATCH:
                 break
             # A session without new turns keeps its day, whatever the time zone is now.
-            written.append((ending, ending.day if ending.written_at == ending.last_at else _day(last)))
+            written.append((ending, ending.day if ending.written_at == ending.last_at else _format_day(last)))
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    read = [(ending, day if _write(store, directory, ending, day, here) else "") for ending, day in in_order]
+    read = [(ending, day if _write_session(store, directory, ending, day, here) else "") for ending, day in in_order]
 
     def write(rows: Rows) -> None:
         for ending, day in read:
@@ -412,7 +414,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
     return len(written) + (upto > after)
 
 
-def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> bool:
+def _write_session(store: Store, directory: Path, ending: Ending, day: str, here: ToLocal) -> bool:
     """Writes a session's part of a day's files; False, and nothing written, for a new session without results."""
     session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
     if not (session.has_news or ending.day):
@@ -420,11 +422,11 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
     # Older rules may have let secrets through.
     data = redact_tree(render_data(session), Counter())
     for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
-        path = _file(directory, ending.wall, day, style)
+        path = _find_day_file(directory, ending.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
             is_known = bool(text) and ending.day == day
-            new = put_part(text or empty(day, style), style, ending.id, body, was_there=is_known)
+            new = put_part(text or render_empty(day, style), style, ending.id, body, was_there=is_known)
             if new != text:
                 files.write_memory_file(directory, path, new)
     return True
@@ -433,7 +435,9 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 # --- live sessions
 
 
-def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
+def _write_live(
+    store: Store, directory: Path, *, now: str, here: ToLocal, new: bool = True, rest_s: float = 0.0
+) -> int:
     """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
     since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
         :23
@@ -443,9 +447,9 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
     changed = 0
     live: set[Path] = set()
     for ending in endings:
-        path = _root(directory, ending.wall) / LIVE / f"{part_name(ending.id)}.yaml"
+        path = _find_root(directory, ending.wall) / LIVE_FOLDER / f"{part_name(ending.id)}.yaml"
         live.add(path)
-        if rest_s and _age_s(path, now) < rest_s:
+        if rest_s and _find_age_s(path, now) < rest_s:
             continue
         # The head identifies what the file was made from, so that a session is read again only if it has changed.
         without = f", without {forgettings}" if forgettings else ""
@@ -455,7 +459,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
             session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key, with_plan=True))
             files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
-    for folder in [root / LIVE for root in _roots(directory)]:
+    for folder in [root / LIVE_FOLDER for root in _list_roots(directory)]:
         for path in [folder / name for name in files.names_in(folder, ".yaml")]:
             if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
                 path.unlink(missing_ok=True)
@@ -463,7 +467,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
     return changed
 
 
-def _age_s(path: Path, now: str) -> float:
+def _find_age_s(path: Path, now: str) -> float:
     """Returns how long ago a file was written; infinity if there is none, or if its time is in the future."""
     try:
         age = datetime.fromisoformat(now).timestamp() - path.lstat().st_mtime
@@ -475,24 +479,24 @@ def _age_s(path: Path, now: str) -> float:
 # --- places and values
 
 
-def _root(directory: Path, wall: str) -> Path:
+def _find_root(directory: Path, wall: str) -> Path:
     """Returns the directory of a workspace's files; `wall` is its name, "" for none."""
     if not wall:
         return directory
     slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
-    return directory / WALLED / f"{slug}-{markdown.short_hash(wall)}".lstrip("-")
+    return directory / WORKSPACE_FOLDER / f"{slug}-{markdown.short_hash(wall)}".lstrip("-")
 
 
-def _roots(directory: Path) -> list[Path]:
-    return [directory, *sorted(path for path in (directory / WALLED).glob("*/") if not path.is_symlink())]
+def _list_roots(directory: Path) -> list[Path]:
+    return [directory, *sorted(path for path in (directory / WORKSPACE_FOLDER).glob("*/") if not path.is_symlink())]
 
 
-def _file(directory: Path, wall: str, day: str, style: Style) -> Path:
+def _find_day_file(directory: Path, wall: str, day: str, style: Style) -> Path:
     """Returns the path of a day's file: in the archive if it is there, else in the daily directory."""
-    root = _root(directory, wall)
-    archived = root / ARCHIVE / DAILY / f"{day}{style.suffix}"
-    return archived if archived.exists() else root / DAILY / f"{day}{style.suffix}"
+    root = _find_root(directory, wall)
+    archived = root / ARCHIVE_FOLDER / DAILY_FOLDER / f"{day}{style.suffix}"
+    return archived if archived.exists() else root / DAILY_FOLDER / f"{day}{style.suffix}"
 
 
-def _day(moment: datetime) -> str:
+def _format_day(moment: datetime) -> str:
     return moment.date().isoformat()

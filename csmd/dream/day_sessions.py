@@ -21,24 +21,24 @@ from csmd.store.stored_days import Ending
 from csmd.text.display import amount
 
 #: Longest pause, in minutes, that counts as work.
-PAUSE_MIN = 15.0
+MAX_PAUSE_MINUTES = 15.0
 #: Characters of a result that are read to see how its call ended.
 RESULT_CHARACTERS = 200
 #: Most gotchas of a session.
-GOTCHAS = 20
+MAX_GOTCHAS = 20
 
 #: Converts a stored time to the local time zone.
-Here = Callable[[str], datetime]
+ToLocal = Callable[[str], datetime]
 
 
 def count_work_minutes(times: Sequence[datetime]) -> int:
     """Returns the minutes of work between the times of a session's turns, without longer pauses."""
     gaps = ((later - earlier).total_seconds() / 60 for earlier, later in pairwise(times))
-    return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
+    return round(sum(gap for gap in gaps if 0 < gap <= MAX_PAUSE_MINUTES))
 
 
 def read_session(
-    rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None, with_plan: bool = False
+    rows: Rows, ending: Ending, here: ToLocal, *, key: bytes, day: date | None = None, with_plan: bool = False
 ) -> Session:
     """Reads a session; with `day` only what was done and said on that local day, and open ends only if it ended then.
 
@@ -66,7 +66,7 @@ def read_session(
         for memory in memories.stated_in_session(rows, ending.session_seq)
         if visibility.is_injectable(memory) and is_of_day(memory.created_at)
     ]
-    traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
+    traps = session_contents.gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
     path_of = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(path_of(text), number) for text, number in items["file"]]
     times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
@@ -124,7 +124,7 @@ def _read_deviations(
     ]
 
 
-def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
+def _read_modes(rows: Rows, session: int, here: ToLocal, is_of_day: Callable[[str], bool]) -> list[str]:
     """Returns each mode of a session with the local time of its first prompt."""
     changes = [
         next(group) for _, group in groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
@@ -135,7 +135,7 @@ def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str],
 def read_day(
     rows: Rows,
     day: date,
-    here: Here,
+    here: ToLocal,
     *,
     places: Sequence[int] | None,
     key: bytes,

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.dream import page_content, page_files, page_format
-from csmd.dream.page_content import COUNTED, Place, counted_kind
+from csmd.dream.page_content import FACTS_HEADING, Place, strip_figures
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
@@ -37,24 +37,24 @@ from csmd.text import markdown, tokens
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
 #: A page was truncated if more than this share of its lines is gone at once.
-SHARE_GONE = 0.3
+MAX_LOST_SHARE = 0.3
 #: Fewest lines that must be gone for that.
-MIN_GONE = 4
+MIN_LOST_LINES = 4
 #: Most new lines of a page at once; a person does not type more.
-MAX_NEW = 100
+MAX_NEW_LINES = 100
 #: Confidence of a line that a person wrote.
-WRITTEN_SURE = 0.95
+WRITTEN_CONFIDENCE = 0.95
 #: Confidence of a line that an assistant may have written.
-PROPOSED_SURE = 0.5
+PROPOSED_CONFIDENCE = 0.5
 #: The folders of pages.
-PLACES = ("", "projects", "topics")
+PAGE_FOLDERS = ("", "projects", "topics")
 #: Most files of a folder that are looked at.
-MAX_NAMES = 2000
+MAX_FOLDER_FILES = 2000
 NO_PAUSES = Pauses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class PageLine:
     """A line under a heading; `id` is that of its memory, "" for a new line."""
 
     heading: str
@@ -71,8 +71,8 @@ class Edits:
     """
 
     path: str
-    changed: tuple[Line, ...] = ()
-    new: tuple[Line, ...] = ()
+    changed: tuple[PageLine, ...] = ()
+    new: tuple[PageLine, ...] = ()
     gone: tuple[str, ...] = ()
     back: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Edits:
     @property
     def truncated(self) -> bool:
         """Whether the page lost too much at once for a person to have meant it."""
-        return self.had > 0 and (self.blank or (self.lost >= MIN_GONE and self.lost > SHARE_GONE * self.had))
+        return self.had > 0 and (self.blank or (self.lost >= MIN_LOST_LINES and self.lost > MAX_LOST_SHARE * self.had))
 
     @property
     def number(self) -> int:
@@ -106,7 +106,7 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
     # A line without its comment is identified by its words, on any page.
     found_lines = {
         path: [
-            Line(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
+            PageLine(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
             for heading, item in read.lines()
             if item.id or markdown.line_key(item.text) in ids
         ]
@@ -125,14 +125,14 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
 
 
 def _find_page_edits(
-    path: str, was: Page | None, new: Page, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
+    path: str, was: Page | None, new: Page, lines: Sequence[PageLine], words: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
 ) -> Edits:  # fmt: skip
     """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
     old = was or Page()
     unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
-    changed: list[Line] = []
-    added: list[Line] = []
+    changed: list[PageLine] = []
+    added: list[PageLine] = []
     for line in lines:
         if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
             continue
@@ -140,15 +140,15 @@ def _find_page_edits(
         is_second = line.id in changed_ids or line.id in unchanged
         (added if is_second else changed).append(replace(line, id="" if is_second else line.id))
         changed_ids.add(line.id)
-    counted = {counted_kind(item.text): item.text for _, item in old.lines() if not item.id}
+    counted = {strip_figures(item.text): item.text for _, item in old.lines() if not item.id}
     uncounted = dict(counted)
     for heading, item in new.lines():
         if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.generated:
             continue
-        kind = counted_kind(item.text)
+        kind = strip_figures(item.text)
         uncounted.pop(kind, None)
-        if kind not in counted and (heading != COUNTED or was is not None):
-            added.append(Line(heading=heading, text=item.text))
+        if kind not in counted and (heading != FACTS_HEADING or was is not None):
+            added.append(PageLine(heading=heading, text=item.text))
     own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
     gone = tuple(ident for ident in own if ident not in stays)
     return Edits(
@@ -157,7 +157,7 @@ def _find_page_edits(
         # Lines that csmd wrote once: put back by a person, or by a restored copy.
         back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
         lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Page(),
-        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW}" if len(added) > MAX_NEW else "",
+        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else "",
     )  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def _find_page_edits(
 
 #: What sync services and editors append to a page's name for a copy: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
 #: Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name in capitals.
-_COPY = re.compile(
+_COPY_SUFFIX = re.compile(
     r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
     r"| \d{1,2}\.md|\.md(?:~|#|\.\w+)?)|-[A-Z0-9][A-Z0-9-]{5,20}\.md"
 )
@@ -179,7 +179,7 @@ def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
     def is_copy(name: str) -> bool:
         folder, slash, last = name.rpartition("/")
         bare = f"{folder}{slash}{last.lstrip('.#')}"
-        return any(bare.startswith(stem) and _COPY.fullmatch(bare.removeprefix(stem)) for stem in stems)
+        return any(bare.startswith(stem) and _COPY_SUFFIX.fullmatch(bare.removeprefix(stem)) for stem in stems)
 
     return sorted(name for name in names if name not in pages and is_copy(name))
 
@@ -192,19 +192,25 @@ _ONLY_READS = re.compile(
 )
 _COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
 #: The mark of what was left out of a long call.
-CUT = " bytes left out"
+CUT_MARK = " bytes left out"
 #: How a shell command reaches every file below a folder that it names.
-_SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
+_READS_FOLDER = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
 
 
-def _tail(directory: str) -> str:
+def _last_names(directory: str) -> str:
     """Returns a directory's last two names: a call may write what precedes them as `~`, `$HOME` or not at all."""
     return "/".join(directory.rstrip("/").split("/")[-2:])
 
 
-def words_naming(directory: str, path: str) -> tuple[str, ...]:
+def list_page_words(directory: str, path: str) -> tuple[str, ...]:
     """Returns words of which a call that may write a page has at least one: file, directories, the mark of a cut."""
-    return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
+    return (
+        path.rpartition("/")[2],
+        _last_names(directory),
+        "/" + _last_names(directory).partition("/")[0],
+        NOT_KEPT,
+        CUT_MARK,
+    )
 
 
 def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> bool:
@@ -219,12 +225,12 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
     command = _COMMAND.search(call)
     if tool == SHELL and command and _ONLY_READS.match(command[1]):
         return False
-    if tool == SHELL and (CUT in call or (NOT_KEPT in call and not command)):
+    if tool == SHELL and (CUT_MARK in call or (NOT_KEPT in call and not command)):
         return True
     name = path.rpartition("/")[2]
-    home = re.search(rf"/{re.escape(_tail(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)
-    is_inside = cwd == directory or cwd.startswith(f"{directory}/") or _tail(directory) in call
-    is_inside = is_inside or (home is not None and bool(_SWEEPS.search(call)))
+    home = re.search(rf"/{re.escape(_last_names(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)
+    is_inside = cwd == directory or cwd.startswith(f"{directory}/") or _last_names(directory) in call
+    is_inside = is_inside or (home is not None and bool(_READS_FOLDER.search(call)))
     if is_inside and (name in call or "*" in call or ".md" not in call):
         return True
     is_unique = bool(re.search(r"-[0-9a-f]{6}\.md$", name))
@@ -259,7 +265,7 @@ class EditTransaction:
     ) -> None:  # fmt: skip
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
-        names = words_naming(directory, path)
+        names = list_page_words(directory, path)
         calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
         may = partial(may_write, directory=directory, path=path)
@@ -308,27 +314,27 @@ class EditTransaction:
             return markdown.line_key(text) not in base.generated
 
         def identify(item: Item, heading: str) -> Item | None:
-            if page_content.is_ours(heading) and f"- {markdown.to_line(item.text)}" in own:
+            if page_content.is_csmd_heading(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
             return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
 
         sections = []
         for section in new.sections:
-            if section.heading != page_format.OWN:
+            if section.heading != page_format.OWN_NOTES:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
         there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
         theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in there))
         page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
-        hashes = (page_content.counted_hash(text, self._key) for text in edits.uncounted)
+        hashes = (page_content.hash_counted(text, self._key) for text in edits.uncounted)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
         stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
         stored_pages.put_page(self._rows, stored)
         return edits.number
 
-    def _remember(self, line: Line) -> str | None:
+    def _remember(self, line: PageLine) -> str | None:
         """Returns the id of a changed or new line's memory, "" if a person is asked first, None if it is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
@@ -341,7 +347,7 @@ class EditTransaction:
             self._ask(
                 "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text,
                 gate=memory.gate if memory else gate, category=memory.category if memory else category,
-                confidence=PROPOSED_SURE, memory_ids=(memory.id,) if memory else (),
+                confidence=PROPOSED_CONFIDENCE, memory_ids=(memory.id,) if memory else (),
                 reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {why}",
                 evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             )  # fmt: skip
@@ -358,7 +364,12 @@ class EditTransaction:
             except CsmdError:
                 return None
         statement = Statement(
-            text=line.text, gate=gate, category=category, confidence=WRITTEN_SURE, authority="user", reasons=("page",)
+            text=line.text,
+            gate=gate,
+            category=category,
+            confidence=WRITTEN_CONFIDENCE,
+            authority="user",
+            reasons=("page",),
         )
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
         made, _ = remember.remember(
@@ -396,7 +407,7 @@ class EditTransaction:
         )  # fmt: skip
         candidates.put_candidate(self._rows, question)
 
-    def _place(self, line: Line) -> Place:
+    def _place(self, line: PageLine) -> Place:
         """Returns the project of a line: the page's, or on a theme's page the one in its heading."""
         everywhere = self._places[markdown.USER]
         if self._is_topic:
@@ -414,7 +425,7 @@ class EditTransaction:
 # --- reading pages
 
 
-def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
+def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
     """Reads the pages that differ from what csmd stored, each in one transaction.
 
     Returns how many edits were carried out.
@@ -433,9 +444,9 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
         raw = files.read_plain(file, page_format.READ_BYTES)
         pages[row.path] = _parse_file(row, raw, purged, is_link=file.is_symlink())
     if stored and not any(page.is_there for page in pages.values()):
-        store.write(partial(_begin_anew, page_rows=stored.values()))
+        store.write(partial(_restart_pages, page_rows=stored.values()))
         return 0
-    differing = [path for path, page in pages.items() if _differs(page, directory)]
+    differing = [path for path, page in pages.items() if _is_edited(page, directory)]
     if not differing:
         return 0
     edits = find_edits(
@@ -444,7 +455,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     )
     total = 0
     for path in differing:
-        if not _is_meant(store, directory, pages[path], edits[path], today=now[:10]):
+        if not _is_intended(store, directory, pages[path], edits[path], today=now[:10]):
             continue
 
         def write(rows: Rows, path: str = path) -> int:
@@ -461,7 +472,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     return total
 
 
-def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
+def _restart_pages(rows: Rows, page_rows: Iterable[PageRow]) -> None:
     """Records that the whole directory was deleted: it is written again, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
@@ -469,7 +480,7 @@ def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
 
 
 def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool) -> _Page:
-    page = _Page(row=row, base=page_files.read_last(row))
+    page = _Page(row=row, base=page_files.parse_stored(row))
     if is_link:
         page.is_there, page.problem = True, "it is a link to another file"
         return page
@@ -494,7 +505,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
     return page
 
 
-def _differs(page: _Page, directory: Path) -> bool:
+def _is_edited(page: _Page, directory: Path) -> bool:
     row = page.row
     if page.problem or row.problem:
         return page.problem != row.problem
@@ -503,7 +514,7 @@ def _differs(page: _Page, directory: Path) -> bool:
     return not row.is_unedited(page.text) or bool(row.held)
 
 
-def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
+def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
     """Whether a person meant the edits of a page.
 
     Stores its problem, or writes the whole page next to a truncated one.
@@ -517,7 +528,7 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
         return not (directory / row.held).exists()  # deleting the restored copy confirms the truncation
     else:
         stem = row.path.removesuffix(".md")
-        numbers = ("", *(f"-{number}" for number in range(2, MAX_NAMES)))
+        numbers = ("", *(f"-{number}" for number in range(2, MAX_FOLDER_FILES)))
         names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
         noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
         page_files.write_page(directory / noted.held, row.also or row.text)
@@ -526,7 +537,7 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
     return False
 
 
-def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
+def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     stored, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
     questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
@@ -539,9 +550,9 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
         return not is_known and not page_files.is_unedited(raw, row, purged)
 
     names: list[str] = []
-    for place in PLACES:
+    for place in PAGE_FOLDERS:
         with contextlib.suppress(OSError):
-            paths = sorted(islice((directory / place).iterdir(), MAX_NAMES))
+            paths = sorted(islice((directory / place).iterdir(), MAX_FOLDER_FILES))
             # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     return {

@@ -69,7 +69,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
     while digest.step(store):
         pass
     done = 0
-    while day_files.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
+    while day_files.update_files(store, memory, now=now, here=lambda at: here(at, hours=hours)):
         done += 1
         assert done < 50, "it comes to an end"
     return done
@@ -182,7 +182,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
         return len(found)
 
     assert store.write(forget) == 1
-    while day_files.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
+    while day_files.remove_withdrawn(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
         pass
     assert not any("round the vouchers" in (memory / name).read_text() for name in files(memory))
     gone = set(before.splitlines()) - set(day(memory).splitlines())
@@ -208,7 +208,7 @@ def forgetting(store: Store, words: str) -> int:
 
 
 def withdraw(store: Store, memory: Path) -> None:
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, here=here):
         pass
 
 
@@ -240,7 +240,7 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
         one.say("user", f"No, always {said}.")
         one.say("assistant", "Done so from now on.")
     go_through(store)
-    meanwhile(monkeypatch, "_write", lambda: forgetting(store, "name the tills"))
+    meanwhile(monkeypatch, "_write_session", lambda: forgetting(store, "name the tills"))
     settle(store, memory)
     withdraw(store, memory)
     assert "name the tills" not in day(memory) and "vouchers" in day(memory) and "receipts" in day(memory)
@@ -507,7 +507,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
     marks = store.read(lambda rows: tombstones.marks(rows, key))
     needles = [Needle(text)] if text else []
     purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, here=here):
         pass
 
 

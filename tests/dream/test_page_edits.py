@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.dream import page_edits, page_format
-from csmd.dream.page_edits import Edits, Line
+from csmd.dream.page_edits import Edits, PageLine
 from csmd.dream.page_format import Item, Page, Section
 from csmd.text import markdown
 
@@ -142,18 +142,19 @@ def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said:
     heading = "Facts" if number < 10 else "Known gotchas"
     only = Edits(
         path=PROJECT, lost=int(what == "gone"), had=11,
-        changed=(Line(heading=heading, text=worded, id=ident(number)),) if what == "changed" else (),
-        new=(Line(heading=heading, text=worded),) if what == "new" else (), gone=(ident(number),) if what == "gone" else (),
+        changed=(PageLine(heading=heading, text=worded, id=ident(number)),) if what == "changed" else (),
+        new=(PageLine(heading=heading, text=worded),) if what == "new" else (), gone=(ident(number),) if what == "gone" else (),
     )  # fmt: skip
     assert found[PROJECT] == only
     assert [found[path].number for path in (USER, TOPIC)] == [0, 0]
 
 
 def test_more_new_lines_than_anybody_types_are_a_problem() -> None:
-    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MAX_NEW + 1))
+    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MAX_NEW_LINES + 1))
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(5), line(5) + many)})
     assert (
-        found[PROJECT].problem == f"{page_edits.MAX_NEW + 1} new lines at once: csmd takes at most {page_edits.MAX_NEW}"
+        found[PROJECT].problem
+        == f"{page_edits.MAX_NEW_LINES + 1} new lines at once: csmd takes at most {page_edits.MAX_NEW_LINES}"
     )
 
 
@@ -166,7 +167,7 @@ def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there()
 
 READABLE = {
     b"a\r\nb": ("a\nb\n", ""), b"\xef\xbb\xbfa": ("a\n", ""), b"": ("", ""), b"\xff\xfe": ("", "it is not UTF-8"),
-    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_format.MAX_BYTES + 1): ("", "it is larger than 1 MB"),
+    b"a\x00b": ("", "it contains NUL bytes"), b"x" * (page_format.MAX_BYTES + 1): ("", "it is larger than 1 MB"),
 }  # fmt: skip
 
 
@@ -226,5 +227,5 @@ def test_a_tool_that_names_a_page_may_have_written_it(call: tuple[str, str, str]
         tuple(page_edits.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT)) == wrote
     )
     for path, did in zip((USER, PROJECT), wrote, strict=True):
-        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.words_naming(HOME, path))
+        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.list_page_words(HOME, path))
         assert found or not did, "what is judged is looked up by its words"
