@@ -310,7 +310,7 @@ class Dreaming:
         """Moves old days into the archive."""
         paths, store = self._context.config.paths, self._context.store
         yield
-        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), here=self.here):
+        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), to_local=self.here):
             yield
 
     def forget_old(self, _: Dream) -> Iterator[None]:

@@ -64,7 +64,7 @@ class PageReader:
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
-            days = day_files.remove_withdrawn(store, directory, now=now_iso(), here=local_time)
+            days = day_files.remove_withdrawn(store, directory, now=now_iso(), to_local=local_time)
             self._has_forgotten |= days > 0  # more may be left
             return page_files.remove_forgotten_lines(store, directory) + days > 0
         except OSError:

@@ -143,7 +143,7 @@ def _daily(stages: Stages, force: bool) -> int:
         stages.store,
         config.paths.memory,
         now=now_iso(),
-        here=local_time,
+        to_local=local_time,
         rest_s=0 if force else LIVE_EVERY_S,
     )
     return stages.context.guard("daily files", write) or 0

@@ -36,10 +36,7 @@ IsForgotten = Callable[[str], bool]
 
 
 def remove_from_markdown(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
-    """Returns a session's part without forgotten lines and title.
-
-    `forgotten` are whole sentences that it may show cut.
-    """
+    """Returns a session's part without forgotten lines and title; `forgotten` are sentences that it may show cut."""
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
@@ -49,21 +46,25 @@ def remove_from_markdown(body: str, is_forgotten: IsForgotten, forgotten: Collec
         if listed and (listed[1] in entries or is_forgotten(listed[1])):
             continue
         title = line.rpartition(" · ")[2] if line.startswith("## ") else ""
-        is_out = title and (title in titles or is_forgotten(title))
-        kept.append(line.removesuffix(f" · {title}") + row[len(line) :] if is_out else row)
+        if title and (title in titles or is_forgotten(title)):
+            row = line.removesuffix(f" · {title}") + row[len(line) :]
+        kept.append(row)
     return "".join(kept)
 
 
 def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
-    """Returns a session's part as data without what is forgotten; fields that become empty are left out."""
+    """Returns a session's part as data without forgotten sentences and fields that become empty."""
 
-    def left(value: Any) -> Any:
+    def filter_value(value: Any) -> Any:
         if isinstance(value, list):
             return [item for item in value if not (isinstance(item, str) and is_forgotten(item))]
         return None if isinstance(value, str) and is_forgotten(value) else value
 
     sessions = _parse_sessions(body)
-    kept = [{name: left(value) for name, value in session.items() if not value or left(value)} for session in sessions]
+    kept = [
+        {name: filter_value(value) for name, value in session.items() if not value or filter_value(value)}
+        for session in sessions
+    ]
     return body if kept == sessions else files.as_yaml(kept)
 
 
@@ -75,7 +76,7 @@ def _parse_sessions(body: str) -> list[dict[str, Any]]:
 
 # --- sessions and days
 
-#: Days after which a day's file moves to the archive; no file is written for a session that ended earlier.
+#: Days until a day's file moves to the archive; a session that ended earlier gets no file.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 #: Stands for a byte that is not UTF-8: the journal holds text only.
@@ -84,7 +85,7 @@ _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
-    """Whether a session is over: its host said so, or it was quiet for long enough."""
+    """Whether a session is over: its host reported it, or it was quiet for long enough."""
     return closed or now - last_at >= timedelta(seconds=QUIET_S["day"])
 
 
@@ -111,7 +112,7 @@ def render_markdown(session: Session) -> str:
 
 
 def defuse_comments(text: str) -> str:
-    """Returns a text without comment marks, so that nothing said in a session can end its part or begin another."""
+    """Returns a text without comment marks, so that no statement can end its part or begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
 
@@ -132,7 +133,7 @@ def render_data(session: Session) -> dict[str, Any]:
 
 
 def render_live(session: Session) -> dict[str, Any]:
-    """Returns the data of a live session, without what only its end shows."""
+    """Returns the data of a live session; fields that are not final have other names."""
     names = {"ended": "last_at", "outcome": "outcome_so_far"}
     return {names.get(name, name): value for name, value in render_data(session).items()}
 
@@ -177,7 +178,7 @@ def part_name(ident: str) -> str:
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a
+    A part that a person edited stays. A missing part is appended, unless the file had it before (`was_there`): then a
     person removed it.
     """
     part = _wrap_part(style, ident, body)
@@ -239,16 +240,15 @@ def _find_part(text: str, style: Style, ident: str) -> re.Match[str] | None:
     return re.search(rf"^{begin}[ \t]*\n(?P<body>.*?)^{end}[ \t]*(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
 
 
-# --- bringing the files up to date
+# --- updating the files
 
 STAGE = "daily"
-#: Sessions written in one step.
+#: Most sessions written, and looked at, in one step.
 WRITE_BATCH = 20
-#: Sessions looked at in one step.
 LOOK_BATCH = 400
 #: Most live sessions that have a file.
 MAX_LIVE = 50
-#: Directories below that of the memory files.
+#: Folders below the memory directory.
 DAILY_FOLDER = "daily"
 LIVE_FOLDER = "sessions"
 ARCHIVE_FOLDER = "archive"
@@ -256,26 +256,24 @@ WORKSPACE_FOLDER = "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
 
-def update_files(store: Store, directory: Path, *, now: str, here: ToLocal, rest_s: float = 0.0) -> int:
-    """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
+def update_files(store: Store, directory: Path, *, now: str, to_local: ToLocal, rest_s: float = 0.0) -> int:
+    """Updates the files of days and live sessions; returns the number of changes, 0 if nothing is left.
 
     The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
     session.
     """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
-    done += _write_ended(store, directory, now=here(now), here=here)
-    return done + _write_live(store, directory, now=now, here=here, rest_s=rest_s)
+    done += _write_ended(store, directory, now=to_local(now), to_local=to_local)
+    return done + _write_live(store, directory, now=now, to_local=to_local, rest_s=rest_s)
 
 
-def remove_withdrawn(store: Store, directory: Path, *, now: str, here: ToLocal) -> int:
-    """Removes what was purged or forgotten from the files, edited or not.
+def remove_withdrawn(store: Store, directory: Path, *, now: str, to_local: ToLocal) -> int:
+    """Removes purged and forgotten sentences from the files, edited or not; creates no file.
 
-    Returns how many parts and files were looked at.
-
-    It creates no file.
+    Returns the number of parts and files looked at.
     """
     done = _remove_purged(store, directory) + _remove_forgotten(store, directory)
-    return done + _write_live(store, directory, now=now, here=here, new=False)
+    return done + _write_live(store, directory, now=now, to_local=to_local, new=False)
 
 
 def _remove_purged(store: Store, directory: Path) -> int:
@@ -290,7 +288,7 @@ def _remove_purged(store: Store, directory: Path) -> int:
 
 
 def _remove_forgotten(store: Store, directory: Path) -> int:
-    """Removes what was forgotten from some parts that may have it; returns how many were looked at."""
+    """Removes forgotten sentences from some parts that may have them; returns the number of these parts."""
     as_of, parts = store.read(
         lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=WRITE_BATCH))
     )
@@ -298,7 +296,7 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
     for part in parts:
         paths = {style: _find_day_file(directory, part.wall, part.day, style) for style in STYLES}
         texts = {style: files.read_memory_file(path) or "" for style, path in paths.items()}
-        kept = store.read(partial(_without_forgotten, part=part, texts=texts, key=store.hash_key))
+        kept = store.read(partial(_remove_session_forgotten, part=part, contents=texts, key=store.hash_key))
         for style, text in kept.items():
             if text != texts[style]:
                 files.write_memory_file(directory, paths[style], text)
@@ -308,38 +306,36 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
     return len(parts)
 
 
-def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
-    """Returns the files of a day without what was forgotten of one session."""
+def _remove_session_forgotten(
+    rows: Rows, *, part: DayPart, contents: Mapping[Style, str], key: bytes
+) -> dict[Style, str]:
+    """Returns the files of a day without the forgotten sentences of one session."""
     is_forgotten = stored_days.session_forgets(rows, part.id, key=key)
     # The data have whole sentences that the text may have shortened.
-    sessions = _parse_sessions(extract_part(texts[DATA], DATA, part.id)[1])
+    sessions = _parse_sessions(extract_part(contents[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
-    texts_told = (
-        *stored_days.digest_texts(rows, part.id),
-        *(sentence for sentence in sentences if isinstance(sentence, str)),
-    )
+    texts = [*stored_days.digest_texts(rows, part.id), *(text for text in sentences if isinstance(text, str))]
+    forgotten = list(filter(is_forgotten, texts))
     edits: dict[Style, Callable[[str], str]] = {
-        MARKDOWN: partial(
-            remove_from_markdown, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, texts_told))
-        ),
+        MARKDOWN: partial(remove_from_markdown, is_forgotten=is_forgotten, forgotten=forgotten),
         DATA: partial(remove_from_data, is_forgotten=is_forgotten),
     }
-    return {style: edit_part(text, style, part.id, edits[style]) for style, text in texts.items()}
+    return {style: edit_part(text, style, part.id, edits[style]) for style, text in contents.items()}
 
 
 def _move_across_walls(store: Store, directory: Path) -> int:
-    """Moves the parts whose projects are behind another wall now; returns how many."""
+    """Moves the parts whose projects are behind another wall now; returns their number."""
     parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOK_BATCH))
     for part, style in product(parts, STYLES):
         old, new = (_find_day_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
-        text, there = files.read_memory_file(old), files.read_memory_file(new)
-        if old == new or not text or there is None:
+        source, target = files.read_memory_file(old), files.read_memory_file(new)
+        if old == new or not source or target is None:
             continue
-        left, moved = extract_part(text, style, part.id)
-        inserted = insert_part(there or render_empty(part.day, style), style, part.id, moved)
-        _rewrite(directory, new, there, inserted, part.day, style)
-        _rewrite(directory, old, text, left, part.day, style)
+        rest, moved = extract_part(source, style, part.id)
+        inserted = insert_part(target or render_empty(part.day, style), style, part.id, moved)
+        _rewrite(directory, new, target, inserted, part.day, style)
+        _rewrite(directory, old, source, rest, part.day, style)
     if parts:
         store.write(lambda rows: stored_days.move_days(rows, parts))
     return len(parts)
@@ -353,7 +349,9 @@ def _rewrite(directory: Path, path: Path, old: str, new: str, day: str, style: S
         files.write_memory_file(directory, path, new)
 
 
-def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: ToLocal) -> Iterator[str]:
+def archive_days(
+    store: Store, home: Path, directory: Path, dream: int, *, now: str, to_local: ToLocal
+) -> Iterator[str]:
     """Moves the daily files that are due to the archive, recorded in a dream's journal; yields the former path of each.
 
     A file that is not text stays, and a different file in the archive is not overwritten. After a crash between two
@@ -361,12 +359,12 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
     """
 
     def record(rows: Rows, old: str, new: str, text: str) -> None:
-        note = partial(journal.record_file, rows, dream, now=now)
-        note(reason="its day is over 30 days ago", path=new, before=None, after=text)
-        note(reason="moved to the archive", path=old, before=text, after=None)
+        record_file = partial(journal.record_file, rows, dream, now=now)
+        record_file(reason="its day is over 30 days ago", path=new, before=None, after=text)
+        record_file(reason="moved to the archive", path=old, before=text, after=None)
 
     for root in _list_roots(directory):
-        for name in find_due(files.names_in(root / DAILY_FOLDER), today=_format_day(here(now))):
+        for name in find_due(files.names_in(root / DAILY_FOLDER), today=_format_day(to_local(now))):
             old, new = root / DAILY_FOLDER / name, root / ARCHIVE_FOLDER / DAILY_FOLDER / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
@@ -384,14 +382,14 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 # --- sessions that have ended
 
 
-def _write_ended(store: Store, directory: Path, *, now: datetime, here: ToLocal) -> int:
+def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
     as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
     endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
     for ending in endings:
-        last = here(ending.last_at)
+        last = to_local(ending.last_at)
         if not has_ended(last, closed=ending.closed, now=now):
             is_waiting = True
         elif ending.written != ending.digest_seq and is_recent(_format_day(last), today=_format_day(now)):
@@ -402,7 +400,9 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: ToLocal)
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    read = [(ending, day if _write_session(store, directory, ending, day, here) else "") for ending, day in in_order]
+    read = [
+        (ending, day if _write_session(store, directory, ending, day, to_local) else "") for ending, day in in_order
+    ]
 
     def write(rows: Rows) -> None:
         for ending, day in read:
@@ -414,9 +414,9 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: ToLocal)
     return len(written) + (upto > after)
 
 
-def _write_session(store: Store, directory: Path, ending: Ending, day: str, here: ToLocal) -> bool:
-    """Writes a session's part of a day's files; False, and nothing written, for a new session without results."""
-    session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
+def _write_session(store: Store, directory: Path, ending: Ending, day: str, to_local: ToLocal) -> bool:
+    """Writes a session's part of a day's files; returns False, without writing, if it is new and has no results."""
+    session = store.read(lambda rows: read_session(rows, ending, to_local, key=store.hash_key))
     if not (session.has_news or ending.day):
         return False
     # Older rules may have let secrets through.
@@ -436,12 +436,11 @@ def _write_session(store: Store, directory: Path, ending: Ending, day: str, here
 
 
 def _write_live(
-    store: Store, directory: Path, *, now: str, here: ToLocal, new: bool = True, rest_s: float = 0.0
+    store: Store, directory: Path, *, now: str, to_local: ToLocal, new: bool = True, rest_s: float = 0.0
 ) -> int:
     """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
-    since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
-        :23
-    ] + "Z"
+    quiet_since = datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])
+    since = quiet_since.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MAX_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0
@@ -452,23 +451,25 @@ def _write_live(
         if rest_s and _find_age_s(path, now) < rest_s:
             continue
         # The head identifies what the file was made from, so that a session is read again only if it has changed.
-        without = f", without {forgettings}" if forgettings else ""
-        head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
+        suffix = f", without {forgettings}" if forgettings else ""
+        head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{suffix}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key, with_plan=True))
+            session = store.read(
+                partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
+            )
             files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
-    for folder in [root / LIVE_FOLDER for root in _list_roots(directory)]:
-        for path in [folder / name for name in files.names_in(folder, ".yaml")]:
-            if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
-                path.unlink(missing_ok=True)
-                changed += 1
+    folders = [root / LIVE_FOLDER for root in _list_roots(directory)]
+    for path in [folder / name for folder in folders for name in files.names_in(folder, ".yaml")]:
+        if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
+            path.unlink(missing_ok=True)
+            changed += 1
     return changed
 
 
 def _find_age_s(path: Path, now: str) -> float:
-    """Returns how long ago a file was written; infinity if there is none, or if its time is in the future."""
+    """Returns the age of a file in seconds; infinity if there is none, or if its time is in the future."""
     try:
         age = datetime.fromisoformat(now).timestamp() - path.lstat().st_mtime
     except OSError:
@@ -476,7 +477,7 @@ def _find_age_s(path: Path, now: str) -> float:
     return age if age >= 0 else math.inf
 
 
-# --- places and values
+# --- paths
 
 
 def _find_root(directory: Path, wall: str) -> Path:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -20,12 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from csmd.dream import page_content, page_files, page_format
-from csmd.dream.page_content import FACTS_HEADING, Place, strip_figures
+from csmd.dream.page_content import Place
+from csmd.dream.page_differences import (
+    Edits,
+    PageLine,
+    find_copies,
+    find_edits,
+    list_page_words,
+    may_write,
+)
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
-from csmd.exclusions import NOT_KEPT, Pauses
+from csmd.exclusions import Pauses
 from csmd.extraction.chooser import MAX_CHARACTERS
-from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
@@ -36,12 +42,6 @@ from csmd.store.stored_pages import PageRow
 from csmd.text import markdown, tokens
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
-#: A page was truncated if more than this share of its lines is gone at once.
-MAX_LOST_SHARE = 0.3
-#: Fewest lines that must be gone for that.
-MIN_LOST_LINES = 4
-#: Most new lines of a page at once; a person does not type more.
-MAX_NEW_LINES = 100
 #: Confidence of a line that a person wrote.
 WRITTEN_CONFIDENCE = 0.95
 #: Confidence of a line that an assistant may have written.
@@ -51,190 +51,6 @@ PAGE_FOLDERS = ("", "projects", "topics")
 #: Most files of a folder that are looked at.
 MAX_FOLDER_FILES = 2000
 NO_PAUSES = Pauses()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageLine:
-    """A line under a heading; `id` is that of its memory, "" for a new line."""
-
-    heading: str
-    text: str
-    id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
-    """The edits of one page: changed and new lines, and removed counted sentences.
-
-    `gone` and `back` are ids of memories whose lines were removed or put back; `lost` of `had` lines are gone; `blank`:
-    nothing is left.
-    """
-
-    path: str
-    changed: tuple[PageLine, ...] = ()
-    new: tuple[PageLine, ...] = ()
-    gone: tuple[str, ...] = ()
-    back: tuple[str, ...] = ()
-    uncounted: tuple[str, ...] = ()
-    lost: int = 0
-    had: int = 0
-    blank: bool = False
-    problem: str = ""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether the page lost too much at once for a person to have meant it."""
-        return self.had > 0 and (self.blank or (self.lost >= MIN_LOST_LINES and self.lost > MAX_LOST_SHARE * self.had))
-
-    @property
-    def number(self) -> int:
-        """The number of edits."""
-        return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
-
-
-def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, Edits]:
-    """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
-    words: dict[str, dict[str, str]] = defaultdict(dict)
-    """Memory id -> the words of its line, by page."""
-    ids: dict[str, str] = {}
-    """Words of a line -> the memory's id."""
-    for path, read in sorted(olds.items()):
-        for _, item in read.lines():
-            if item.id:
-                words[item.id][path] = markdown.line_key(item.text)
-                ids.setdefault(markdown.line_key(item.text), item.id)
-    # A line without its comment is identified by its words, on any page.
-    found_lines = {
-        path: [
-            PageLine(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
-            for heading, item in read.lines()
-            if item.id or markdown.line_key(item.text) in ids
-        ]
-        for path, read in news.items()
-    }
-    here = {path: {line.id for line in lines} for path, lines in found_lines.items()}
-    # A line that moved to another page is not gone.
-    moved = {ident for path, idents in here.items() for ident in idents if path not in words.get(ident, {path: ""})}
-    twins: set[str] = set()
-    return {
-        path: _find_page_edits(
-            path, olds.get(path), news[path], found_lines[path], words, ids, twins, stays=here[path] | moved
-        )
-        for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
-    }
-
-
-def _find_page_edits(
-    path: str, was: Page | None, new: Page, lines: Sequence[PageLine], words: Mapping[str, Mapping[str, str]],
-    ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
-) -> Edits:  # fmt: skip
-    """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
-    old = was or Page()
-    unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
-    changed: list[PageLine] = []
-    added: list[PageLine] = []
-    for line in lines:
-        if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
-            continue
-        # A second wording, or one next to the old wording, is a new line.
-        is_second = line.id in changed_ids or line.id in unchanged
-        (added if is_second else changed).append(replace(line, id="" if is_second else line.id))
-        changed_ids.add(line.id)
-    counted = {strip_figures(item.text): item.text for _, item in old.lines() if not item.id}
-    uncounted = dict(counted)
-    for heading, item in new.lines():
-        if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.generated:
-            continue
-        kind = strip_figures(item.text)
-        uncounted.pop(kind, None)
-        if kind not in counted and (heading != FACTS_HEADING or was is not None):
-            added.append(PageLine(heading=heading, text=item.text))
-    own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
-    gone = tuple(ident for ident in own if ident not in stays)
-    return Edits(
-        path=path, changed=tuple(changed), gone=gone, uncounted=tuple(uncounted.values()),
-        new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
-        # Lines that csmd wrote once: put back by a person, or by a restored copy.
-        back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
-        lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Page(),
-        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else "",
-    )  # fmt: skip
-
-
-# --- copies of pages
-
-
-#: What sync services and editors append to a page's name for a copy: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
-#: Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name in capitals.
-_COPY_SUFFIX = re.compile(
-    r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
-    r"| \d{1,2}\.md|\.md(?:~|#|\.\w+)?)|-[A-Z0-9][A-Z0-9-]{5,20}\.md"
-)
-
-
-def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
-    """Returns which of some files (below the memory directory) are copies of pages by a sync service or an editor."""
-    stems = [page.removesuffix(".md") for page in pages]
-
-    def is_copy(name: str) -> bool:
-        folder, slash, last = name.rpartition("/")
-        bare = f"{folder}{slash}{last.lstrip('.#')}"
-        return any(bare.startswith(stem) and _COPY_SUFFIX.fullmatch(bare.removeprefix(stem)) for stem in stems)
-
-    return sorted(name for name in names if name not in pages and is_copy(name))
-
-
-# --- who wrote a page
-
-#: A shell command that only reads: no redirection, and no program that may write.
-_ONLY_READS = re.compile(
-    r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
-)
-_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
-#: The mark of what was left out of a long call.
-CUT_MARK = " bytes left out"
-#: How a shell command reaches every file below a folder that it names.
-_READS_FOLDER = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
-
-
-def _last_names(directory: str) -> str:
-    """Returns a directory's last two names: a call may write what precedes them as `~`, `$HOME` or not at all."""
-    return "/".join(directory.rstrip("/").split("/")[-2:])
-
-
-def list_page_words(directory: str, path: str) -> tuple[str, ...]:
-    """Returns words of which a call that may write a page has at least one: file, directories, the mark of a cut."""
-    return (
-        path.rpartition("/")[2],
-        _last_names(directory),
-        "/" + _last_names(directory).partition("/")[0],
-        NOT_KEPT,
-        CUT_MARK,
-    )
-
-
-def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> bool:
-    """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
-
-    A file name alone counts only with "memory", in csmd's directory, or if no other file can have it. The directory
-    counts by its last two names, the home if the command reaches all files below it. A shell command that was not
-    stored whole may have written the page. A name that a command computes is not noticed.
-    """
-    if tool in READERS:
-        return False
-    command = _COMMAND.search(call)
-    if tool == SHELL and command and _ONLY_READS.match(command[1]):
-        return False
-    if tool == SHELL and (CUT_MARK in call or (NOT_KEPT in call and not command)):
-        return True
-    name = path.rpartition("/")[2]
-    home = re.search(rf"/{re.escape(_last_names(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)
-    is_inside = cwd == directory or cwd.startswith(f"{directory}/") or _last_names(directory) in call
-    is_inside = is_inside or (home is not None and bool(_READS_FOLDER.search(call)))
-    if is_inside and (name in call or "*" in call or ".md" not in call):
-        return True
-    is_unique = bool(re.search(r"-[0-9a-f]{6}\.md$", name))
-    return name in call and (is_unique or "memory" in call)
 
 
 # --- carrying edits out
@@ -268,18 +84,19 @@ class EditTransaction:
         names = list_page_words(directory, path)
         calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
-        may = partial(may_write, directory=directory, path=path)
-        self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
+        self._call = next(
+            (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
+        )
         self._is_theirs = self._call is None and not is_unwatched
         self._is_topic = path.startswith(markdown.TOPICS)
         topic_names = page.base.head.get("topics")
         self._topics = [str(name) for name in topic_names] if isinstance(topic_names, list) else []
 
     def carry_out(self, edits: Edits) -> int:
-        """Carries out the edits; returns how many there were."""
+        """Carries out the edits; returns their number."""
         if self._path == INDEX:
             return self._store_page({}, edits, own=[f"- {line.text}" for line in edits.new])
-        made: dict[tuple[str, str], str] = {}
+        idents: dict[tuple[str, str], str] = {}
         own: list[str] = []
         for line in (*edits.changed, *edits.new):
             has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
@@ -287,26 +104,23 @@ class EditTransaction:
             if ident is None:
                 own.append(f"- {markdown.to_line(line.text)}")
             else:
-                made[line.id, markdown.line_key(line.text)] = ident
-        for ident in edits.gone:
+                idents[line.id, markdown.line_key(line.text)] = ident
+        for ident in edits.removed_ids:
             self._remove(ident)
-        if self._is_theirs and edits.back:
+        if self._is_theirs and edits.restored_ids:
             # A person who put a line back has answered the question about it.
             for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
-                if is_removal and not set(edits.back).isdisjoint(candidate.memory_ids):
+                if is_removal and not set(edits.restored_ids).isdisjoint(candidate.memory_ids):
                     candidates.set_status(self._rows, candidate, "done", now=self._now)
-        return self._store_page(made, edits, own=own)
+        return self._store_page(idents, edits, own=own)
 
-    def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
-        """Stores the page as it is now, each line with its memory.
-
-        Lines that became no memory (`own`) stay the person's.
-        """
+    def _store_page(self, idents: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
+        """Stores the present page, each line with its memory; lines that became no memory (`own`) stay the person's."""
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
             stored_pages.remove_page(self._rows, self._path)
-            return edits.number
+            return edits.count
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
         def is_theirs(text: str) -> bool:
@@ -317,22 +131,24 @@ class EditTransaction:
             if page_content.is_csmd_heading(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
-            return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
+            return replace(
+                item, id=idents.get((item.id, key)) or idents.get(("", key)) or item.id or before.get(key, "")
+            )
 
         sections = []
         for section in new.sections:
             if section.heading != page_format.OWN_NOTES:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
-        there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
-        theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in there))
+        listed = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
+        theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in listed))
         page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
-        hashes = (page_content.hash_counted(text, self._key) for text in edits.uncounted)
+        hashes = (page_content.hash_counted(text, self._key) for text in edits.removed_facts)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
         stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
         stored_pages.put_page(self._rows, stored)
-        return edits.number
+        return edits.count
 
     def _remember(self, line: PageLine) -> str | None:
         """Returns the id of a changed or new line's memory, "" if a person is asked first, None if it is refused."""
@@ -343,7 +159,7 @@ class EditTransaction:
         project = memory.project_seq if memory else place.seq
         if not self._is_theirs:
             call = self._call
-            why = "a tool wrote there" if call else "csmd looked away meanwhile"
+            why = "a tool wrote there" if call else "csmd was paused"
             self._ask(
                 "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text,
                 gate=memory.gate if memory else gate, category=memory.category if memory else category,
@@ -522,7 +338,7 @@ def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, to
     row = page.row
     if problem := page.problem or edits.problem:
         noted = replace(row, problem=problem)
-    elif not edits.truncated or row.path == INDEX:
+    elif not edits.is_truncated or row.path == INDEX:
         return True
     elif row.held:
         return not (directory / row.held).exists()  # deleting the restored copy confirms the truncation

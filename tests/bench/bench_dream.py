@@ -227,7 +227,7 @@ def days_told(background: Background) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(background.context.store)
     while day_files.update_files(
-        background.context.store, background.context.config.paths.memory, now=now, here=datetime.fromisoformat
+        background.context.store, background.context.config.paths.memory, now=now, to_local=datetime.fromisoformat
     ):
         pass
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import page_content, page_edits, page_format
+from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page
@@ -66,7 +66,7 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     assert {item.id: item.text for _, item in read.lines()} == {
         item.id: markdown.from_line(markdown.to_line(item.text)) for section in made.sections for item in section.items
     }
-    assert page_edits.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
+    assert page_differences.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].count == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
         "the order in which they come is no matter"
     )
