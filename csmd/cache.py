@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, wraps
 from typing import ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -19,6 +19,16 @@ def cached(entries: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
         kept = lru_cache(maxsize=entries)(function)
         _clearing.append(kept.cache_clear)
         return kept  # type: ignore[return-value]
+
+    return keep
+
+
+def cached_short(entries: int, *, characters: int) -> Callable[[Callable[[str], T]], Callable[[str], T]]:
+    """Keeps the last `entries` answers of a function of a text, for texts up to a number of characters."""
+
+    def keep(function: Callable[[str], T]) -> Callable[[str], T]:
+        of_short = cached(entries)(function)
+        return wraps(function)(lambda text: of_short(text) if len(text) <= characters else function(text))
 
     return keep
 

@@ -176,7 +176,7 @@ def alive(rows: Rows, *idents: str) -> bool:
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
         found = duplicates.describe_duplicate(memory_of(rows, other), memory_of(rows, one), Likeness(1.0, exact=True))
-        upkeep.apply(rows, [found], by="dream", now=LATER, key=key, as_said=True)
+        upkeep.apply(rows, [found], by="dream", now=LATER, key=key, by_person=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:

@@ -1,4 +1,4 @@
-"""Finds memories that say the same, or nearly so, and decides which of two stays; pure."""
+"""Finds memories that say the same, or nearly the same, and decides which of two is kept; pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, Decay
 
 #: Two memories with a smaller share of their content words in common are not compared further.
 MIN_NEAR_SHARE = 0.5
-#: Two memories that each add something of their own must share at least this many content words.
+#: Two memories of which each adds something must share at least this many content words.
 MIN_NEAR_STEMS = 5
-#: A memory may only be merged into one that ages no faster.
+#: Decay -> its rank; a memory may only be merged into one of the same or a higher rank.
 DECAY_RANK: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 PAIR_KINDS = frozenset({"duplicate", "near_duplicate"})
 #: (project, kind, fingerprint): identifies a finding and its candidate.
@@ -25,14 +25,14 @@ FindingKey = tuple[int, str, str]
 
 
 class Likeness(NamedTuple):
-    """The share (0-1) of content words that two memories have in common, and whether they say the same."""
+    """The similarity of two memories: their share of common content words (0-1), and whether they say the same."""
 
     share: float
     exact: bool
 
 
 class Pair(NamedTuple):
-    """Two similar memories by their index."""
+    """Two similar memories, by index."""
 
     first: int
     second: int
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something to repair, and its memories: a single one, or the one that stays followed by its duplicate."""
+    """A defect to repair, of a single memory or of a pair: the memory to keep, then its duplicate."""
 
     kind: CandidateKind
     memories: tuple[Memory, ...]
@@ -50,7 +50,7 @@ class Finding:
 
     @property
     def key(self) -> FindingKey:
-        """Its key in the queue, whichever of its memories stays."""
+        """Its key in the queue, the same whichever of its memories is kept."""
         fingerprint = " ".join(sorted(memory.id for memory in self.memories))
         return self.memory.project_seq, self.kind, fingerprint
 
@@ -68,7 +68,7 @@ class Finding:
 def compare(left: Memory, right: Memory) -> Likeness | None:
     """Compares two memories; None if they are not even similar.
 
-    A correction repeats only corrections: next to another statement it says something else. Answers to different
+    A correction repeats only corrections, because it says something else than another statement. Answers to different
     questions are not similar either.
     """
     return _compare_gists(left, similarity.gist(left.text), right, similarity.gist(right.text))
@@ -101,7 +101,7 @@ def _has_digit(stems: frozenset[str]) -> bool:
 
 
 def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[list[Pair]]:
-    """Yields the similar pairs within each project, each pair once, in one small step for each memory.
+    """Yields the similar pairs within each project, each pair once; one list for each memory, so that a caller may rest.
 
     `everywhere` maps a project to the row of its general memories, with which its own are compared too. Two texts that
     share enough words share one of their rarest words; only memories that do are compared.
@@ -114,11 +114,11 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
         yield []
     general = {0, *everywhere.values()}
     by_rare_word: dict[tuple[int, str], list[int]] = {}
-    # General memories come first, so that those of each project are compared with them.
+    # General memories come first, because those of each project are compared with them.
     for index in sorted(range(len(memories)), key=lambda index: (memories[index].project_seq not in general, index)):
         memory, gist = memories[index], gists[index]
         stems = sorted(gist.stems, key=lambda stem: (uses[stem], stem))
-        # A similar text has at least one of these: no more of the words may be missing in it.
+        # A similar text has at least one of these stems: it may lack no more than the others.
         rare = stems[: len(stems) - math.ceil(MIN_NEAR_SHARE * len(stems)) + 1] or [f"={tokens.normalise(memory.text)}"]
         scopes = {memory.project_seq, everywhere.get(memory.project_seq, 0)}
         others = {other for scope in scopes for stem in rare for other in by_rare_word.get((scope, stem), ())}
@@ -133,7 +133,7 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
 
 
 def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
-    """Sort key of memories that say the same, the one that stays first: pin, authority, confidence, evidence, age."""
+    """Sort key of memories that say the same, the one to keep first: pin, authority, confidence, evidence, age."""
     return (
         not memory.pinned,
         -AUTHORITY_RANK[memory.authority],
@@ -147,8 +147,8 @@ def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
 def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
     """Sort key of memories that say the same in other words, the best wording first.
 
-    Pinned before unpinned, the user's words before an assistant's, a text that can be read alone before one that refers
-    to an earlier sentence, then the more concrete (names, numbers), then the more complete.
+    Pinned memories come first, then the user's words, then texts that do not refer to an earlier sentence, then those
+    with more names and numbers, then those with more words.
     """
     claimed = claims.parse(memory.text)
     return (
@@ -169,18 +169,18 @@ def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[in
 
 
 def may_merge(memory: Memory, into: Memory) -> bool:
-    """Whether a memory may be merged: not if it is pinned, or the user's and the other one an assistant's."""
+    """Whether a memory may be merged into another: it is not pinned, and has no higher authority."""
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 
 
 def may_merge_unasked(memory: Memory, into: Memory) -> bool:
-    """Whether a memory may be merged without asking a person: the other one weighs as much and lasts as long."""
+    """Whether a memory may be merged without asking a person: the other has its authority, kind and origin, and lasts."""
     return (
         may_merge(memory, into)
         and (memory.gate == "correction") == (into.gate == "correction")
         and DECAY_RANK[into.decay] >= DECAY_RANK[memory.decay]
         and confidence.has_warm_floor(into) >= confidence.has_warm_floor(memory)
-        # Inferred memories follow their counts, and what an assistant saved by itself is nobody's statement.
+        # Inferred memories follow their counts; nobody has stated a memory that an assistant saved by itself.
         and into.origin == memory.origin != "inferred"
     )
 
@@ -188,17 +188,16 @@ def may_merge_unasked(memory: Memory, into: Memory) -> bool:
 def find_duplicates(
     memories: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[FindingKey] = ()
 ) -> list[Finding]:
-    """Finds memories that repeat another one, each with the one that stays; the surest first.
+    """Finds memories that repeat another one, each with the one to keep; the surest first.
 
-    A memory is merged at most once, and takes in no other after that: carried out in this order, the findings leave
-    none.
+    No memory is merged twice, or absorbs another after it was merged: all findings can be carried out in this order.
     """
     alive = [memory for memory in memories if memory.is_alive]
     findings: list[Finding] = []
     for pair in (pair for pairs in iter_pairs(alive, everywhere=everywhere) for pair in pairs):
         keeper, other = sorted((alive[pair.first], alive[pair.second]), key=rank_evidence)
         if not is_visible_wherever(keeper, other, everywhere=everywhere):
-            keeper, other = other, keeper  # the general one stays, however sure the project's own is
+            keeper, other = other, keeper  # the general memory is kept, even if the project's is surer
         if is_visible_wherever(keeper, other, everywhere=everywhere) and may_merge(other, keeper):
             finding = describe_duplicate(keeper, other, pair.likeness)
             if finding.key not in dropped:
@@ -224,6 +223,6 @@ def describe_duplicate(keeper: Memory, other: Memory, likeness: Likeness) -> Fin
 
 
 def describe_restatement(keeper: Memory, other: Memory, reason: str) -> Finding:
-    """Returns the finding that a memory says what another one does in other words."""
+    """Returns the finding that a memory says the same as another one in other words."""
     reason = f"{other.id}: {reason} as {keeper.id}"
     return Finding(kind="duplicate", memories=(keeper, other), reason=reason, confidence=1.0)

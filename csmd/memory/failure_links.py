@@ -1,4 +1,4 @@
-"""Links failures to what fixed them, and memories to the symptoms and refutations of what they state."""
+"""Links failures to their fixes, and memories of causes to symptoms and refutations."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
 STAGE = failures.GOTCHA_STAGE
-#: New memories whose sessions are related again in one step.
+#: New memories of one step; it relates their sessions again.
 BATCH = 20
 #: The most failures and successes that one write stores.
 WRITE_BATCH = 50
-#: Memories or turns compared with each report or cause of another session.
+#: Most memories or turns compared with a report or cause of another session.
 MAX_NEAR = 10
-#: Files listed for a fix.
+#: Most files listed for a fix.
 MAX_FILES = 12
 
 
 def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
-    """The sessions with distilled turns that this stage has not read yet, the oldest first."""
+    """Finds the sessions with distilled turns that this stage has not read yet, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
 
@@ -64,7 +64,7 @@ def relate_session(store: Store, session: Behind, *, now: str) -> int:
 
 
 def recheck_sessions(store: Store, *, now: str) -> int:
-    """Relates the sessions of the next new memories again; how many memories, 0 when none wait."""
+    """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
     new = store.read(lambda rows: failures.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
     if not new:
         return 0
@@ -78,7 +78,7 @@ def recheck_sessions(store: Store, *, now: str) -> int:
 
 
 def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
-    """(row key, turns to read) of a session with unrelated memories up to `last`; None for any other."""
+    """Returns (row key, turns to read) of a session with unrelated memories up to `last`; None without any."""
     session = failures.session_of(rows, ident)
     if session is None or not session[1] or session[2] >= last:
         return None
@@ -93,7 +93,7 @@ def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
 
 
 class _Observation(NamedTuple):
-    """What one turn shows: a failure, or a success with its call and shell line."""
+    """A failure in a turn, or a success with its call and shell line."""
 
     turn: TranscriptTurn
     failure: failure_reports.ObservedFailure | None
@@ -124,7 +124,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
 
 
 def _store_observations(rows: Rows, session: Behind, waiting: Sequence[_Observation]) -> int:
-    """Stores the first observations whose turns still exist; returns how many were handled."""
+    """Stores the first observations whose turns still exist; returns the number of observations handled."""
     handled, batch = 0, waiting[:WRITE_BATCH]
     existing = search.turns_by_seq(rows, [observation.turn.seq for observation in batch])
     for turn, failure, call, line in core.within_short_write(batch):
@@ -156,7 +156,7 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
         start = max(0, failure.ordinal - failures.CALL_BEFORE)
         around = failures.turns_past(rows, session.session_seq, after=start, upto=session.turns)
         before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
-        # A run on less than what failed shows nothing.
+        # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
             continue
         later = [run.ordinal for run in failed if run.command == failure.command and run.ordinal > failure.ordinal]
@@ -174,21 +174,21 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
 
 
 def _find_scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
-    """The arguments of the command that failed."""
+    """Returns the arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
     line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
     return shell_commands.scope(line, failure.command)
 
 
 def _find_changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
-    """The names of the files that were edited up to an ordinal, in order."""
+    """Returns the names of the files that were edited up to an ordinal, in order."""
     calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
     names = [file_of(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
     return list(filter(None, dict.fromkeys(names)))[:MAX_FILES]
 
 
 def _find_passages(between: Sequence[TranscriptTurn], *, next_run: int, success: int) -> list[tuple[str, str, bool]]:
-    """(uuid, text, whether before `next_run`) of the assistant's messages up to the prompt after `success`."""
+    """Returns (uuid, text, is before `next_run`) of the assistant's messages up to the prompt after `success`."""
     passages: list[tuple[str, str, bool]] = []
     for turn in between:
         if turn.kind in ("user", "relayed") and turn.ordinal > success:
@@ -203,7 +203,7 @@ def _find_passages(between: Sequence[TranscriptTurn], *, next_run: int, success:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFindings:
-    """Relations within a session and across sessions, for memories up to the row key `last`; `ids` by row key.
+    """Relations within a session and across sessions, for memories up to the row key `last`, with their `ids`.
 
     `edited` maps a memory to (uuid, time) of the last edit of its code, `scenes` to its changed scene.
     """
@@ -261,19 +261,12 @@ def _store_symptom(rows: Rows, symptom: failure_reports.Symptom) -> None:
 
 
 def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
-    """Marks a cause as refuted.
-
-    Only the strongest of several refutations lowers its confidence, in whatever order they come.
-    """
+    """Marks a cause as refuted; only the strongest of several refutations lowers its confidence."""
     lost = failures.confidence_lost(rows, refutation.key)
     new = failures.add_refutation(
-        rows,
-        refutation.key,
-        uuid=refutation.uuid,
-        at=refutation.at,
-        reason=refutation.reason,
+        rows, refutation.key, uuid=refutation.uuid, at=refutation.at, reason=refutation.reason,
         lowered=refutation.lowered,
-    )
+    )  # fmt: skip
     if refutation.by in ids:
         link = Link(from_id=ids[refutation.key], to_id=ids[refutation.by], relationship="refuted_by")
         memory_links.add_link(rows, link, now=now)

@@ -1,4 +1,4 @@
-"""Finds habits: what recurs in a project's packets over sessions, counted and made into candidates; pure."""
+"""Finds habits, which recur in a project's packets over sessions, counts them and makes candidates of them; pure."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from csmd.vocabulary import Authority, CandidateKind, Category, Gate
 
 #: The rule that made a candidate, as `Candidate.source`.
 SOURCE = "habits"
-#: What the fingerprint of an order begins with.
+#: Prefix of the fingerprint of an order.
 ORDER_PREFIX = "order:"
-#: Turns cited for a habit, and as many against it.
+#: Most turns cited for a habit, and most against it.
 MAX_CITED = 4
 #: A habit rests on at least this many sessions.
 MIN_SESSIONS = 2
-#: The number of sessions that makes a habit half certain.
+#: Number of sessions that makes a habit half certain.
 HALF_CERTAIN_SESSIONS = 1.25
-#: An order is regular if it is given in one session in this many.
+#: An order given in one of this many sessions is regular.
 REGULAR_ORDER_SESSIONS = 25
-#: The part of a purpose's sessions that its usual command must have.
+#: Least share of a purpose's sessions that run its usual command.
 MIN_COMMAND_SHARE = 0.6
-#: The part of the milestones that a regular step must precede.
+#: Least share of the milestones that a regular step precedes.
 MIN_STEP_SHARE = 0.7
 MAX_STEPS = 5
-#: Commands less certain than this are named only if none is more certain.
+#: Commands with less confidence are named only if none has more.
 MIN_NAMED_CONFIDENCE = 0.7
-#: Content words at an order's beginning that identify it; orders that share two of them are the same.
+#: Most content words from an order's beginning that identify it; orders that share two of them are the same.
 MAX_KEY_WORDS = 4
 #: A command's latest runs that are compared with the earlier ones.
 LATEST_RUNS = 6
-#: The latest runs that must have failed for a warning.
+#: Fewest of the latest runs that failed, for a warning.
 MIN_FAILED_RUNS = 4
 
 #: Purpose of a command -> what the command does, in the order in which they are listed.
@@ -58,7 +58,7 @@ MILESTONES = {
 
 @dataclass(frozen=True, slots=True)
 class KindRule:
-    """What a kind of candidate is made of, and whose word it is; `promoted`: it may become a memory."""
+    """The source and authority of a kind of candidate; `promoted`: it may become a memory."""
 
     made_of: str
     gate: Gate
@@ -66,7 +66,7 @@ class KindRule:
     promoted: bool = True
 
 
-#: A command that an assistant ran is its word and not the user's, however often the user allowed it.
+#: A command that an assistant ran has the assistant's authority, however often the user allowed it.
 KINDS: dict[CandidateKind, KindRule] = {
     "preference": KindRule("orders that a user gives again and again", "behavioral", "user"),
     "belief": KindRule("the command that serves a purpose here", "behavioral", "assistant"),
@@ -77,7 +77,7 @@ KINDS: dict[CandidateKind, KindRule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habit:
-    """Something that recurs in the packets `seen`: `core` says it, `count` how often, `text` both."""
+    """A pattern that recurs in the packets `seen`: `core` states it, `count` its frequency, `text` both."""
 
     fingerprint: str
     kind: CandidateKind
@@ -98,9 +98,9 @@ class Habit:
 
 
 def derive_candidates(packets: Iterable[Packet], *, project: int) -> list[Candidate]:
-    """Returns candidates, still without ids, for what recurs in one project's packets."""
-    ordered = list(packets)
-    return [_to_candidate(habit, project) for habit in find_habits(ordered)] + _find_failing_commands(ordered, project)
+    """Returns candidates, still without ids, for the habits and the failing commands in one project's packets."""
+    read = list(packets)
+    return [_to_candidate(habit, project) for habit in find_habits(read)] + _find_failing_commands(read, project)
 
 
 def _to_candidate(habit: Habit, project: int) -> Candidate:
@@ -117,7 +117,7 @@ def _to_candidate(habit: Habit, project: int) -> Candidate:
 
 
 def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
-    """The most typical turns, each once, in order of time."""
+    """Cites the most typical turns, each once, in order of time."""
     by_turn: dict[str, Packet] = {}
     for packet in sort_by_typicality(packets):
         by_turn.setdefault(packet.uuid, packet)
@@ -126,7 +126,7 @@ def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
 
 
 def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Candidate]:
-    """Warns of commands whose latest runs mostly failed, in two or more sessions, and whose earlier ones did not."""
+    """Returns warnings of commands whose latest runs mostly failed, over several sessions, unlike the earlier ones."""
     runs: dict[str, list[Packet]] = defaultdict(list)
     for packet in sorted(packets, key=lambda packet: (packet.at, packet.ordinal, packet.uuid)):
         if packet.kind == "tool" and packet.outcome:
@@ -153,7 +153,7 @@ def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Cand
 
 
 def estimate_confidence(sessions: int, *, fit: float, against: int) -> float:
-    """The confidence (0-1) of a habit by its sessions, the share that they make (`fit`), and sessions against it."""
+    """Estimates the confidence (0-1) of a habit by its sessions, their share (`fit`), and the sessions against it."""
     if sessions <= 0:
         return 0.0
     certainty = sessions / (sessions + HALF_CERTAIN_SESSIONS)
@@ -161,7 +161,7 @@ def estimate_confidence(sessions: int, *, fit: float, against: int) -> float:
 
 
 def find_habits(packets: Iterable[Packet]) -> list[Habit]:
-    """The habits of one project's packets, by fingerprint; each rests on at least MIN_SESSIONS sessions."""
+    """Finds the habits in one project's packets, by fingerprint; each rests on at least MIN_SESSIONS sessions."""
     ordered = sorted(
         packets, key=lambda packet: (packet.at, packet.session_id, packet.ordinal, packet.kind, packet.subject)
     )
@@ -170,7 +170,7 @@ def find_habits(packets: Iterable[Packet]) -> list[Habit]:
 
 
 def sort_by_typicality(packets: Iterable[Packet]) -> list[Packet]:
-    """Sorts packets, the most typical first: one of each session before any second, the shortest turns first."""
+    """Sorts packets, the most typical first: one of each session, then a second one, the shortest turns first."""
     counts = Counter[str]()
     ranked = []
     for packet in sorted(packets, key=lambda packet: (packet.words, packet.at, packet.uuid)):
@@ -187,7 +187,7 @@ def _count_sessions(packets: Iterable[Packet]) -> int:
 
 
 def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
-    """Orders given in several sessions, however worded; quoted in the shortest wording, the earliest of those.
+    """Finds orders given in several sessions, however worded; quotes the shortest wording, the earliest of those.
 
     Assent, greetings and prompts to go on are not orders.
     """
@@ -213,10 +213,7 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
-    """Groups orders that share two content words, or are one word, largest group (in sessions) first.
-
-    Each order once.
-    """
+    """Groups orders that share two content words, or are one word, each order once; most sessions first."""
     with_key: dict[frozenset[str], list[int]] = defaultdict(list)
     for index, order in enumerate(orders):
         words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:MAX_KEY_WORDS]
@@ -244,7 +241,7 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
 
 
 def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
-    """One habit that names, for each purpose, the command that serves it in most sessions."""
+    """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
         if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
@@ -273,7 +270,7 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
-    """Steps that regularly precede a milestone, counted from the previous one of its kind in the session."""
+    """Finds the steps that regularly precede a milestone, since the previous one of its kind in the session."""
     reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
     by_session: dict[str, list[Packet]] = defaultdict(list)
     for packet in packets:
@@ -295,13 +292,13 @@ def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
 
 
 def _step_name(packet: Packet) -> str:
-    """A packet's name as a step of a procedure, "" if it is none: a command or a release that did not fail."""
+    """Returns the name of a packet that is a step of a procedure, a command or release that did not fail; else ""."""
     is_release = packet.kind == "milestone" and shell_commands.milestone(packet.subject) == "release"
     return packet.subject if packet.outcome != "failed" and (packet.kind == "tool" or is_release) else ""
 
 
 def _to_procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> Habit | None:
-    """The procedure of a milestone that was reached several times, each time after some steps; None for none."""
+    """Returns the procedure of a milestone from the (milestone, steps before it) of each time; None if there is none."""
     counts = Counter(step for _, steps in times for step in steps)
     positions: dict[str, float] = defaultdict(float)
     for _, steps in times:

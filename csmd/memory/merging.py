@@ -1,4 +1,4 @@
-"""Merges a memory into another that says the same, and undoes a merge or an archiving."""
+"""Merges a memory into another that says the same, and undoes merges and archivings."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from csmd.vocabulary import Tier
 def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:
     """Plans a requested merge; BadInput if it is not allowed.
 
-    An assistant may merge only memories that say the same, in other words or not; a person any two that are visible in
-    the same place.
+    An assistant may merge only memories that say the same, possibly in other words; a person any two that are visible
+    in the same project.
     """
     for merged in (memory, into):
         if not merged.is_alive:
-            raise BadInput(
-                f"{merged.id} is archived or superseded: there is nothing to merge", hint="`csmd show` tells by what"
-            )
+            raise BadInput(f"{merged.id} is archived or superseded and cannot be merged", hint=f"csmd show {merged.id}")
     if memory.id == into.id:
-        raise BadInput(f"{memory.id} is one memory", hint="name two")
+        raise BadInput(f"{memory.id} cannot be merged into itself", hint="name two memories")
     if not duplicates.is_visible_wherever(into, memory, everywhere=everywhere):
-        raise BadInput(f"{into.id} does not hold where {memory.id} does", hint="merge memories of one project")
+        raise BadInput(f"{into.id} is not visible in the project of {memory.id}", hint="merge memories of one project")
     if (memory.gate == "correction") != (into.gate == "correction"):
-        raise BadInput("a correction is merged with corrections only: what it corrects says something else")
+        raise BadInput("a correction can be merged with corrections only")
     if not duplicates.may_merge(memory, into):
         why = "is pinned" if memory.pinned else f"was said by the {memory.authority}, {into.id} by the {into.authority}"
         raise BadInput(
@@ -51,55 +49,53 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
 
 
 def merge(rows: Rows, memory: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
-    """Archives a memory and lets its sources confirm the other one."""
-    present = {source.uuid for source in into.provenance}
-    confirming = [
-        source
-        for source in memory.provenance
-        if source.role != "beside"
-        and source.uuid not in present
-        # An assistant that repeats a memory it was given uses it, and does not confirm it.
-        and not (memory.authority == "assistant" and receipts.is_injected(rows, source.session_id, into.id))
-    ]
-    stays = supersession.refresh_thresholds(rows, absorb(into, memory, confirmations=len(confirming)))
-    belief_changes.merge_memories(rows, memory, stays, reason=reason, by=by, now=now)
+    """Archives a memory; its sources confirm the memory `into` which it is merged."""
+    cited = {source.uuid for source in into.provenance}
+    new = [source for source in memory.provenance if source.role != "beside" and source.uuid not in cited]
+    if memory.authority == "assistant":  # repeating an injected memory uses it, and does not confirm it
+        new = [source for source in new if not receipts.is_injected(rows, source.session_id, into.id)]
+    keeper = supersession.refresh_thresholds(rows, absorb(into, memory, confirmations=len(new)))
+    belief_changes.merge_memories(rows, memory, keeper, reason=reason, by=by, now=now)
 
 
 def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
-    """Returns the memory that stays after a merge, its confidence raised by `confirmations`.
+    """Returns the kept memory after a merge, its confidence raised by `confirmations`.
 
-    Authority and text are its own.
+    It keeps its authority and text.
     """
-    sure = keeper.confidence
+    raised = keeper.confidence
     for _ in range(confirmations):
-        sure = confidence.confirm(sure, pinned=keeper.pinned)
+        raised = confidence.confirm(raised, pinned=keeper.pinned)
     return replace(
         keeper,
-        confidence=sure,
-        tier=_choose_tier(keeper, sessions=len(keeper.sessions | other.sessions), sure=sure, otherwise=keeper.tier),
+        confidence=raised,
+        tier=_choose_tier(keeper, sessions=len(keeper.sessions | other.sessions), raised=raised, default=keeper.tier),
         confirmed_at=max(keeper.confirmed_at, other.confirmed_at),
         used_at=max(keeper.used_at, other.used_at),
     )
 
 
 def _unabsorb(
-    keeper: Memory, other: Memory, *, raised: float, without: Collection[str], tier: Tier, used_at: str
+    keeper: Memory, other: Memory, *, raised: float, removed: Collection[str], tier: Tier, used_at: str
 ) -> Memory:
-    """Returns the memory that stayed without what a merge added; `tier` and `used_at` are those before the merge."""
-    left = replace(keeper, provenance=tuple(source for source in keeper.provenance if source.uuid not in without))
-    sure = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
+    """Takes back `absorb`: returns the kept memory without the `removed` sources and the confidence they `raised`.
+
+    `tier` and `used_at` are its values before the merge.
+    """
+    remaining = replace(keeper, provenance=tuple(source for source in keeper.provenance if source.uuid not in removed))
+    lowered = keeper.confidence if keeper.pinned else round(max(0.0, keeper.confidence - raised), 4)
     return replace(
         keeper,
-        confidence=sure,
-        tier=_choose_tier(keeper, sessions=len(left.sessions), sure=sure, otherwise=tier),
-        confirmed_at=max((source.at for source in left.provenance), default=keeper.confirmed_at),
+        confidence=lowered,
+        tier=_choose_tier(keeper, sessions=len(remaining.sessions), raised=lowered, default=tier),
+        confirmed_at=max((source.at for source in remaining.provenance), default=keeper.confirmed_at),
         used_at=used_at if keeper.used_at == other.used_at else keeper.used_at,
     )
 
 
-def _choose_tier(memory: Memory, *, sessions: int, sure: float, otherwise: Tier) -> Tier:
-    tier = confidence.choose_tier(decay=memory.decay, for_good=False, sessions=sessions, confidence=sure)
-    return "durable" if tier == "durable" else otherwise
+def _choose_tier(memory: Memory, *, sessions: int, raised: float, default: Tier) -> Tier:
+    tier = confidence.choose_tier(decay=memory.decay, for_good=False, sessions=sessions, confidence=raised)
+    return "durable" if tier == "durable" else default
 
 
 def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
@@ -115,28 +111,29 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
         memories.update_belief(rows, supersession.refresh_thresholds(rows, active))
         belief_changes.set_undone(rows, archived.seq, at=now)
         return memory
-    last = belief_changes.last_merge(rows, memory.id)
-    into = memories.by_id(rows, last[0].after) if last else None
-    if last is None or into is None:
-        raise BadInput(f"{memory.id} was neither merged nor archived", hint="`csmd show` tells what became of it")
+    changes = belief_changes.last_merge(rows, memory.id)
+    into = memories.by_id(rows, changes[0].after) if changes else None
+    if changes is None or into is None:
+        raise BadInput(f"{memory.id} was neither merged nor archived", hint=f"csmd show {memory.id}")
     if not into.is_alive:
         raise BadInput(
-            f"{into.id}, into which it was merged, is put aside itself",
-            hint=f"`csmd pipeline merge --undo {into.id}` first",
+            f"{into.id}, into which {memory.id} was merged, is archived or superseded",
+            hint=f"csmd pipeline merge --undo {into.id}",
         )
-    merged, took_in = last
+    merged, absorption = changes
     _check_may_undo(memory, merged, by_person=by_person)
-    after, _, *uuids = took_in.after.split()
-    before, tier, *used = took_in.before.split()
-    free = replace(memory, tier=merged.before, superseded_by="")  # type: ignore[arg-type]  # a tier, as it was recorded
-    raised = float(after) - float(before)
-    used_at = "".join(used)
-    stays = _unabsorb(into, memory, raised=raised, without=uuids, tier=tier, used_at=used_at)  # type: ignore[arg-type]
-    free, stays = supersession.refresh_thresholds(rows, free), supersession.refresh_thresholds(rows, stays)
-    belief_changes.undo_merge(rows, free, stays, took_in, merged, now=now)
+    after, _, *uuids = absorption.after.split()
+    before, tier, *used = absorption.before.split()
+    # Both tiers are valid, because they were recorded.
+    released = replace(memory, tier=merged.before, superseded_by="")  # type: ignore[arg-type]
+    keeper = _unabsorb(
+        into, memory, raised=float(after) - float(before), removed=uuids, tier=tier, used_at="".join(used),  # type: ignore[arg-type]
+    )  # fmt: skip
+    released, keeper = supersession.refresh_thresholds(rows, released), supersession.refresh_thresholds(rows, keeper)
+    belief_changes.undo_merge(rows, released, keeper, absorption, merged, now=now)
     return into
 
 
 def _check_may_undo(memory: Memory, change: belief_changes.Change, *, by_person: bool) -> None:
     if change.by == "user" and not by_person:
-        raise CsmdError(f"a person did that to {memory.id}", hint="ask a person to take it back, in a terminal")
+        raise CsmdError(f"a person merged or archived {memory.id}", hint="ask a person to undo it in a terminal")

@@ -1,7 +1,7 @@
 """Lists, closes and reopens goals and promises, and closes the promises that the user says are fulfilled.
 
-A goal is marked done, a promise archived. What a session left to do has no row of its own: an answer with its id closes
-it.
+A goal is marked done, a promise archived. A task that a session left open has no row of its own: an answer with its id
+closes it.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ MAX_PROMISES = 50
 PROMPT_BATCH = 200
 #: Earlier prompts that one step compares with a new promise, which may come from an import.
 MAX_PROMPTS_SINCE = 500
-#: A sentence is about a promise if it has this share (0-1) of the promise's content words,
+#: A sentence is about a promise if it has this share (0-1) of the promise's content words, and MIN_SHARED_STEMS.
 MIN_FULFILLED_SHARE = 0.6
-#: and at least this many of them.
 MIN_SHARED_STEMS = 2
 _TIME_WORDS = data.word_table("word_classes.txt")["when"]
 
 
 class OpenMatter(NamedTuple):
-    """An open goal, promise, task or question; `authority` is who stated it."""
+    """An open goal, promise, task or question; `authority` is that of its speaker."""
 
     id: str
     kind: Kind
@@ -47,28 +46,28 @@ class OpenMatter(NamedTuple):
     authority: str
 
 
-# --- what is open
+# --- open matters
 
 
-def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
+def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=places, done=False)]
+    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=projects, done=False)]
 
 
-def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
+def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """The open promises of the user in some projects (None: in all), the latest first."""
-    return [_to_matter("promise", promise) for promise in _read_promise_memories(rows, places)]
+    return [_to_matter("promise", promise) for promise in _read_promise_memories(rows, projects)]
 
 
 def _to_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
     return OpenMatter(row.id, kind, row.text, row.created_at, row.project_seq, row.session_id, row.authority)
 
 
-def _read_promise_memories(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
+def _read_promise_memories(rows: Rows, projects: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
     return memories.where(
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
-        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "
+        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', projects)} "
         f"order by m.created_at desc, m.seq desc limit {MAX_PROMISES}",
         after=after,
     )
@@ -78,7 +77,7 @@ def _read_promise_memories(rows: Rows, places: Sequence[int] | None, *, after: i
 
 
 def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> ChangeSet:
-    """Closes a matter, and records what is needed to reopen it."""
+    """Closes a matter, and records the answer, so that `reopen` can undo it."""
 
     def act() -> str:
         if matter.kind == "goal":
@@ -91,7 +90,7 @@ def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Cha
 
 
 def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
-    """Undoes the answer of `close`; returns the text of a goal or promise, "" for what a session left to do."""
+    """Undoes the answer of `close`; returns the text of a goal or promise, "" for a task that a session left open."""
     if memories.by_id(rows, answer.item) is not None:
         return undo_answer(rows, answer, now=now, key=key)
     if answer.undone_at:
@@ -105,27 +104,27 @@ def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
 
 def is_fulfilled_by(promise: str, text: str) -> bool:
     """Whether a sentence says, without a doubt or a denial and in the words of a promise, that it is fulfilled."""
-    read = sentence.parse(text)
-    if read.kind not in ("states", "reports") or sentence.ends_with_question(text) or read.is_musing:
+    parsed = sentence.parse(text)
+    if parsed.kind not in ("states", "reports") or sentence.ends_with_question(text) or parsed.is_musing:
         return False
-    if any(map(tokens.turns_round, read.words)):
+    if any(map(tokens.turns_round, parsed.words)) or any(
+        sentence.has(name, "en", text) for name in ("unfinished", "left")
+    ):
         return False
-    if sentence.has("unfinished", "en", text) or sentence.has("left", "en", text):
-        return False
-    if not (sentence.has("done", "en", text) or sentence.has("did", "en", text)):
+    if not any(sentence.has(name, "en", text) for name in ("done", "did")):
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
     return len(subject & words) >= MIN_SHARED_STEMS and similarity.share(subject, words) >= MIN_FULFILLED_SHARE
 
 
 def _subject_stems(promise: str) -> frozenset[str]:
-    """The stems of what a promise is about, without who gives it and when it is due."""
+    """Returns the stems of the subject of a promise, without its speaker and its date."""
     words = [word for word in tokens.content_words(promise) if "'" not in word and word not in _TIME_WORDS]
     return frozenset(map(tokens.stem, words))
 
 
 def step(store: Store, *, now: str) -> int:
-    """Closes the promises that prompts say are fulfilled; how many new prompts and promises it compared."""
+    """Closes the promises that prompts say are fulfilled; returns the number of new prompts and promises compared."""
     plan = store.read(_plan_step)
     if not (plan.promise or plan.prompt):
         return 0
@@ -144,10 +143,9 @@ def step(store: Store, *, now: str) -> int:
 
 
 class _Plan(NamedTuple):
-    """The last promise and the last prompt that a step read (row keys, 0 for none), and what it found.
+    """The result of a step's reading: the row keys of the last promise and the last prompt (0 if there is none).
 
-    `fulfilled` are promises with the uuid of the prompt that says so, `compared` how many promises and prompts were
-    read.
+    `compared` counts the promises and prompts read, `fulfilled` are promises with the uuid of the prompt that says so.
     """
 
     promise: int

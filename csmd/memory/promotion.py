@@ -1,4 +1,4 @@
-"""Queues candidates and promotes those that pass the thresholds to memories, which then follow their candidates."""
+"""Queues candidates, promotes those that pass the thresholds to memories, and keeps these up to date with them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from csmd.vocabulary import Authority, Scope
 MAX_PACKETS = 20_000
 #: The most candidates that one plan decides about.
 MAX_CANDIDATES = 2_000
-#: Who promotes, as `by` of a change.
+#: The author of a promotion.
 CHANGED_BY = "csmd"
 
 
@@ -50,7 +50,7 @@ Step = Literal["promote", "review", "known", "wait"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What to do with a candidate, and why; `memory_id` is the memory that says the same already."""
+    """A decision about a candidate, with its reasons; `memory_id` is the memory that already says the same."""
 
     candidate: Candidate
     step: Step
@@ -106,10 +106,10 @@ def _to_percent(confidence: float) -> int:
 
 
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
-    """Derives candidates for projects whose packets changed; how many projects, 0 for nothing left.
+    """Derives candidates for projects whose packets changed; returns the number of projects, 0 if none are left.
 
-    `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait: someone
-    is at work.
+    `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait, because
+    a session may be active.
     """
     changed = store.read(lambda rows: packet_rows.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
@@ -163,7 +163,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
-    """Makes a project's queue contain exactly the derived candidates, as far as habits are concerned."""
+    """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.marks(rows, key)
     allowed = {
         _key_of(candidate): candidate
@@ -182,7 +182,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
 
 
 def _withdraw_candidate(rows: Rows, stored: Candidate, *, key: bytes) -> None:
-    """Removes a candidate that nothing supports any more, and takes it out of the memory that was inferred from it."""
+    """Removes a candidate without support, and updates the memories that were inferred from it."""
     inferred = _find_inferred(rows, stored)
     if stored.status != "dropped":
         candidates.remove(rows, stored)
@@ -218,7 +218,7 @@ def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: 
 
 
 def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
-    """Decides about the candidates that wait in some projects (None: all)."""
+    """Decides about the waiting candidates of some projects (None: all)."""
     waiting = candidates.waiting(rows, projects=projects, limit=MAX_CANDIDATES)
     waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
     repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
@@ -227,9 +227,9 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
 
 
 def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
-    """Carries out a plan, except for candidates changed since; maps candidates to the memories they became.
+    """Carries out a plan, except for candidates changed since; returns candidate -> the memory that it became.
 
-    With another `origin` than inferred the memory is a person's: csmd neither changes nor withdraws it.
+    With another `origin` than INFERRED the memory is a person's: csmd neither changes nor withdraws it.
     """
     promoted: dict[str, str] = {}
     for action in actions:
@@ -248,10 +248,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
 
 
 def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
-    """Makes a candidate a memory.
-
-    Returns the memory's id, or "" if it is known already or the user had it forgotten.
-    """
+    """Makes a candidate a memory; returns its id, or "" if a memory says the same or the user forgot it."""
     candidate = action.candidate
     statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
@@ -280,7 +277,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
 
 
 def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
-    """The id of the memory inferred from the same order in another project of the workspace, "" for none."""
+    """Returns the id of the memory inferred from the same order in another project of the workspace, or ""."""
     if not candidate.fingerprint.startswith(ORDER_PREFIX):
         return ""
     same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
@@ -294,7 +291,7 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
 
 
 def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
-    """The memory of the same project that says the same as a candidate, or None."""
+    """Returns the memory of the same project that says the same as a candidate, or None."""
     for text in (_core_text(candidate), candidate.text):
         statement = _to_statement(candidate, text, "user")
         if memory := remember.find_repeated(rows, statement, project=candidate.project_seq):
@@ -313,7 +310,7 @@ def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Stat
 
 
 def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
-    """The memories that a candidate became, except those that a person has adopted or changed."""
+    """Finds the memories that a candidate became, except those that a person has adopted or changed."""
     core = _core_text(_combine(_find_candidates(rows, stored.memory_ids) or [stored]))
     inferred = []
     for memory in filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids)):
@@ -324,7 +321,7 @@ def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
 
 
 def _find_candidates(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
-    """The candidates that became a memory, the oldest first: several if an order is a habit in several projects."""
+    """Finds the candidates of a memory, the oldest first: several if an order is a habit in several projects."""
     same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
     return candidates.where(rows, same, ids=" ".join(memory_ids))
 
@@ -346,9 +343,9 @@ def _combine(sources: Sequence[Candidate]) -> Candidate:
 
 
 def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> None:
-    """Gives an inferred memory the scope, text, confidence and sources of its candidates.
+    """Gives an inferred memory the scope, text, confidence and sources of its candidates; deletes it without any.
 
-    Deletes it if it has none left. `before` is the candidate that has changed, as it was.
+    `before` is the candidate that has changed, as it was.
     """
     of_memory = _find_candidates(rows, [memory.id])
     if not of_memory:
@@ -374,7 +371,7 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
 
 def _sort_sources(candidate: Candidate) -> list[Provenance]:
-    """The turns that support a candidate, the earliest first: that one counts as stating it."""
+    """Sorts the turns that support a candidate, the earliest first, which counts as stating it."""
     support = sorted(
         (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
     )
@@ -382,6 +379,6 @@ def _sort_sources(candidate: Candidate) -> list[Provenance]:
 
 
 def _core_text(candidate: Candidate) -> str:
-    """A candidate's text without its counts, by which its memory is recognised."""
+    """Returns a candidate's text without its counts, by which its memory is recognised."""
     is_habit = candidate.source == habits.SOURCE
     return (candidate.text.rpartition(": ")[0] if is_habit else "") or candidate.text

@@ -1,6 +1,6 @@
 """Turns statements into memories or confirmations, and forgets memories.
 
-Nothing else creates a memory of a statement.
+No other module creates a memory of a statement.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from csmd.text.sentence import has, tells_what_was_done
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
 STAGE = "believe"
-#: The most statements of one write: each is compared with the store, and a hook may be waiting.
+#: Most statements of one write: each is compared with the store, and a hook may be waiting.
 BATCH = 5
-#: The origin of a memory that an assistant saved by itself, without anyone having said it.
+#: The origin of a memory that an assistant saved by itself.
 MODEL_SAVED = "model_saved"
-#: The origin of a memory that someone stated.
+#: The origin of a memory that was stated in a conversation.
 STATED = "stated"
 #: The reason of a statement that the user asked to remember.
 ASKED_TO_REMEMBER = "remember"
-#: Memories compared with a statement, those that share most words with it.
+#: Most memories compared with a statement, those that share most words with it.
 MAX_NEAR = 5
-#: Turns of the same exchange that a memory cites besides the one that states it.
+#: Most turns of the same exchange that a memory cites besides the one that states it.
 MAX_CONTEXT_TURNS = 3
 #: Words of an error message or a failure.
 _FAILURE_WORDS = re.compile(
@@ -63,7 +63,7 @@ _STATUS_WORDS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset(
 
 
 def believe(store: Store) -> tuple[int, int]:
-    """Turns the next batch of statements into memories; (statements read, new memories)."""
+    """Turns the next batch of statements into memories; returns (statements read, new memories)."""
     if not store.read(is_behind):  # a write is a commit even if it changes nothing
         return 0, 0
 
@@ -98,7 +98,7 @@ def remember(
     scope: Scope | None = None,
     type_: MemoryType | None = None,
 ) -> tuple[str, bool]:
-    """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
+    """Makes a memory of a statement, or confirms the one that says the same; returns (its id, whether it is new).
 
     Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is
     evidence, and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises
@@ -106,7 +106,7 @@ def remember(
     nothing. If the statement is a person's new wording of `besides` (a memory or candidate), neither that nor a
     superseded memory counts as the same. `scope` and `type_` override those that its words imply.
     """
-    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact was said at no time
+    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact has no time
     classified = _classify(statement)
     scope, home = find_scope(rows, statement, project, scope)
     is_evidence = statement.authority == "external" and origin != MODEL_SAVED
@@ -154,7 +154,7 @@ def draft_memory(
     decay: Decay,
     for_good: bool,
 ) -> Memory:
-    """The memory that a statement becomes in the project `home`, with a new id; it is not stored."""
+    """Returns the memory that a statement becomes in the project `home`, with a new id, without storing it."""
     sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
     memory = Memory(
         id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
@@ -168,7 +168,7 @@ def draft_memory(
 
 
 def choose_type(statement: Statement, *, kind: str) -> MemoryType:
-    """The type of the memory that a statement becomes; `kind` is that of the turn that says it ("" for none)."""
+    """Returns the type of the memory that a statement becomes; `kind` is that of its turn ("" without a turn)."""
     by_assistant = statement.authority == "assistant"
     if by_assistant and has("own", "en", statement.text):
         return "self_continuity"
@@ -182,10 +182,7 @@ def choose_type(statement: Statement, *, kind: str) -> MemoryType:
 
 
 def choose_host_type(memory: Memory) -> MemdirType:
-    """The type of a memory among Claude Code's own four.
-
-    A memory about a project that contains an address is a reference.
-    """
+    """Returns the type of a memory among Claude Code's four; one about a project with an address is a reference."""
     host_type = CATEGORIES[memory.category].memdir
     return "reference" if host_type == "project" and names_address(memory.text) else host_type
 
@@ -232,7 +229,7 @@ def unpin(memory: Memory) -> Memory:
 
 
 def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
-    """Returns where a statement made in a project holds: (scope, row of the project or of its general memories)."""
+    """Returns the scope of a statement made in a project, and the row of the project or of its general memories."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
         if by_user and describes_user(statement.text, project_name=name):
@@ -244,7 +241,7 @@ def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | No
 
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
-    """Cites the turns of the same exchange that a statement also rests on."""
+    """Cites the other turns of the same exchange that support a statement."""
     for uuid in statement.also[:MAX_CONTEXT_TURNS]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
@@ -320,13 +317,13 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
-    """The most similar memory of a scope that says the same in nearly the same words, or None."""
+    """Returns the most similar memory of a scope that says the same in nearly the same words, or None."""
     terms = search_terms.query_terms(statement.text)
     return _find_first_repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=MAX_NEAR))
 
 
 def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
-    """The first of the memories `near` that a statement repeats; a correction repeats corrections only."""
+    """Returns the first of the memories `near` that a statement repeats; a correction repeats corrections only."""
     for memory in near[:MAX_NEAR]:
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
         if is_other_kind or _is_reworded(memory, besides):
@@ -347,8 +344,8 @@ def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, beside
 def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Records that another turn says the same: confidence rises, and the memory's age starts again.
 
-    The earliest turn counts as the first to say it, because the past is imported newest first. An assistant that
-    repeats a memory it was given uses it, and does not confirm it.
+    The earliest turn counts as stating the memory, because the past is imported newest first. An assistant that
+    repeats an injected memory uses it, and does not confirm it.
     """
     if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, memory.id):
         use(rows, memory, at=source.at)

@@ -23,7 +23,7 @@ MAX_NEW = 500
 
 
 def step(store: Store, *, model: str | None, now: str) -> int:
-    """Compares the next new memories that have a vector; how many, 0 if none waits or there is no model."""
+    """Compares the next new memories that have a vector; returns their number, 0 if none waits or there is no model."""
     new, merges = store.read(lambda rows: _find_next(rows, model)) if model else ([], [])
     if not new:
         return 0
@@ -48,22 +48,18 @@ def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
 
 
 def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
-    """The merge of a memory with the first older one, by vectors, that says the same; None for none."""
+    """Returns the merge of a memory with the first older one nearby that says the same; None if there is none."""
     if not memory.is_alive:
         return None
-    older = {
-        seq
-        for pair in near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
-        for seq in pair
-        if seq < memory.seq
-    }
+    pairs = near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+    older = {seq for pair in pairs for seq in pair if seq < memory.seq}
     for other in memories.by_seqs(rows, sorted(older)).values():
         if not other.is_alive or other.author or _is_separated(rows, memory, other):
             continue
         verdict = restatement.judge(other.text, memory.text)
-        # The older one stays if both are worded as well.
-        sides = sorted((other, memory), key=duplicates.rank_wording)
-        for keeper, merged in (sides, sides[::-1]) if verdict.is_same else ():
+        # The older memory is kept if both are worded equally well.
+        ranked = sorted((other, memory), key=duplicates.rank_wording)
+        for keeper, merged in (ranked, ranked[::-1]) if verdict.is_same else ():
             if duplicates.may_merge_unasked(merged, keeper):
                 return duplicates.describe_restatement(keeper, merged, verdict.reason)
     return None

@@ -1,4 +1,4 @@
-"""What waits for a person's review, and the effect of each answer.
+"""Carries out a person's answers in a review.
 
 The effect of an answer depends on the question: about a memory, an inferred belief, a pair of memories, a possible
 replacement, or a warning.
@@ -31,13 +31,13 @@ from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
 #: Most sources of a memory made of a candidate, besides the person's answer.
 MAX_EVIDENCE = 3
-#: Pinning is done to a memory by name; the other verbs also answer what waits.
+#: The verbs of answers; a memory is pinned only by its id, not as an answer to a question.
 Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
 Subject = Literal["memory", "belief", "pair", "change", "warning"]
 
-#: A memory that is not the user's waits for review if it is less sure than this.
+#: A memory without the user's authority waits for review if its confidence is lower.
 MIN_UNREVIEWED_CONFIDENCE = 0.7
-#: Days for which such a memory waits.
+#: Most days for which such a memory waits.
 MAX_WAITING_DAYS = 30
 #: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
@@ -48,46 +48,44 @@ SUBJECT_OF_KIND: Mapping[CandidateKind, Subject] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
     "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
 }  # fmt: skip
-#: About -> verb -> its effect, in words for people.
+#: Subject -> verb -> the verb's effect, for people.
 EFFECTS: Mapping[Subject, Mapping[Verb, str]] = {
     "memory": {
-        "keep": "it is right: from now on it counts as yours",
-        "edit": "your wording takes its place",
-        "drop": "it goes, and does not come back",
-        "supersede": "another memory takes its place",
+        "keep": "confirms it as your own statement",
+        "edit": "replaces it by your wording",
+        "drop": "deletes it; it will not be relearned",
+        "supersede": "replaces it by another memory",
     },
     "belief": {
-        "keep": "it becomes a memory of yours",
-        "edit": "your wording becomes a memory",
-        "drop": "it is not proposed again",
-        "supersede": "it becomes a memory and takes another's place",
+        "keep": "remembers it as your statement",
+        "edit": "remembers your wording",
+        "drop": "rejects it; it will not be proposed again",
+        "supersede": "remembers it and replaces another memory by it",
     },
     "pair": {
-        "keep": "both stay, and you are not asked again",
-        "edit": "your wording takes the place of both",
-        "drop": "the second goes, and does not come back",
-        "supersede": "the first takes the second's place",
+        "keep": "keeps both; you will not be asked again",
+        "edit": "replaces both by your wording",
+        "drop": "deletes the second; it will not be relearned",
+        "supersede": "replaces the second by the first",
     },
     "change": {
-        "keep": "both hold, and you are not asked again",
-        "edit": "your wording takes the place of both",
-        "drop": "the older holds; the newer goes, and does not come back",
-        "supersede": "the newer replaces the older, or the part that it speaks of",
+        "keep": "keeps both; you will not be asked again",
+        "edit": "replaces both by your wording",
+        "drop": "keeps the older and deletes the newer, which will not be relearned",
+        "supersede": "replaces the older, or the part that the newer is about",
     },
     "warning": {
-        "keep": "seen: it leaves the list",
-        "edit": "your wording becomes a memory",
-        "drop": "it is not told again",
+        "keep": "marks it as seen",
+        "edit": "remembers your wording",
+        "drop": "rejects it; it will not be shown again",
     },
 }
 #: Kind -> the heading of its text.
 TITLES: Mapping[CandidateKind, str] = {
     "belief": "inferred", "preference": "inferred preference", "worldview": "inferred view", "opinion": "inferred opinion",
-    "drift_warning": "drift", "duplicate": "said twice", "near_duplicate": "nearly said twice", "stale": "old",
+    "drift_warning": "drift", "duplicate": "duplicate", "near_duplicate": "near duplicate", "stale": "faded",
     "missing_embedding": "without a vector", "orphan": "without a source",
 }  # fmt: skip
-
-
 #: Headings of candidates from edited pages and of possible replacements, by source and kind.
 TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
     ("page", "stale"): "removed from a page", ("page", "belief"): "written on a page by a tool",
@@ -101,7 +99,7 @@ def title_of(candidate: Candidate) -> str:
 
 
 def subject_of(candidate: Candidate, alive: int) -> Subject:
-    """Returns what a candidate is about, given how many of its memories still exist."""
+    """Returns the subject of a candidate of which `alive` memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
     about = SUBJECT_OF_KIND[candidate.kind]
@@ -111,21 +109,18 @@ def subject_of(candidate: Candidate, alive: int) -> Subject:
 
 
 def rank_strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """Sort key of two memories that say the same.
-
-    The one that stays comes last: authority, pin, confidence, recency.
-    """
+    """Sort key of two memories that say the same, the one to keep last: authority, pin, confidence, recency."""
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
 def explain_review(memory: Memory) -> str:
-    """Returns why a memory waits for a person's review."""
-    if memory.origin == "model_saved" and memory.authority == "external":
-        return "it was imported from another program: no session is told it until you keep it"
+    """Returns the reason why a memory waits for a person's review."""
     if memory.origin == "model_saved":
-        return "a model saved it, and no one has said it: no session is shown it until you keep it"
-    stated = "an assistant said it" if memory.authority == "assistant" else "no one you know has said it"
-    return f"{stated}, and csmd is only {memory.confidence * 100:.0f} % sure"
+        is_external = memory.authority == "external"
+        source = "it was imported from another program" if is_external else "an assistant saved it by itself"
+        return f"{source}: it is not shown to sessions until you keep it"
+    speaker = "an assistant" if memory.authority == "assistant" else "another program"
+    return f"{speaker} stated it, with a confidence of only {memory.confidence * 100:.0f} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +139,7 @@ class ReviewAnswer:
 
     @property
     def source(self) -> Provenance:
-        """The answer as a source of what it states."""
+        """The answer as the source of its statement."""
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
@@ -188,10 +183,7 @@ Outcome = tuple[str, CandidateStatus]
 
 
 def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
-    """Carries out an answer about a memory without recording it.
-
-    Returns the id of the resulting memory, "" for none.
-    """
+    """Carries out an answer about a memory without recording it; returns the id of the resulting memory, or ""."""
     if answer.verb == "keep":
         return _keep_memory(rows, memory, answer)
     if answer.verb == "edit":
@@ -201,7 +193,7 @@ def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     if answer.verb in ("pin", "unpin"):
         return _set_pin(rows, memory, answer)
     if answer.other is None:
-        raise BadInput(f"which memory takes the place of {memory.id}?", hint=f"csmd review {memory.id} --supersede ID")
+        raise BadInput(f"no memory given to replace {memory.id}", hint=f"csmd review {memory.id} --supersede ID")
     return _supersede(rows, memory, answer.other, answer)
 
 
@@ -261,7 +253,7 @@ _ANSWERERS: dict[Subject, Callable[[Rows, Candidate, Sequence[Memory], ReviewAns
 }
 
 
-# --- effects; each returns the id of the resulting memory, "" for none
+# --- effects; each returns the id of the resulting memory, or ""
 
 
 def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
@@ -278,7 +270,7 @@ def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 
 def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
-    """Creates a memory of the person's wording, which supersedes the older ones."""
+    """Creates a memory in the person's wording, which supersedes the older ones."""
     old = olds[0]
     statement = _memory_statement(old, answer.text)
     made = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
@@ -304,12 +296,11 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 
 def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
-    """Deletes a memory and keeps its text out, except for `staying`, a similar memory that stays."""
+    """Deletes a memory and prevents its relearning; a statement of it then confirms the similar memory `staying`."""
     memory_deletion.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
-    # Said again, it confirms the one that stays.
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
         tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
@@ -328,36 +319,36 @@ def _supersede(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> st
 def _remember(
     rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
-    """Creates a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
+    """Creates a memory of a person's statement; CsmdError if it was forgotten or purged."""
     made, _ = remember.remember(
         rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned, besides=besides
     )
     if not made:
         raise CsmdError(
-            "you made csmd forget this text, or a part of it",
-            hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
+            "this text, or a part of it, was forgotten or purged",
+            hint="`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text",
         )
     belief_changes.record_change(rows, made, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return made
 
 
-# --- what waits of an import
+# --- imported memories
 
 ImportVerb = Literal["keep", "drop"]
 IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
-#: Memories that one write answers about; other writes wait for it.
+#: Memories in one write of an answer; other writes wait for it.
 ANSWER_BATCH = 20
 MAX_IMPORTED = 100_000
 #: Precedes the program's name in the audit of an imported memory, unless it came from csmd's own export.
 _IMPORT_REASON = "imported from "
 OWN_EXPORT = "csmd export"
-#: Begins the id of an import.
+#: Prefix of the id of an import.
 IMPORT_PREFIX = "i"
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """An import: its program (or `csmd export`), its file or "", its time, and the ids of its memories that wait."""
+    """An import: its program (or `csmd export`), its file or "", its time, and the ids of its waiting memories."""
 
     id: str
     source: str
@@ -367,9 +358,9 @@ class Import:
 
 
 def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
-    """Returns the imports with waiting memories in some projects (None: in any), the latest first.
+    """Returns the imports with waiting memories in some projects (None: all), the latest first.
 
-    `since` as in `unreviewed`.
+    `since` is the oldest time of a memory that waits.
     """
     seqs = upkeep_queries.unreviewed(
         rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
@@ -386,10 +377,7 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
 
 def find_import(imports: Sequence[Import], typed: str) -> Import | None:
-    """Returns the import with an id (or its beginning), a program's name or a path.
-
-    None for none, BadInput for several.
-    """
+    """Returns the import with an id (or its beginning), a program's name or a path, or None; BadInput if ambiguous."""
     named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
     if len(named) > 1:
         ids = ", ".join(row.id for row in named)
@@ -398,7 +386,7 @@ def find_import(imports: Sequence[Import], typed: str) -> Import | None:
 
 
 def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
-    """Keeps or drops some memories of the import `item`, recorded as one answer."""
+    """Keeps or drops some memories of the import `item`, and records it as one answer."""
 
     def act() -> str:
         for ident in idents:
@@ -413,7 +401,7 @@ def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer
 
 
 def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
-    """Returns the answers given together with one: itself, and for an import all others about it, the latest first."""
+    """Returns an answer with those given together with it (all about the same import), the latest first."""
     return journal.answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
@@ -428,7 +416,7 @@ def _candidate_statement(candidate: Candidate, worded: str) -> Statement:
 
 
 def _memory_statement(memory: Memory, worded: str) -> Statement:
-    """Returns a person's statement in place of a memory: of its kind, with the confidence of typed text."""
+    """Returns a person's statement that replaces a memory: of its kind, with the confidence of typed text."""
     return Statement(
         text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
     )

@@ -15,15 +15,15 @@ from csmd.text import sentence, tokens
 from csmd.vocabulary import Gate, Scope
 
 _WORDS = data.word_table("scope_words.txt")
-#: Kinds of work and of text, and names that no project owns: a general rule may name them.
+#: Kinds of work and of text, and names that belong to no project: a general rule may name them.
 GENERAL_NAMES = _WORDS["everywhere"]
-#: Characters of a text that are read for who its speaker is: people say it at once.
+#: Most characters of a text in which its speaker's self-description is sought.
 MAX_CHARACTERS = 400
-#: A statement's words do not say where it applies.
+#: Reach of a statement whose words do not say where it applies.
 NO_REACH = 0
-#: Its words say that it applies everywhere if it is about how its speaker works.
+#: Reach of one that applies everywhere if it is about its speaker's work.
 WORK_REACH = 1
-#: Its words say that it applies everywhere, whatever it is about.
+#: Reach of one that applies everywhere, on any subject.
 FULL_REACH = 2
 
 
@@ -61,7 +61,7 @@ _NAME_USES = re.compile(_NAME_AFTER_PREPOSITION + r"|(?<=[\w,;)] )(?!I\b)([A-Z][
 
 
 def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
-    """The scope of a memory: its project, unless its words are general.
+    """Returns the scope of a memory: its project, unless its words are general.
 
     A statement is general if it names all projects, or says what its speaker always does or how they like answers, even
     with "this" or "we"; otherwise only if it is a behavioral statement or correction about its speaker that points at
@@ -80,7 +80,7 @@ def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -
 
 
 def identity(project: int, text: str) -> str:
-    """The id of a statement in a scope: `m` and ten hex digits."""
+    """Returns the id of a statement in a scope: `m` and ten hex digits."""
     return "m" + hashlib.sha256(f"{project}:{tokens.normalise(text)}".encode()).hexdigest()[:10]
 
 
@@ -91,13 +91,13 @@ def points_at_place(text: str, *, project_name: str) -> bool:
 
 
 def named_checkout(text: str) -> str:
-    """The worktree or branch that a text is about: "../spike", "release/2.4", "this branch"; "" for none."""
+    """Returns the worktree or branch that a text is about: "../spike", "release/2.4", "this branch"; else ""."""
     match = _CHECKOUT.search(text)
     return (match[1] or match[0].lower()) if match else ""
 
 
 def _names_place(text: str, project_name: str) -> bool:
-    """Whether a text names something of one project: a path, an identifier, a part of it, a checkout, itself."""
+    """Whether a text names a project or something in it: a path, an identifier, a part, a checkout."""
     own, words = (re.findall(r"[a-z0-9]+", part.lower()) for part in (project_name, text))
     whole = len(project_name) > 2 and any(words[at : at + len(own)] == own for at in range(len(words)))
     is_named = whole or "".join(own) in {word for word in words if len(word) > 2}
@@ -142,7 +142,7 @@ def _is_about_answers(text: str) -> bool:
     return False
 
 
-# --- who the user is
+# --- the user's self-descriptions
 
 #: A profession may be a role in one project: "I'm a reviewer here".
 _A_ROLE = "(?i:a|an)"
@@ -182,10 +182,7 @@ def _self_forms() -> list[re.Pattern[str]]:
 
 
 def describes_user(text: str, *, project_name: str) -> bool:
-    """Whether a user's sentence says who they are, wherever they work.
-
-    False for a question and for a role in a project.
-    """
+    """Whether a user's sentence says who they are in all projects; not a question, and not a role in one project."""
     plain = _expand_contractions(text)
     for form in _self_forms() if not text.rstrip().endswith("?") else ():
         if match := form.search(plain[:MAX_CHARACTERS]):

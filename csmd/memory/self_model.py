@@ -35,7 +35,7 @@ class _Evaluation(NamedTuple):
 
 
 def step(store: Store, *, now: str) -> int:
-    """Evaluates the next digests; how many sessions, 0 when nothing waits. `now` dates warnings."""
+    """Evaluates the next digests; returns the number of sessions, 0 if none waits. `now` dates warnings."""
     waiting = store.read(lambda rows: session_link_rows.sessions_to_compare(rows, limit=BATCH))
     by_project: dict[int, list[Behind]] = {}
     for session in waiting:
@@ -93,7 +93,7 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
 
 
 def _group_items(items: Sequence[DigestItem]) -> dict[str, dict[str, str]]:
-    """Kind of item -> its text, of a commit its hash -> the uuid of the first turn."""
+    """Maps the kinds of items to their texts (a commit's hash), and these to the uuids of their first turns."""
     things: dict[str, dict[str, str]] = {}
     for item in items:
         text = item.text.partition(" ")[0] if item.kind == "commit" else item.text
@@ -102,7 +102,7 @@ def _group_items(items: Sequence[DigestItem]) -> dict[str, dict[str, str]]:
 
 
 def _shift_day(at: str, days: int) -> str:
-    """The day a number of days after a time; an invalid time is returned as it is."""
+    """Returns the day a number of days after a time; an invalid time is returned as it is."""
     try:
         return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
     except (ValueError, OverflowError):
@@ -113,10 +113,7 @@ def _shift_day(at: str, days: int) -> str:
 
 
 def _update_warnings(store: Store, now: str) -> int:
-    """Queues a warning for each kind of work that ends worse, and settles those that no longer apply.
-
-    1 if it looked.
-    """
+    """Queues a warning for each kind of work that ends worse and settles outdated ones; returns 1 if it looked, or 0."""
     if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
         return 0
     drifts = store.read(_find_drifts)
@@ -143,7 +140,7 @@ def _update_warnings(store: Store, now: str) -> int:
 
 
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
-    """(project, its drifts) of each project with endings or warnings."""
+    """Returns (project, its drifts) of each project with endings or warnings."""
     drifts = []
     for project in sorted({*outcome_rows.projects_held(rows), *outcome_rows.warned(rows)}):
         endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=[project])]

@@ -1,4 +1,4 @@
-"""Finds which earlier sessions a session builds on, and which it builds on that were not captured; pure."""
+"""Finds the earlier sessions that a session builds on, and gaps: those that were not captured; pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_DAYS_BETWEEN = 14
 MAX_COMPARED = 40
 #: Only the strongest inferred links of a session are kept.
 MAX_INFERRED = 3
-#: The least score of "same work": the rarity of the files that both sessions changed, times that of the words of both
-#: goals, divided by 1 + FADES for each active day in between.
+#: Least score of "same work": the rarity of the files that both sessions changed, times that of the words of both
+#: goals, divided by 1 + FADE_PER_DAY for each active day in between.
 MIN_SCORE = 12.0
 FADE_PER_DAY = 0.1
-#: Rarity is that among the sessions around, taken to be at least this many.
+#: Rarity is measured among the neighbouring sessions, counted as at least this many.
 MIN_BACKGROUND = 20
 #: A single shared file counts only if at most this part of the sessions changed it.
 MAX_FILE_SHARE = 0.08
@@ -32,7 +32,7 @@ MAX_WORD_SHARE = 0.15
 COMMON_STEMS = frozenset(
     "claud cod fil work right need want tak mak chang look check updat mayb let' don't doesn't current instead".split()
 )
-#: Branches that everybody works on: sharing one says nothing.
+#: Branches that all sessions share: a common one is no link.
 TRUNK_BRANCHES = frozenset({"main", "master", "develop", "dev", "trunk", "HEAD"})
 #: An error is recognised in another session only by a name in it: a path, an identifier, a call.
 _NAME = re.compile(r"[a-z][A-Z]|\w_\w|\w\.\w+:|\w\(|::")
@@ -65,7 +65,7 @@ RULES: Mapping[str, Rule] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """What a session is compared by.
+    """The facts of a session by which it is compared.
 
     `day` is the project's active day on which it began; sessions that began before `since` are too old to compare.
     """
@@ -89,17 +89,17 @@ class SessionFacts:
 
     @property
     def continued(self) -> str:
-        """The uuid of the turn that says it continues an earlier conversation, "" for none."""
+        """The uuid of the turn that says it continues an earlier conversation, or ""."""
         return next(iter(self.of("continued").values()), "")
 
     @property
     def order(self) -> tuple[str, str, str]:
-        """By its start, then its end: a fork starts when its trunk did."""
+        """Sort key of sessions: start, then end, because a fork starts when its trunk did."""
         return self.started_at, self.last_at, self.id
 
 
 class Link(NamedTuple):
-    """One session builds on another: `from_seq` is 0 for a gap; `about` is what ties them."""
+    """One session builds on another; `from_seq` is 0 for a gap, `about` the file, commit or error that ties them."""
 
     from_seq: int
     to_seq: int
@@ -112,7 +112,7 @@ class Link(NamedTuple):
 def find_links(
     later: SessionFacts, around: Sequence[SessionFacts], *, captured: frozenset[str] = frozenset()
 ) -> list[Link]:
-    """Finds what a session builds on among its project's sessions `around` it, in a fixed order.
+    """Finds the sessions that a session builds on among those `around` it in its project, in a fixed order.
 
     `captured` are ids of stored sessions of any project: a link to one of them is no gap.
     """
@@ -168,7 +168,7 @@ def _is_same_commit(left: str, right: str) -> bool:
 
 
 class _Rarity:
-    """How rare files and words are among sessions."""
+    """The rarity of files and words among sessions."""
 
     def __init__(self, sessions: Sequence[SessionFacts]) -> None:
         self._total = max(len(sessions), MIN_BACKGROUND)
@@ -179,17 +179,17 @@ class _Rarity:
         return sum(log((self._total + 1) / uses[name]) for name in shared)
 
     def files(self, left: SessionFacts, right: SessionFacts) -> tuple[list[str], float]:
-        """(files that both changed, the rarest first, their score); none for a single file that many change."""
+        """Returns (files that both changed, the rarest first; their score); a single file that many change scores 0."""
         shared = sorted(left.of("file").keys() & right.of("file").keys(), key=lambda name: (self._files[name], name))
         if len(shared) == 1 and self._files[shared[0]] > max(2, MAX_FILE_SHARE * self._total):
             return [], 0.0
         return shared, self._score(shared, self._files)
 
     def words(self, left: SessionFacts, right: SessionFacts) -> tuple[list[str], float]:
-        """(rare words of both goals, their score); a single word scores nothing."""
-        most = max(3, MAX_WORD_SHARE * self._total)
-        both = left.of("word").keys() & right.of("word").keys() - COMMON_STEMS
-        shared = sorted(word for word in both if self._words[word] <= most)
+        """Returns (rare words of both goals, their score); a single word scores 0."""
+        max_uses = max(3, MAX_WORD_SHARE * self._total)
+        common = left.of("word").keys() & right.of("word").keys() - COMMON_STEMS
+        shared = sorted(word for word in common if self._words[word] <= max_uses)
         return shared, self._score(shared, self._words) if len(shared) > 1 else 0.0
 
 
@@ -211,18 +211,17 @@ def _find_inferred_links(later: SessionFacts, earlier: SessionFacts, rarity: _Ra
 
 
 def _find_gaps(later: SessionFacts, earlier: Sequence[SessionFacts], captured: frozenset[str]) -> list[Link]:
-    """Links to what no captured session has: a transcript, a commit, the conversation that is continued."""
+    """Finds the transcripts, commits and continued conversations that no captured session has."""
     link = partial(_make_link, 0, later)
     available = captured | {facts.id for facts in earlier}
     commits = [commit for facts in (*earlier, later) for commit in facts.of("commit")]
-    gaps = [
-        link("unseen transcript", *item) for item in sorted(later.of("transcript").items()) if item[0] not in available
-    ]
-    gaps += [
-        link("unseen commit", name, uuid)
-        for name, uuid in sorted(later.of("names").items())
-        if not any(_is_same_commit(name, commit) for commit in commits)
-    ]
+    gaps = []
+    for ident, uuid in sorted(later.of("transcript").items()):
+        if ident not in available:
+            gaps.append(link("unseen transcript", ident, uuid))
+    for name, uuid in sorted(later.of("names").items()):
+        if not any(_is_same_commit(name, commit) for commit in commits):
+            gaps.append(link("unseen commit", name, uuid))
     is_near = any(later.day - facts.day <= 1 for facts in earlier)
     if later.continued and not later.shares and not later.of("transcript") and not is_near:
         gaps.append(link("unseen conversation", "", later.continued))

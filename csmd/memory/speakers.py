@@ -1,4 +1,4 @@
-"""Corrects statements and memories of a prompt that was taken for the user's, once the transcript says who spoke.
+"""Corrects statements and memories of a prompt that was taken for the user's, once the transcript names the speaker.
 
 The words of a program, the prompt of a sub-agent and quotations are not the user's statements. Checking a turn twice
 changes nothing more.
@@ -22,7 +22,7 @@ BATCH = 20
 
 
 def step(store: Store, *, now: str) -> int:
-    """Checks the next turns that are due; how many."""
+    """Checks the next turns that are due; returns their number."""
     if not store.read(speaker_reviews.is_speaker_due):
         return 0
     return store.write(lambda rows: _check_turns(rows, now))

@@ -1,4 +1,4 @@
-"""Finds where a session's memories were said, and the edits that changed the code that they describe."""
+"""Finds the scenes of a session's memories, and the edits that changed the code that they describe."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
-#: The last edits of a session that are read; nearly all sessions have fewer.
+#: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
 MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
 MAX_CHANGE_CHARACTERS = 1_200
@@ -29,38 +29,40 @@ def find_outdated(
 ) -> dict[int, tuple[str, str]]:
     """Maps each memory of a session to (uuid, time) of the edit that changed its code after it was last stated.
 
-    An assistant's reply that is cited with a user's statement reports what was done about it, and does not restate it.
+    An assistant's reply that is cited with a user's statement reports the work on it, and does not restate it.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     citations = failures.context_citations(rows, session_seq)
-    last: dict[int, StatedMemory] = {}
+    last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
         by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
         if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
             statement.text, statement.category, by_assistant=by_assistant, turn=turn
         ):
-            last[statement.memory_seq] = statement
-    if not last:
+            last_statements[statement.memory_seq] = statement
+    if not last_statements:
         return {}
-    first = min(statement.ordinal for statement in last.values())
+    first = min(statement.ordinal for statement in last_statements.values())
     edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
-    claims = [_to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    claims = [
+        _to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last_statements.values()
+    ]
     rewritten = {
         key: (statement.uuid, statement.at)
-        for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
+        for key, statement in statement_context.find_rewrites(last_statements.values(), changes, prompts).items()
     }
     edited = {key: (edit.uuid, edit.at) for key, edit in statement_context.find_edits(claims, edits).items()}
     return rewritten | edited
 
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
-    """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
-    around = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
-    after = bisect_right(prompts, statement.ordinal)
-    answered = prompts[after] if after < len(prompts) else sys.maxsize
-    return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
+    """Returns a memory's claim with the remark around it; edits before the next prompt answer the remark."""
+    remark = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
+    following = bisect_right(prompts, statement.ordinal)
+    next_prompt = prompts[following] if following < len(prompts) else sys.maxsize
+    return Claim(statement.memory_seq, statement.text, statement.ordinal, remark, next_prompt if remark else 0)
 
 
 def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
@@ -83,10 +85,7 @@ def _text_field(value: Any, name: str) -> str:
 
 
 def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
-    """The scenes of a session's memories that differ from the stored ones.
-
-    NO_SCENE for a memory that has none any more.
-    """
+    """Returns the scenes of a session's memories that differ from the stored ones, NO_SCENE for a lost one."""
     stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
     stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
@@ -109,10 +108,10 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        out = scene.uuid in personal or tombstones.is_forgotten(
+        is_withheld = scene.uuid in personal or tombstones.is_forgotten(
             rows, quoted, authority="user", project=project, at="", key=key
         )
-        if not (quoted and out):
+        if not (quoted and is_withheld):
             allowed[seq] = scene
         elif scene.text.startswith(statement_context.REVIEW):
             allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
@@ -120,7 +119,7 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
-    """A session's last file changes, in order, and whether they are complete and readable."""
+    """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     file_changes = memory_scenes.file_changes_of(
         rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
     )
@@ -134,11 +133,11 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
 
 
 def _relative_path(path: str, roots: Sequence[str]) -> str:
-    """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
-    flat = path.replace("\\", "/")
-    if ".." in flat.split("/") or flat.startswith("~"):
+    """Returns a file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
+    posix = path.replace("\\", "/")
+    if ".." in posix.split("/") or posix.startswith("~"):
         return ""
     if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
         return path
     prefixes = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
-    return next((flat.removeprefix(root) for root in prefixes if flat.startswith(root)), "")
+    return next((posix.removeprefix(root) for root in prefixes if posix.startswith(root)), "")

@@ -1,4 +1,4 @@
-"""Decides and carries out that one memory replaces another, and undoes it."""
+"""Decides which memories replace older ones, marks these as superseded, and undoes it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"
-#: Characters of a memory that a candidate quotes.
+#: Most characters of a memory that a candidate quotes.
 MAX_QUOTED_CHARACTERS = 160
-#: In the audit of the memory of the parts that remain of a replaced one.
+#: Audit entry of a memory that holds the remaining parts of a replaced one.
 REST_KEPT = "left"
-#: Who decided a supersession.
+#: The authors of a supersession.
 RULE = "rule"
 PERSON = "person"
 ASSISTANT = "assistant"
-#: Whose supersessions are decided again when something new is said.
+#: Authors whose supersessions are decided again after a new statement.
 AUTOMATIC = (RULE, belief_changes.DREAM)
 #: The reason of a comparison: the subject of the older memory was given up.
 _SUBJECT_LEFT = "left"
-#: Memories with common words that one is compared with.
+#: Most memories with common words that are compared with a memory.
 MAX_NEAR = 20
-#: Statements of renames that are read for one scope.
+#: Most statements of renames that are read for one scope.
 MAX_RENAMES = 50
-#: How often the renames of a name are followed.
+#: Most renames of a name that are followed.
 MAX_RENAME_STEPS = 4
-#: The share of a superseded statement's own words that a text restating it has.
+#: Least share of a superseded statement's own words in a text that restates it.
 MIN_OWN_SHARE = 0.5
-#: In another session, the share of all its words.
+#: Least share of all its words, in another session.
 MIN_WHOLE_SHARE = 0.5
-#: Longest chain of replacements that is followed.
+#: Most replacements in a chain that is followed.
 MAX_CHAIN = 8
-#: Most superseded memories of some projects that are read.
+#: Most superseded memories that are read.
 MAX_REPLACED = 200
 
 
@@ -81,10 +81,7 @@ def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
 
 
 def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds.
-
-    Returns the id of the new or waiting candidate, "" if it was answered.
-    """
+    """Queues the question which of two memories holds; returns its candidate's id, "" if it was answered before."""
     fingerprint = f"{old.id}:{new.id}"
     for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
         return waiting.id
@@ -111,7 +108,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
-    """Returns the memory of the parts of a replaced memory that still hold; None for none."""
+    """Returns the memory of the remaining parts of a replaced memory, or None."""
     seq = memory_links.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
@@ -127,7 +124,7 @@ def find_remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key:
 
 
 def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: str) -> None:
-    """Creates the memory of the parts that remain, as sure and as old as the whole; nothing for ""."""
+    """Creates the memory of the remaining parts, with the confidence and age of the whole; none for ""."""
     if not text:
         return
     ident = free_identity(rows, whole.project_seq, text)
@@ -159,7 +156,7 @@ def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> 
 
 
 def undo_automatic_supersession(rows: Rows, memory: Memory) -> Memory:
-    """Undoes a supersession that no person decided, so that a confirmation starts from the former confidence."""
+    """Undoes a supersession that csmd decided, so that a confirmation starts from the former confidence."""
     change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in AUTOMATIC:
         return memory
@@ -210,10 +207,7 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
 
 
 def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes) -> None:
-    """Does the same for a new memory whose neighbours were looked up.
-
-    If it renames something they are looked up again.
-    """
+    """Decides what a new memory replaces, given its neighbours, which are looked up again if it renames something."""
     if find_renames(memory.text):
         nearby = find_near(rows, memory.text, memory.project_seq)
     _apply_among(rows, memory, nearby, key=key)
@@ -233,10 +227,7 @@ def _apply_among(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes
 
 
 def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
-    """Returns old names -> present ones, from the memories of some scopes.
-
-    With `of`, only those reached from these names.
-    """
+    """Returns old names -> present ones, from the memories of some scopes; with `of`, only for these names."""
     names, renames = list(of), dict[str, str]()
     for _ in range(MAX_RENAME_STEPS):
         hits = fulltext.text_hits(
@@ -263,8 +254,8 @@ def supersede(
         passed.add(after.id)
         if after.id == old.id:
             raise BadInput(
-                f"{new.id} cannot supersede {old.id}: it is that one, or superseded by it",
-                hint="name two memories, the one that holds last",
+                f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it",
+                hint="name the older memory first, then the newer one",
             )
         after = memories.by_id(rows, after.superseded_by) if after.superseded_by else None
     change = belief_changes.latest_change(rows, old.id)
@@ -293,9 +284,9 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 def _update_superseding(
     rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes
 ) -> None:
-    """Makes the newest of the memories `near` that replaces this one, or a part of it, its successor, if there is one.
+    """Makes the newest of the memories `near` that replaces this one, or a part of it, its successor, if any does.
 
-    The parts that nothing replaced become a memory of their own.
+    The remaining parts become a memory of their own.
     """
     change = belief_changes.latest_change(rows, memory.id)
     if (change is not None and change.by not in AUTOMATIC) or (memory.superseded_by and change is None):
@@ -306,21 +297,19 @@ def _update_superseding(
     replaced: set[str] = set()
     for other in near:
         at = belief_changes.stated_at(rows, other)
-        # Neither of two statements made at once overturns the other.
+        # Of two statements made at the same time neither replaces the other.
         if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue
         how = _compare(memory, other, renames)
         if not how.contradicts:
             continue
-        if not _may_supersede(memory, other) and how.parts:
+        reason = ""
+        may_supersede = _may_supersede(memory, other)
+        if how.parts and not may_supersede:
             reason = confidence.explain_refusal(pinned=memory.pinned)
-            ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif (
-            _may_supersede(memory, other)
-            and not how.parts
-            and (other.authority == "user" or are_single_sentences(memory, other))
-        ):
+        elif may_supersede and not how.parts and (other.authority == "user" or are_single_sentences(memory, other)):
             reason = confidence.SUBJECT_GIVEN_UP if _SUBJECT_LEFT in how.reasons else confidence.DOUBTFUL_REPLACEMENT
+        if reason:
             ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
             replaced |= {*how.parts}
@@ -335,16 +324,8 @@ def _update_superseding(
         at, other, how = best
         keep_rest(rows, memory, left, key=key, by=RULE, at=at)
         reason = " ".join(how.reasons)
-        mark_superseded(
-            rows,
-            memory,
-            other,
-            lowers=confidence.compute_loss(how.confidence),
-            sure=how.confidence,
-            reason=reason,
-            by=RULE,
-            at=at,
-        )
+        loss = confidence.compute_loss(how.confidence)
+        mark_superseded(rows, memory, other, lowers=loss, sure=how.confidence, reason=reason, by=RULE, at=at)
 
 
 def are_single_sentences(*stated: Memory) -> bool:
@@ -403,10 +384,7 @@ def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
 
 
 def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
-    """Returns the memories with words in common with a text, under old and new names, most similar first.
-
-    No colleague's.
-    """
+    """Returns the user's memories with words in common with a text, under old and new names, most similar first."""
     lower = text.casefold()
     names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
     terms = search_terms.query_terms(" ".join([text, *names]))
@@ -421,9 +399,9 @@ def _drop_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
 
 # --- texts that restate a superseded statement
 #
-# A superseded memory is marked as such. Other texts that say the same are not: the assistant's "okay, I will use
-# Redis", the first order of a session, items of a checkpoint. They are recognised by their words: they have those that
-# only the superseded statement has, none of its replacement, and are older than that.
+# A superseded memory is marked as such; other texts that say the same are not: the assistant's "okay, I will use
+# Redis", the first order of a session, items of a checkpoint. They are recognised by their words: they contain words
+# of the superseded statement, none that only its replacement has, and are older than the replacement.
 
 
 class Replacement(NamedTuple):
@@ -434,7 +412,7 @@ class Replacement(NamedTuple):
 
 
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replacement]) -> Replacement | None:
-    """Returns the first of these whose superseded statement a text of a session and time restates; None for none."""
+    """Returns the first replacement whose superseded statement is restated by a text of a session and time, or None."""
     words = tokens.content_stems(text) if replaced else frozenset()
     return next((pair for pair in replaced if _is_restated_by(words, at, session, pair)), None)
 
@@ -450,7 +428,7 @@ def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Repl
 
 
 def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replacement]:
-    """Returns what was superseded in these projects, the latest first."""
+    """Returns the superseded memories of some projects with their replacements, the latest first."""
     seqs = belief_changes.superseded_memories(rows, places, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
@@ -461,7 +439,7 @@ def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replacem
 
 
 def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
-    """Returns the id of each memory whose subject was given up in these projects -> the memory that gives it up.
+    """Maps the ids of memories whose subject was given up in some projects to the memories that give it up.
 
     A pair is left out once a person has answered the question about it in `csmd review`.
     """

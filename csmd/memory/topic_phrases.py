@@ -1,4 +1,4 @@
-"""Finds the phrases that a text may be about: names, files, code, and noun phrases of up to three words; pure."""
+"""Finds the possible topics of a text: names, files, code, and noun phrases of up to three words; pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BREAKS = (
 ) - _WORDS["determiner"]
 #: Stems of words common in every project: they make a phrase only together with another word.
 _GENERIC_STEMS = frozenset(map(tokens.stem, _WORDS["generic"] | _WORDS["verb"]))
-#: Words of a phrase.
+#: Most words of a phrase.
 MAX_WORDS = 3
-#: Characters of a text that are read.
+#: Most characters of a text that are read.
 MAX_CHARACTERS = 1200
-#: Phrases of a text.
+#: Most phrases of a text.
 MAX_PHRASES = 120
 
 _TOKEN = re.compile(
@@ -44,13 +44,12 @@ _AFTER_VERB = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", 
 _NON_NOUN_ENDINGS = ("ly", "ed")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
-
 #: The stems of a phrase's words; a file's name is one word.
 Key = tuple[str, ...]
 
 
 class Phrase(NamedTuple):
-    """Words that a text may be about.
+    """A possible topic of a text.
 
     `is_led`: they follow an article or the like, or are a name. `closes`: they are in the place of a phrase's noun.
     `is_thing`: in the place of a thing, as in "in the queue" or "the queue is"; `is_deed`: in that of a verb, an amount
@@ -75,27 +74,27 @@ class Part(NamedTuple):
 
 
 def find_phrases(text: str) -> list[Phrase]:
-    """Finds the phrases that a text may be about, in order."""
+    """Finds the possible topics of a text, in order."""
     phrases: list[Phrase] = []
     run: list[Part] = []
-    before, opens = "", True
+    before, is_opening = "", True
     for token in _TOKEN.finditer(text[:MAX_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
-        small = value.casefold().replace("\u2019", "'")
-        if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
-            is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
-            named = is_cased or "_" in value or "-" in value
+        word = value.casefold().replace("\u2019", "'")
+        if kind == "word" and word not in BREAKS and word not in _WORDS["determiner"] and "'" not in word:
+            is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not is_opening)
+            is_named = is_cased or "_" in value or "-" in value
             parts = _split_word(value)
-            run.extend(Part(part, named, len(parts) == 1) for part in parts)
+            run.extend(Part(part, is_named, len(parts) == 1) for part in parts)
         else:
-            phrases.extend(_combine_run(run, before, small))
+            phrases.extend(_combine_run(run, before, word))
             run.clear()
-            before = NUMBER_MARK if kind == "number" else small
+            before = NUMBER_MARK if kind == "number" else word
         if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
             phrases.append(_file_phrase(token["file"].rsplit("/", 1)[-1].casefold()))
         elif kind == "code":
             phrases.extend(_split_code(token["code"]))
-        opens = kind == "mark" and value not in "(/'\""
+        is_opening = kind == "mark" and value not in "(/'\""
     phrases.extend(_combine_run(run, before, ""))
     return phrases[:MAX_PHRASES]
 
@@ -105,7 +104,7 @@ def _file_phrase(name: str) -> Phrase:
 
 
 def _split_code(code: str) -> list[Phrase]:
-    """The phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
+    """Returns the phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
     words = code.split()
     if not words:
         return []
@@ -129,35 +128,35 @@ def _split_word(value: str) -> list[str]:
 def _combine_run(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
     """Yields the phrases in an unbroken run of words, between the words or marks that break it."""
     stems = [tokens.stem(word) if word.isalpha() else word for word, *_ in run]
-    led = before in _WORDS["determiner"]
+    follows_determiner = before in _WORDS["determiner"]
     # "5 minutes" is an amount, and a word before a colon a heading.
     starts_as_deed = before in _BEFORE_VERB or (after == ":" and before in _SENTENCE_ENDS)
-    ends_as_deed = after in _AFTER_VERB and (len(run) > 1 or not led)
-    is_thing = (led or before in _BEFORE_NOUN or after in _AFTER_NOUN) and not ends_as_deed
+    ends_as_deed = after in _AFTER_VERB and (len(run) > 1 or not follows_determiner)
+    is_thing = (follows_determiner or before in _BEFORE_NOUN or after in _AFTER_NOUN) and not ends_as_deed
     for start in range(len(run)):
         for size in range(1, MAX_WORDS + 1):
             part = run[start : start + size]
             if len(part) < size or len({word for word, *_ in part}) < size:
                 break
             words = [word for word, *_ in part]
-            named = all(word.is_named for word in part) and (size > 1 or part[0].is_whole)
-            if _is_generic(words, named=named):
+            is_named = all(word.is_named for word in part) and (size > 1 or part[0].is_whole)
+            if _is_generic(words, is_named=is_named):
                 continue
-            ends = start + size == len(run)  # the last word is the noun that the others describe
-            is_led = ends and (led or (named and start == 0))
-            closes = is_led or (ends and size == 1 and start > 0)
+            is_last = start + size == len(run)  # the last word is the noun that the others describe
+            is_led = is_last and (follows_determiner or (is_named and start == 0))
+            closes = is_led or (is_last and size == 1 and start > 0)
             starts_deed = starts_as_deed and start == 0
             yield Phrase(
-                tuple(stems[start : start + size]), " ".join(words), named, is_led, closes,
-                is_thing=ends and is_thing and not starts_deed and not words[-1].endswith(_NON_NOUN_ENDINGS),
-                is_deed=starts_deed or (ends_as_deed and ends),
+                tuple(stems[start : start + size]), " ".join(words), is_named, is_led, closes,
+                is_thing=is_last and is_thing and not starts_deed and not words[-1].endswith(_NON_NOUN_ENDINGS),
+                is_deed=starts_deed or (ends_as_deed and is_last),
             )  # fmt: skip
 
 
-def _is_generic(words: Sequence[str], *, named: bool) -> bool:
+def _is_generic(words: Sequence[str], *, is_named: bool) -> bool:
     """Whether words are too general to be a topic; several that form one name never are."""
     if words[0] in _WORDS["head"] or words[-1] in _WORDS["head"]:
         return True
-    if named and len(words) > 1:
+    if is_named and len(words) > 1:
         return False
     return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in words)

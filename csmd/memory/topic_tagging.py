@@ -13,34 +13,33 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: Tags of one memory.
+#: Most tags of one memory.
 MAX_TAGS = 3
-#: Fewer memories than this share nothing that could be told from chance.
+#: Fewest memories of a project that is tagged: in fewer, common words are chance.
 MIN_TAGGABLE = 5
-#: A topic has at least this many memories, of at least this many sessions.
+#: Fewest memories and sessions of a topic.
 MIN_MEMORIES = 2
 MIN_SESSIONS = 2
-#: A topic of more than this part of the memories separates nothing.
+#: Greatest share of the memories with one topic.
 MAX_SHARE = 0.2
-#: Words are a name if they are written as one in at least one of this many of their memories.
+#: Words are a name if they are written as one in at least one of this many memories.
 MIN_NAMED_FRACTION = 3
-#: Words that are not a name must be used as a thing at least this many times as often as for what is done.
+#: Words that are not a name must be used as a noun at least this many times as often as a verb.
 MIN_THINGS_PER_DEED = 2
-#: A topic is dropped for a longer one that this part of its memories say.
+#: A topic is dropped for a longer one with at least this share of its memories.
 MIN_COVERED_SHARE = 0.6
-#: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives
-#: and verbs never do.
+#: Least share of the memories in which the noun of a topic ends a phrase after an article, or is a name by itself.
 MIN_CLOSING_SHARE = 0.3
-#: Number of words -> how much the score of a topic is raised for it.
+#: Number of words -> the factor of a topic's score.
 WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
-#: How much the score is raised of a topic that is mostly written as code or as a file.
+#: The factor of the score of a topic that is mostly written as code or as a file.
 NAMED_WEIGHT = 1.15
-#: A project is tagged again when one of this many memories is new, while csmd is at rest and while it imports the past.
+#: A project is tagged again when one of this many memories is new.
 MEMORIES_PER_CHANGE_AT_REST = 200
 MEMORIES_PER_CHANGE_IMPORTING = 4
-#: The newest memories of a project that are read: each takes a millisecond of a processor that hooks need too.
+#: Most memories of a project that are read, the newest: each takes a millisecond of processor time.
 MAX_MEMORIES = 5000
-#: Tags of one write, behind which hooks wait.
+#: Tags of one write, for which hooks wait.
 WRITE_BATCH = 200
 
 
@@ -90,28 +89,28 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
         for key, subject in subjects.items()
         if _is_frequent(subject, total) and _is_thing(key, subject, total, sessions)
     }
-    score = {key: _score(key, subject, total) for key, subject in kept.items()}
-    score = {key: score[key] for key in _drop_covered(kept, score)}
+    scores = {key: _score(key, subject, total) for key, subject in kept.items()}
+    scores = {key: scores[key] for key in _drop_covered(kept, scores)}
     for _ in range(3):  # memories whose topic too few others chose choose again
-        chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
+        chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
-        few = [key for key in score if members[key] < _compute_minimum(total)]
-        if not few:
+        rare = [key for key in scores if members[key] < _compute_minimum(total)]
+        if not rare:
             break
-        for key in few:
-            del score[key]
-    chosen = {seq: _choose_best(keys, score) for seq, keys in keys_of.items()}
-    top = max(score.values(), default=1.0)
+        for key in rare:
+            del scores[key]
+    chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
+    best_score = max(scores.values(), default=1.0)
     return [
-        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(score[key] / top, 3))
+        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(scores[key] / best_score, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
 
 
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
-    """(subjects that enough memories share, by their words; those of each memory)."""
-    # Nine phrases in ten are in one memory alone: they are counted by their hash, and only the others are kept.
+    """Returns (the subjects that enough memories share, by key; the keys of each memory)."""
+    # Nine phrases in ten are in one memory only: all are counted by their hash, and only the others are kept.
     counts = Counter(
         hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
     )
@@ -141,7 +140,7 @@ def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subj
 
 
 def normalise_name(typed: str) -> str:
-    """Normalises a topic's name: one line, small letters, no surrounding marks; "" for nothing."""
+    """Normalises a topic's name to small letters on one line without surrounding marks."""
     return display.cut(tokens.normalise(typed), 60)
 
 
@@ -149,15 +148,15 @@ def normalise_name(typed: str) -> str:
 
 
 def _compute_minimum(total: int) -> int:
-    """The fewest memories of a topic in a project with `total` memories."""
+    """Computes the fewest memories of a topic in a project with `total` memories."""
     return max(MIN_MEMORIES, math.ceil(math.log2(total) / 3))
 
 
 def _is_frequent(subject: _Subject, total: int) -> bool:
-    number = len(subject.memories)
-    if not _compute_minimum(total) <= number <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
+    count = len(subject.memories)
+    if not _compute_minimum(total) <= count <= max(MIN_MEMORIES + 1, MAX_SHARE * total):
         return False
-    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING_SHARE * number
+    return len(subject.sessions) >= MIN_SESSIONS and subject.closing >= MIN_CLOSING_SHARE * count
 
 
 def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
@@ -165,29 +164,29 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
 
     Words that are not a name must do so in enough memories and sessions, a single word in more than a phrase.
     """
-    number, is_word = len(subject.memories), len(key) == 1
+    count, is_word = len(subject.memories), len(key) == 1
     # The first word of a sentence does not show whether it is a name.
-    if subject.named * MIN_NAMED_FRACTION >= number:
-        return 2 * subject.deed <= number
+    if subject.named * MIN_NAMED_FRACTION >= count:
+        return 2 * subject.deed <= count
     least_sessions = max(MIN_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
     least_memories = 2 * _compute_minimum(total) - 1 if is_word else _compute_minimum(total)
-    is_usual = number >= least_memories and len(subject.things) >= least_sessions
+    is_usual = count >= least_memories and len(subject.things) >= least_sessions
     return is_usual and subject.thing >= MIN_THINGS_PER_DEED * subject.deed
 
 
 def _choose_name(subject: _Subject) -> str:
-    """The usual spelling of a subject, and of several usual ones the shortest."""
+    """Returns the most frequent spelling of a subject, the shortest of several."""
     return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
-def _drop_covered(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
+def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> list[Key]:
     """Drops subjects whose memories are mostly those of a longer or better one that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
-    for key in sorted(score, key=lambda key: (-score[key], key)):
+    for key in sorted(scores, key=lambda key: (-scores[key], key)):
         own = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_covered(own, by_key[other].memories, part=set(key) < set(other)) for other in rivals):
+        if any(_is_covered(own, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -195,36 +194,36 @@ def _drop_covered(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> li
     return kept
 
 
-def _is_covered(own: set[int], others: set[int], *, part: bool) -> bool:
+def _is_covered(own: set[int], others: set[int], *, is_part: bool) -> bool:
     """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
-    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if part else len(own | others))
+    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if is_part else len(own | others))
 
 
 def _score(key: Key, subject: _Subject, total: int) -> float:
-    number = len(subject.memories)
-    spread = math.log(1 + number) * math.log(1 + total / number)
-    named = NAMED_WEIGHT if subject.named * 2 >= number else 1.0
-    return spread * WORDS_WEIGHT[len(key)] * named
+    count = len(subject.memories)
+    spread = math.log(1 + count) * math.log(1 + total / count)
+    name_weight = NAMED_WEIGHT if subject.named * 2 >= count else 1.0
+    return spread * WORDS_WEIGHT[len(key)] * name_weight
 
 
-def _choose_best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
-    """The best topics of one memory, none a part of another."""
+def _choose_best(keys: Sequence[Key], scores: Mapping[Key, float]) -> list[Key]:
+    """Returns the best topics of one memory, none a part of another."""
     best: list[Key] = []
-    for key in sorted((key for key in keys if key in score), key=lambda key: (-score[key], key)):
+    for key in sorted((key for key in keys if key in scores), key=lambda key: (-scores[key], key)):
         if len(best) < MAX_TAGS and not any(set(key) <= set(other) or set(other) <= set(key) for other in best):
             best.append(key)
     return best
 
 
 def step(store: Store, *, force: bool, reading: bool) -> int:
-    """Tags the memories of the next project that has changed enough (with `force`: at all); how many, 0 for none left.
+    """Tags the memories of the next project that has changed enough (with `force`: at all); returns their number, or 0.
 
-    `reading`: more of the past is being imported. The computation takes seconds, outside of reads and writes.
+    `reading`: an import is running. The computation takes seconds, outside of reads and writes.
     """
-    due = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
-    if due is None:
+    pending = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
+    if pending is None:
         return 0
-    project, memories = due
+    project, memories = pending
     tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
     since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
     changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))

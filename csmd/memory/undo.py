@@ -1,4 +1,4 @@
-"""Undoes a change set row by row; what changed since keeps its newer value, with the reason."""
+"""Undoes a change set row by row; rows that have changed since keep their newer values, with the reason."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from csmd.store.journal import FORGET, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows
 
-#: Columns that the use of a memory changes: it stays fresh for longer, and what is believed stays.
+#: Columns that the use of a memory changes: it stays fresh for longer, and its statement stays.
 USE_COLUMNS = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
-#: Columns that count the changes of a row and say nothing by themselves.
+#: Columns that count or date the changes of a row.
 COUNTER_COLUMNS = frozenset({"version", "updated_at", "seq"})
-#: Columns that change when active days pass or projects are merged and split: the memory is the same.
+#: Columns that change when active days pass or projects are merged and split; the memory stays the same.
 SCOPE_COLUMNS = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
 #: Column that has changed since the act -> the reason shown to people, the most informative first.
-CHANGE_REASONS: tuple[tuple[str, str], ...] = (
-    ("text", "its wording changed since"),
-    ("twin", "a merge of projects put it aside since"),
-    ("superseded_by", "another memory took its place since, or gave it back"),
-    ("pinned", "it was pinned or unpinned since"),
-    ("status", "it was settled since"),
-    ("sources", "it was said again since, or a source of it is gone"),
-    ("evidence", "there is more or less evidence since"),
-    ("tier", "its tier changed since"),
-    ("confidence", "it is more or less sure since"),
-)
+CHANGE_REASONS: Mapping[str, str] = {
+    "text": "its wording changed since",
+    "twin": "a merge of projects replaced it since by one with the same words",
+    "superseded_by": "it was superseded or restored since",
+    "pinned": "it was pinned or unpinned since",
+    "status": "it was settled since",
+    "sources": "a source of it was added or removed since",
+    "evidence": "its evidence changed since",
+    "tier": "its tier changed since",
+    "confidence": "its confidence changed since",
+}
 CHANGED = "it changed since"
 GONE = "it was forgotten or purged since"
 PURGED_SINCE = "a part of it was purged since"
-FORGOTTEN = "what it says was forgotten since"
-ALREADY_WAITING = "another one like it waits"
+FORGOTTEN = "its text was forgotten since"
+ALREADY_WAITING = "a candidate like it is waiting"
 
 
 def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
@@ -46,15 +46,13 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     """
     if answer.kind == FORGET and not answer.undone_at:
         raise CsmdError(
-            f"{answer.item} was forgotten for good, and undo brings nothing back",
-            hint="say it anew: csmd remember; `csmd undo ID` takes something else back",
+            f"{answer.item} was forgotten for good and cannot be restored",
+            hint="`csmd remember` states it again, `csmd undo ID` undoes another answer",
         )
     changed = journal.changed_rows(rows, answer.seq)
     if answer.undone_at or not changed:
-        purged = "something was purged or forgotten since, and undo brings nothing back then"
-        raise CsmdError(
-            f"the answer {answer.id} cannot be undone: {'it is undone already' if answer.undone_at else purged}"
-        )
+        reason = "it is undone already" if answer.undone_at else "its memories were purged or forgotten since"
+        raise CsmdError(f"the answer {answer.id} cannot be undone: {reason}")
     before = [row.was for row in changed if row.was.state and not row.was.is_candidate]
     reasons = _find_reasons(rows, changed, key=key)
     for was in before if answer.kind == "drop" else ():
@@ -75,21 +73,21 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
 
 
 def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
-    """Undoes an action of a dream as far as nothing has changed since, and records what stays and why.
+    """Undoes an action of a dream, except for rows that have changed since, and records why they stay.
 
-    Returns whether anything was restored that was not before.
+    Returns whether a row was restored that was not restored before.
     """
     changed = journal.changed_rows(rows, action.seq)
     reasons = _find_reasons(rows, changed, key=key)
-    made = {row.was.item: reasons.pop(row.was.item) for row in changed if not row.was.state}
-    kept = keep_all_or_none(made, reasons)
-    _restore(rows, [row for row in changed if not kept[row.was.item]], now=now)
-    journal.mark_rows(rows, action, changed, {row.seq: kept[row.was.item] for row in changed}, now=now)
-    return not action.undone_at and any(not kept[row.was.item] for row in changed)
+    created = {row.was.item: reasons.pop(row.was.item) for row in changed if not row.was.state}
+    reasons_to_stay = keep_all_or_none(created, reasons)
+    _restore(rows, [row for row in changed if not reasons_to_stay[row.was.item]], now=now)
+    journal.mark_rows(rows, action, changed, {row.seq: reasons_to_stay[row.was.item] for row in changed}, now=now)
+    return not action.undone_at and any(not reasons_to_stay[row.was.item] for row in changed)
 
 
 def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
-    """Restores the rows that are not yet what they were; a memory that was used since stays fresh for longer."""
+    """Restores the rows that are not restored yet; a memory that has been used since stays fresh for longer."""
     current = {image.item: image for image in row_images.take_images(rows, [row.was.item for row in changed])}
     pairs = [
         (row.was, row.then)
@@ -105,11 +103,11 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
             memories.update_belief(rows, supersession.refresh_thresholds(rows, used))
 
 
-# --- why a row stays as it is
+# --- reasons not to restore a row
 
 
 def _find_reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> dict[str, str]:
-    """Returns item of a change set -> why it cannot become what it was, "" if it can."""
+    """Maps the items of a change set to the reasons why they cannot be restored, "" if they can."""
     items = [row.was.item for row in changed]
     current = {image.item: image.content for image in row_images.take_images(rows, items)}
     return {
@@ -127,46 +125,46 @@ def _differing_columns(left: Mapping[str, Any], right: Mapping[str, Any]) -> fro
     return frozenset(name for name in {**left, **right} if left.get(name) != right.get(name))
 
 
-def is_restored(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a row is what it was, whatever happened in between."""
-    return not _differing_columns(was, now) - COUNTER_COLUMNS and bool(was) == bool(now)
+def is_restored(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a row is again as it was before the act, whatever happened in between."""
+    return not _differing_columns(before, now) - COUNTER_COLUMNS and bool(before) == bool(now)
 
 
-def was_used(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a session has used a memory and nothing else has happened to it."""
-    differing = _differing_columns(then, now)
+def was_used(after: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether the only change of a memory since the act is that a session used it."""
+    differing = _differing_columns(after, now)
     return "used_at" in differing and differing <= USE_COLUMNS | SCOPE_COLUMNS
 
 
 def find_reason_to_stay(
-    was: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = ""
+    before: Mapping[str, Any], after: Mapping[str, Any], now: Mapping[str, Any], obstacle: str = ""
 ) -> str:
     """Returns why a row stays as it is, given before the act, after it and now; "" if it can be restored.
 
-    `obstacle` is what else prevents it.
+    `obstacle` is a reason besides the changes of the row.
     """
-    if is_restored(was, now):
+    if is_restored(before, now):
         return ""
-    if then and not now:
+    if after and not now:
         return GONE
-    differing = _differing_columns(then, now) - SCOPE_COLUMNS
-    if not obstacle and differing and not (was_used(then, now) and was and not was.get("superseded_by")):
-        return next((reason for name, reason in CHANGE_REASONS if name in differing), CHANGED)
+    differing = _differing_columns(after, now) - SCOPE_COLUMNS
+    if not obstacle and differing and not (was_used(after, now) and before and not before.get("superseded_by")):
+        return next((reason for name, reason in CHANGE_REASONS.items() if name in differing), CHANGED)
     return obstacle
 
 
-def keep_all_or_none(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
-    """Returns item of an action -> why it stays, "" for none: if something that it `made` has to stay, all of it does.
+def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> dict[str, str]:
+    """Maps the items of an action to the reasons why they stay; all stay if an item that it `created` has to stay.
 
     A half-undone promotion would be done again.
     """
-    stays = next((ident for ident, why in made.items() if why), "")
+    stays = next((ident for ident, why in created.items() if why), "")
     because = f"{stays}, which was made of it, stays" if stays else ""
-    return {ident: why or because for ident, why in {**changed, **made}.items()}
+    return {ident: why or because for ident, why in {**changed, **created}.items()}
 
 
 def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
-    """Returns what prevents that a row becomes what it was, "" for nothing; the items of its change set go back `together`."""
+    """Returns the reason why a row cannot be restored with the other items `together`, or ""."""
     content = was.content
     if was.is_candidate:
         if PURGED in was.text + "".join(was.more.values()):

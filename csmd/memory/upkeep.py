@@ -1,7 +1,7 @@
 """Finds memories that need repair, queues them for review, and repairs them.
 
-Duplicates are merged, faded memories archived, missing vectors made again; only a person can judge a memory whose turns
-are all gone.
+Duplicates are merged, faded memories archived, missing vectors created; a memory whose turns are all gone is left to a
+person.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The name of the stage's cursors, and of the candidates that it queues.
 SOURCE = "upkeep"
-#: As `by`: an assistant asked for the repair.
+#: The author of a repair that an assistant requested.
 ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
@@ -32,7 +32,7 @@ STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
     "missing_embedding": "open",
     "orphan": "needs_review",
 }
-#: Kind -> what repairs it.
+#: Kind -> the repair.
 REPAIR_OF_KIND: dict[CandidateKind, str] = {
     "duplicate": "merge",
     "near_duplicate": "merge",
@@ -49,7 +49,7 @@ MAX_NEAR = 8
 SWEEP_BATCH = 400
 #: Candidates that one step checks again.
 RECHECK_BATCH = 50
-#: The most waiting candidates that `plan_all` compares with what it finds.
+#: The most waiting candidates that `plan_all` compares with its findings.
 MAX_WAITING = 5000
 
 
@@ -67,7 +67,7 @@ class Queueing:
 def plan_queue(
     findings: Sequence[Finding], waiting: Sequence[Candidate], *, dropped: Collection[FindingKey], now: str
 ) -> Queueing:
-    """Compares findings with the queue: new findings are added, candidates without a finding settled."""
+    """Plans to add the findings that the queue lacks, and to settle its candidates without a finding."""
     queued = {key_of(candidate): candidate for candidate in waiting}
     wanted = {finding.key: finding for finding in findings if finding.key not in dropped}
     return Queueing(
@@ -112,17 +112,17 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
-    about = upkeep_queries.about_memory(rows, memory.id)
-    _settle(rows, [candidate for candidate in about if not _still_applies(rows, candidate)], now=now)
+    waiting = upkeep_queries.about_memory(rows, memory.id)
+    _settle(rows, [candidate for candidate in waiting if not _still_applies(rows, candidate)], now=now)
 
 
-def _settle(rows: Rows, settled: Sequence[Candidate], *, now: str) -> None:
-    for candidate in settled:
+def _settle(rows: Rows, outdated: Sequence[Candidate], *, now: str) -> None:
+    for candidate in outdated:
         candidates.set_status(rows, candidate, "done", now=now)
 
 
 def _select_settleable(waiting: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates that upkeep may settle: those of its kinds, except edits of pages, which only a person settles."""
+    """Selects the candidates that upkeep may settle: those of its kinds, except edits of pages."""
     return [candidate for candidate in waiting if candidate.kind in STATUS_OF_KIND and candidate.source != PAGE]
 
 
@@ -144,12 +144,12 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     """Finds the defects of single memories among some that are in order of row key."""
     if not checked:
         return []
-    after, to = checked[0].seq - 1, checked[-1].seq
+    after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=to),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=to),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=to),
+        "stale": upkeep_queries.past_archiving(rows, after=after, to=upto),
+        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=upto),
+        "orphan": upkeep_queries.without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -159,11 +159,11 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 
 def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
-    faded = f"neither told nor used since {memory.fresh_at[:10]}: its confidence has faded below"
+    limit = f"{confidence.ARCHIVE_BELOW * 100:.0f}"
     reason = {
-        "stale": f"{faded} {confidence.ARCHIVE_BELOW * 100:.0f}",
-        "missing_embedding": "it was passed by and has no vector",
-        "orphan": "none of the turns that told it is there any more",
+        "stale": f"neither stated nor used since {memory.fresh_at[:10]}: its confidence has faded below {limit}",
+        "missing_embedding": "it has no vector",
+        "orphan": "all turns that state it are deleted",
     }[kind]
     sure = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
     return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
@@ -173,7 +173,7 @@ def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
 
 
 def step(store: Store, *, now: str) -> int:
-    """Checks the next memories or candidates; how many, 0 when none are left.
+    """Checks the next memories or candidates; returns their number, 0 if none are left.
 
     The checks run on a reader, and nothing is written if nothing is left: a hook may be waiting behind a write.
     """
@@ -190,7 +190,7 @@ def step(store: Store, *, now: str) -> int:
 
 
 def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
-    """(how many were checked, changes to the queue, new cursors).
+    """Returns (number of memories or candidates checked, changes to the queue, new cursors).
 
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
@@ -229,7 +229,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 
 
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
-    """Plans to add the findings that are not in the queue yet, and settles nothing."""
+    """Plans to add the findings that are not in the queue yet, without settling any."""
     waiting = _select_settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
     return replace(plan_queue(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
 
@@ -240,10 +240,7 @@ def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queuei
 def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS_OF_KIND)
 ) -> list[Finding]:
-    """Finds what needs repair in some projects (None: all), of some kinds.
-
-    Pairs that a person rejected are left out.
-    """
+    """Finds the defects of some kinds in some projects (None: all), without pairs that a person rejected."""
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
@@ -256,7 +253,7 @@ def find_findings(
 
 
 def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
-    """Computes how the queue would change if all memories of some projects were checked now.
+    """Plans the changes to the queue if all memories of some projects were checked now.
 
     Candidates of another source, as dreams make, are left alone.
     """
@@ -269,44 +266,44 @@ def plan_all(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
 
 
 def apply(
-    rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, as_said: bool = False
+    rows: Rows, plan: Sequence[Finding], *, by: str, now: str, key: bytes, by_person: bool = False
 ) -> tuple[list[Finding], list[Finding]]:
-    """Repairs findings in the caller's transaction; (repaired, left because they no longer apply).
+    """Repairs findings in the caller's transaction; returns (repaired, skipped because they no longer apply).
 
     With `as_said` a person has said that the memories say the same: they need not look alike. An assistant cannot merge
     or archive a memory that a person is asked about.
     """
     repaired: list[Finding] = []
-    left: list[Finding] = []
+    skipped: list[Finding] = []
     asked_about = candidates.asked_about(rows) if by == ASSISTANT else frozenset()
     for finding in plan:
-        current = _revalidate(rows, finding, key=key, as_said=as_said)
+        current = _revalidate(rows, finding, key=key, by_person=by_person)
         if current is None or (finding.kind != "missing_embedding" and finding.memory.id in asked_about):
-            left.append(finding)
+            skipped.append(finding)
         else:
             repaired.append(current)
             _repair(rows, current, by=by, now=now)
-    return repaired, left
+    return repaired, skipped
 
 
-def _revalidate(rows: Rows, finding: Finding, *, key: bytes, as_said: bool) -> Finding | None:
+def _revalidate(rows: Rows, finding: Finding, *, key: bytes, by_person: bool) -> Finding | None:
     """Reads the memories of a finding again; None if it no longer applies."""
     current = [memory for old in finding.memories if (memory := memories.by_id(rows, old.id)) is not None]
     if len(current) < len(finding.memories) or not all(memory.is_alive for memory in current):
         return None
     if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in current):
         return None
-    now = replace(finding, memories=tuple(current))
-    memory, into = now.memory, now.into
+    updated = replace(finding, memories=tuple(current))
+    memory, into = updated.memory, updated.into
     if into is not None and not duplicates.may_merge(memory, into):
         return None
     if [new.version for new in current] == [old.version for old in finding.memories]:
-        return now
+        return updated
     if into is None:
         applies = _has_defect(rows, memory, finding.kind)
     else:
-        applies = as_said or duplicates.compare(memory, into) is not None
-    return now if applies else None
+        applies = by_person or duplicates.compare(memory, into) is not None
+    return updated if applies else None
 
 
 def _repair(rows: Rows, finding: Finding, *, by: str, now: str) -> None:

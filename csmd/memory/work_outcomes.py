@@ -1,4 +1,4 @@
-"""How the kinds of work in sessions ended, and which kinds end worse than before; pure."""
+"""Finds the outcomes of each kind of work in sessions, and the kinds that succeed less often than before; pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from csmd.extraction.work import check_of
 
 Ending = Literal["well", "badly", "undecided"]
 
-#: A session's outcome -> how work in it counts that no command of its own decides, and why.
+#: A session's outcome -> the ending of work in it that no command decides, and the reason.
 ENDINGS: Mapping[str, tuple[Ending, str]] = {
     "committed": ("well", "committed"),
     "checked": ("well", "checks passed in the end"),
@@ -22,14 +22,15 @@ ENDINGS: Mapping[str, tuple[Ending, str]] = {
     "answered": ("undecided", "nothing was changed"),
     "unanswered": ("undecided", "nothing was answered"),
 }
-#: Drift compares the last RECENT decided sessions with those before them, of which there must be at least EARLIER.
+#: Drift compares the last decided sessions with the ones before them.
 RECENT_SESSIONS = 8
+#: Fewest of the ones before.
 MIN_EARLIER_SESSIONS = 8
-#: The share that ended well must have fallen by at least this much.
+#: Least fall of the share that ended well.
 MIN_DROP = 0.3
-#: The probability that the fall is chance must be at most this (Fisher's exact test, one-sided).
+#: Greatest probability that the fall is chance (Fisher's exact test, one-sided).
 MAX_CHANCE = 0.05
-#: Matches nothing.
+#: A pattern without matches.
 _NO_MATCH = re.compile(r"(?!)")
 
 
@@ -93,7 +94,7 @@ class DigestItem(NamedTuple):
 
 
 class WorkEnding(NamedTuple):
-    """How work of a kind ended in a session, why, and the turn that shows it."""
+    """The ending of a kind of work in a session, with the reason and the turn that shows it."""
 
     capability: str
     outcome: Ending
@@ -112,7 +113,7 @@ class StoredEnding(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """A kind of work over sessions: confidence (0-1), how many decided sessions ended well, the latest evidence."""
+    """A kind of work over sessions: confidence (0-1), sessions that ended well and all decided ones, latest evidence."""
 
     name: str
     confidence: float
@@ -139,7 +140,7 @@ class Drift(NamedTuple):
 
 
 def find_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
-    """How each kind of work in a session ended, in the order of KINDS; `outcome` is the session's."""
+    """Finds the ending of each kind of work in a session, in the order of KINDS; `outcome` is the session's."""
     default, default_why = ENDINGS.get(outcome, ("undecided", outcome))
     files = [item for item in items if item.kind == "file"]
     commands = [item for item in items if item.kind == "command"]
@@ -166,35 +167,37 @@ def sum_up_capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
     A turn of two sessions counts once.
     """
     results = []
-    for name, every in _group_by_capability(endings).items():
-        decided = _drop_undecided(every)
+    for name, of_kind in _group_by_capability(endings).items():
+        decided = _drop_undecided(of_kind)
         well = _count_well(decided)
-        evidence = tuple(ending.uuid for ending in reversed(decided or every))[:4]
-        sure = estimate_success(well, len(decided))
-        results.append(Capability(name, sure, well, len(decided), len(every), every[0].at, every[-1].at, evidence))
+        evidence = tuple(ending.uuid for ending in reversed(decided or of_kind))[:4]
+        success = estimate_success(well, len(decided))
+        results.append(
+            Capability(name, success, well, len(decided), len(of_kind), of_kind[0].at, of_kind[-1].at, evidence)
+        )
     return sorted(results, key=lambda kind: (kind.well - kind.decided, -kind.decided, -kind.sessions, kind.name))
 
 
 def estimate_success(well: int, decided: int) -> float:
-    """The share that ended well, by Laplace's rule of succession: never 0 and never 1."""
+    """Estimates the share that ends well, by Laplace's rule of succession: never 0 and never 1."""
     return round((well + 1) / (decided + 2), 2)
 
 
 def find_drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
-    """The kinds of work that end clearly worse recently than before."""
+    """Finds the kinds of work that end clearly worse recently than before."""
     results = []
-    for name, every in sorted(_group_by_capability(endings).items()):
-        decided = _drop_undecided(every)
-        before, recent = decided[:-RECENT_SESSIONS], decided[-RECENT_SESSIONS:]
-        if len(before) < MIN_EARLIER_SESSIONS:
+    for name, of_kind in sorted(_group_by_capability(endings).items()):
+        decided = _drop_undecided(of_kind)
+        earlier, recent = decided[:-RECENT_SESSIONS], decided[-RECENT_SESSIONS:]
+        if len(earlier) < MIN_EARLIER_SESSIONS:
             continue
-        well_before, well_recently = _count_well(before), _count_well(recent)
-        chance = probability_of_fewer(well_before, len(before), well_recently, len(recent))
-        if well_before / len(before) - well_recently / len(recent) >= MIN_DROP and chance <= MAX_CHANCE:
+        earlier_well, recent_well = _count_well(earlier), _count_well(recent)
+        chance = probability_of_fewer(earlier_well, len(earlier), recent_well, len(recent))
+        if earlier_well / len(earlier) - recent_well / len(recent) >= MIN_DROP and chance <= MAX_CHANCE:
             against = tuple(ending for ending in recent if ending.outcome == "badly")
             since = recent[0].at
             results.append(
-                Drift(name, well_before, len(before), well_recently, len(recent), round(chance, 4), since, against)
+                Drift(name, earlier_well, len(earlier), recent_well, len(recent), round(chance, 4), since, against)
             )
     return results
 
@@ -208,7 +211,7 @@ def _count_well(endings: Sequence[StoredEnding]) -> int:
 
 
 def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, recent: int) -> float:
-    """The probability of at most `recent_well` successes if nothing has changed (Fisher's exact test, one-sided)."""
+    """Returns the probability of at most `recent_well` successes without a change (Fisher's exact test, one-sided)."""
     total, well = earlier + recent, earlier_well + recent_well
     fewest = max(0, recent - (total - well))
     ways = sum(comb(well, k) * comb(total - well, recent - k) for k in range(fewest, recent_well + 1))
@@ -216,7 +219,7 @@ def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, rece
 
 
 def describe_drift(drift: Drift) -> str:
-    """Returns a drift in words: what was counted, without advice."""
+    """Describes a drift in words: the counts, without advice."""
     return (
         f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
         f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"

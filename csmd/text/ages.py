@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 
-#: From here on a date says more than an age.
-MAX_AGO_S = 60 * 86_400
 DAY_S = 86_400
-_UNIT_SECONDS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
-#: Fewer days than this are shown in hours.
+#: Longest age that is shown as such; an older time is shown as a date.
+MAX_AGO_S = 60 * DAY_S
+_UNIT_SECONDS = (("d", DAY_S), ("h", 3_600), ("min", 60), ("s", 1))
+#: Fewest days that are shown in days; fewer are shown in hours.
 MIN_DAYS_SHOWN = 3
 
 
@@ -23,15 +23,15 @@ def age(seconds: float) -> str:
 
 
 def ago(stamp: str, now: str) -> str:
-    """How long before `now` a stored time was, in its greatest unit; its date when that is long ago or unknown."""
+    """The age of a stored time at `now`, in its greatest unit; its date if it is long ago or in the future."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     past = seconds_between(stamp, now)
     if math.isinf(past):
         return when(stamp)
-    if past < -60 or past > MAX_AGO_S:  # the clock of who wrote it was ahead, or it is long past
+    if past < -60 or past > MAX_AGO_S:  # another clock was ahead, or it is long past
         return when(stamp)[:10]
-    unit, length = next((row for row in _UNIT_SECONDS if past >= row[1]), ("s", 1))
+    unit, length = next(((unit, length) for unit, length in _UNIT_SECONDS if past >= length), ("s", 1))
     return f"{max(0, int(past / length))} {unit} ago"
 
 
@@ -44,8 +44,7 @@ def seconds_between(stamp: str, now: str) -> float:
 
 
 def when(stamp: str) -> str:
-    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say
-    anything)."""
+    """A stored time as the local date and minute; a time out of the calendar's range as it is stored."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     try:
@@ -55,7 +54,7 @@ def when(stamp: str) -> str:
 
 
 def clock(stamp: str, *, today: str = "") -> str:
-    """The time of day of a stored time, here; the date if it is not `today`, both take 8 columns."""
+    """The local time of day of a stored time, or its date if that is not `today`; both take 8 columns."""
     try:
         moment = datetime.fromisoformat(stamp).astimezone()
     except (OverflowError, ValueError):

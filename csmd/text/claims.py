@@ -1,4 +1,4 @@
-"""Finds what a statement affirms, denies, replaces and reports as changed; pure."""
+"""Parses the claims of a statement: its affirmations, denials, replacements and changes; pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
 _PHRASES = phrases(*_CLASSES)
 _REPLACING_ROOTS = clauses.roots("replacing")
 TURNING_OPPOSITES = clauses.opposites("turned", str)
-#: Without one of these words no statement speaks against anything in such a way.
+#: A statement without one of these words opposes nothing.
 _OPPOSING_WORDS = WORDS["against"]
 
 
 class Denial(NamedTuple):
-    """Something a statement speaks against, and what else is in the same clause, both as stems.
+    """A thing that a statement opposes, and the rest of its clause, both as stems.
 
-    `is_qualified`: a clause after it says of which, or when.
+    `is_qualified`: a clause after it limits it to a kind or a time.
     """
 
     what: frozenset[str]
@@ -32,9 +32,9 @@ class Denial(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A thing and the value it has now, both as stems; `is_common`: the value is some thing and not a name.
+    """A thing and its present value, both as stems; `is_common`: the value is a common noun and not a name.
 
-    `unused` is what the statement says is no longer used.
+    `unused` are things that the statement calls no longer used.
     """
 
     thing: frozenset[str]
@@ -45,38 +45,38 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What one statement says; every set is of stems."""
+    """The claims of a statement; all sets are of stems."""
 
     stems: frozenset[str]
     names: frozenset[str]
-    """Those that are identifiers, paths, flags, numbers or proper names."""
+    """Identifiers, paths, flags, numbers and proper names."""
     main: frozenset[str]
-    """Those of its first sentence, up to what depends on it: a condition, an example."""
+    """The first sentence, up to a dependent clause: a condition, an example."""
     positive: frozenset[str]
-    """Those that it does not speak against anywhere."""
+    """All stems that it does not oppose anywhere."""
     denied: tuple[Denial, ...]
     instead: tuple[Denial, ...]
     gone: tuple[frozenset[str], ...]
-    """What it says is removed, or used no more, whatever for."""
+    """Things that are removed, or no longer used for any purpose."""
     prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
-    """(what is liked, what it is liked better than)."""
+    """(the preferred thing, the other one)."""
     changes: tuple[Change, ...]
     slots: tuple[Slot, ...]
     renames: tuple[tuple[str, str], ...]
     named: frozenset[str]
-    """What it says that something is called."""
+    """Names that it gives to things."""
     topic: frozenset[str]
-    """What it says that it is, or has been: the words before its first copula."""
+    """The words before its first copula."""
     turns: frozenset[str]
-    """The small words in it that have an opposite: on, off, before, after."""
+    """Small words that have an opposite: on, off, before, after."""
     adds: bool
-    """Whether it names one more thing, and so takes nothing back."""
+    """Whether it adds a thing to others, and so replaces none."""
     asks: bool
 
 
 @cached(2048)
 def parse(text: str) -> Claims:
-    """What a statement says."""
+    """Parses the claims of a statement."""
     words, _, asks = clauses.read(text)
     matches: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
     for phrase in find(_PHRASES, words):
@@ -112,7 +112,7 @@ def _union(*sets: frozenset[str]) -> frozenset[str]:
 
 
 def find_ended(text: str) -> list[frozenset[str]]:
-    """What a statement speaks against as a whole: used no more, replaced, liked less."""
+    """Finds the things that a statement opposes in all cases: no longer used, replaced, liked less."""
     if _OPPOSING_WORDS.isdisjoint(tokens.words_of(text.replace("\u2019", "'"))):  # parsing is expensive
         return []
     statement = parse(text)
@@ -120,7 +120,7 @@ def find_ended(text: str) -> list[frozenset[str]]:
 
 
 def find_denied_stems(text: str) -> frozenset[str]:
-    """Every stem that a statement speaks against: "pnpm, not npm" says nothing for npm."""
+    """Finds all stems that a statement opposes: "pnpm, not npm" opposes npm."""
     statement = parse(text)
     return _union(*(claim.what for claim in (*statement.denied, *statement.instead)), *statement.gone)
 
@@ -135,12 +135,12 @@ def _find_main_stems(words: Sequence[Word]) -> frozenset[str]:
 
 
 def _stems_before(words: Sequence[Word], at: int) -> frozenset[str]:
-    """The stems of the same clause before a word."""
+    """Returns the stems of the same clause before a word."""
     return stems_until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
 
 
 def _is_aside(words: Sequence[Word], at: int) -> bool:
-    """Whether a word is in a dependent or counterfactual clause: such a clause states nothing."""
+    """Whether a word is in a dependent or counterfactual clause, which makes no claim."""
     clause = takewhile(lambda word: word.plain not in STOPS, reversed(words[:at]))
     return words[0].plain in WORDS["counterfactual"] or any(word.plain in WORDS["depend"] for word in clause)
 
@@ -151,7 +151,7 @@ def _is_restricted(words: Iterable[Word]) -> bool:
 
 
 def _find_denials(words: Sequence[Word], *, asides: bool = False) -> Iterator[Denial]:
-    """What follows each negation, to the end of its clause and five words at most, with what precedes it.
+    """Yields the up to five words after each negation in its clause, with the words before it.
 
     `asides` includes those of dependent clauses.
     """
@@ -168,7 +168,7 @@ def _find_denials(words: Sequence[Word], *, asides: bool = False) -> Iterator[De
 
 
 def _find_replaced(phrase: PhraseMatch) -> Iterator[Denial]:
-    """What is not, or no more, with the rest of its clause and the clause before one that opens with it."""
+    """Yields the replaced thing of a phrase, with the rest of its clause and of the clause before."""
     what = stems(phrase.holes["OLD"])
     if what and phrase.holes["OLD"][0].plain not in WORDS["not_instead"]:
         yield Denial(what, stems(phrase.around) - what - _REPLACING_ROOTS)
@@ -181,14 +181,14 @@ def _find_preferences(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], fro
 
 
 def _find_removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
-    """What a statement orders to remove, or "we drop"."""
+    """Yields the things that a statement orders to remove, or removes ("we drop")."""
     for at, word in enumerate(words):
         if word.plain in WORDS["remove"] and not _stems_before(words, at) and not _is_aside(words, at):
             yield stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
 
 
 def _find_gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
-    """What a statement says is there, or used, no more, without a condition."""
+    """Yields the things that a phrase calls removed or unused, without a condition."""
     subject, more = list(phrase.holes["OLD"]), phrase.holes.get("MORE")
     if more is not None:
         joint = max((at for at, word in enumerate(subject) if word.plain in STOPS | {"and", "but"}), default=-1)
@@ -199,7 +199,7 @@ def _find_gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
 
 
 def _find_changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
-    """What a phrase says was changed: a NUMBER has to hold one, and a NAME has to be one."""
+    """Yields the change of a phrase; its NUMBER has to contain a number, its NAME has to be a name."""
     thing, number, name = (phrase.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
     value = phrase.holes.get("VALUE") or number or name
     is_named = any(word.is_name or word.is_capital for word in value)

@@ -1,4 +1,4 @@
-"""Days that a text names, as dates or by where they lie from today; pure."""
+"""Finds the days that a text names, as dates ("May 3rd") or relative to today ("next Friday"); pure."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import calendar
 import contextlib
 import re
 from datetime import date, timedelta
+from typing import NamedTuple
 
-#: "By Feb 16" means the next one, unless that is more than this many days ahead.
+#: "By Feb 16" names no day if the next one is more than this many days ahead.
 MAX_DAYS_AHEAD = 183
-
 
 _MONTHS = {
     name: number
@@ -29,32 +29,52 @@ DATE = re.compile(
 )
 
 
-def parse_date(match: re.Match[str]) -> tuple[str, int, int, str]:
-    """(year or "", month, day or 0, the month's name or "") of a date in a text."""
+class DateParts(NamedTuple):
+    """A date as it is written: `year` is "", `day` 0 and `month_name` "" if it does not have one."""
+
+    year: str
+    month: int
+    day: int
+    month_name: str
+
+
+class NamedDay(NamedTuple):
+    """A day (ISO) and the offsets of its name in a text."""
+
+    start: int
+    end: int
+    day: str
+
+
+def parse_date(match: re.Match[str]) -> DateParts:
+    """Returns the parts of a match of DATE."""
     part = match.groupdict()
     name = (part["mn"] or part["dn"] or part["on"] or "").lower()
     year = part["y"] or part["my"] or part["dy"] or part["oy"] or ""
-    return year, _MONTHS[name] if name else int(part["m"]), int(part["d"] or part["md"] or part["dd"] or 0), name
+    day = int(part["d"] or part["md"] or part["dd"] or 0)
+    return DateParts(year, _MONTHS[name] if name else int(part["m"]), day, name)
 
 
-def find_dates(text: str, since: str) -> list[tuple[int, int, str]]:
-    """The days that a text from the day `since` names: (start, end, ISO day), in their order.
+def find_dates(text: str, since: str) -> list[NamedDay]:
+    """Finds the days that a text of the day `since` names, in order.
 
-    Of a month or a week its last; without a year the next within half a year; a day of the week is the next such day.
+    A month or a week means its last day. A date without a year is the next one within half a year, a day of the
+    week the next such day.
     """
-    spans = [
-        (match.start(), match.end(), _resolve_relative_day(match, date.fromisoformat(since)).isoformat())
+    today = date.fromisoformat(since)
+    dates = [
+        NamedDay(match.start(), match.end(), _resolve_relative_day(match, today).isoformat())
         for match in _RELATIVE.finditer(text)
     ]
     for match in DATE.finditer(text):
-        year, month, number, _ = parse_date(match)
+        parts = parse_date(match)
         with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
-            begun = date.fromisoformat(since)
-            years = [int(year)] if year else [begun.year, begun.year + 1]
-            days = [date(in_year, month, number or calendar.monthrange(in_year, month)[1]) for in_year in years]
-            named = [day for day in days if year or begun <= day <= begun + timedelta(days=MAX_DAYS_AHEAD)]
-            spans += [(match.start(), match.end(), day.isoformat()) for day in named]
-    return sorted(spans)
+            years = [int(parts.year)] if parts.year else [today.year, today.year + 1]
+            for year in years:
+                day = date(year, parts.month, parts.day or calendar.monthrange(year, parts.month)[1])
+                if parts.year or today <= day <= today + timedelta(days=MAX_DAYS_AHEAD):
+                    dates.append(NamedDay(match.start(), match.end(), day.isoformat()))
+    return sorted(dates)
 
 
 _WEEKDAYS = tuple(day.lower() for day in calendar.day_name)
@@ -69,7 +89,7 @@ _RELATIVE = re.compile(
 
 
 def _resolve_relative_day(match: re.Match[str], since: date) -> date:
-    """The day that is named by its distance from the day `since`; of a week its Sunday, of a month its last day."""
+    """Returns the day that is named relative to `since`; of a week its Sunday, of a month its last day."""
     part = {name: (value or "").lower() for name, value in match.groupdict().items()}
     sunday = since + timedelta(days=6 - since.weekday())
     if part["near"]:
@@ -80,18 +100,11 @@ def _resolve_relative_day(match: re.Match[str], since: date) -> date:
     if part["weekday"]:
         first = sunday if part["next"] else since
         return first + timedelta(days=(_WEEKDAYS.index(part["weekday"]) - first.weekday() - 1) % 7 + 1)
-    month_on = _find_next_month(since.replace(day=1))
-    if part["nth"]:
-        number = int(part["nth"])
-        month = since.replace(day=1) if number >= since.day else month_on
-        return month.replace(day=min(number, calendar.monthrange(month.year, month.month)[1]))
+    this_month = since.replace(day=1)
+    next_month = (this_month + timedelta(days=31)).replace(day=1)
     is_next = bool(part["stretch"]) or "next" in part["end"]
-    if "month" not in part["end"] + part["stretch"]:
+    if not part["nth"] and "month" not in part["end"] + part["stretch"]:
         return sunday + timedelta(days=7 * is_next)
-    month = month_on if is_next else since.replace(day=1)
-    return month.replace(day=calendar.monthrange(month.year, month.month)[1])
-
-
-def _find_next_month(first: date) -> date:
-    """The first day of the next month, given the first day of a month."""
-    return (first + timedelta(days=31)).replace(day=1)
+    number = int(part["nth"] or 31)
+    month = next_month if is_next or number < since.day else this_month
+    return month.replace(day=min(number, calendar.monthrange(month.year, month.month)[1]))

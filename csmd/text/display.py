@@ -12,15 +12,15 @@ ARROW = " -> "
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
 _TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")
-#: Beginnings of the tags by which csmd, the assistant or a model marks who speaks.
+#: Beginnings of the tags by which csmd, an assistant or a model marks a speaker.
 _SPEAKER_TAGS = ("csmd", "system", "user", "human", "assistant", "function", "tool", "antml", "task-", "command-", "local-",
              "bash-")  # fmt: skip
-#: Invisible characters, and those that reorder text: they could hide a tag or turn a line around. The joiner of two
-#: emoji is seen in what they become.
+#: Invisible characters, and those that reorder text: they could hide a tag or reverse a line. The joiner of two emoji
+#: is not among them, because its effect is visible.
 _INVISIBLE = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 _UNSEEN = re.compile(f"[{_INVISIBLE}]")
-#: csmd's own colours and movements of the cursor, in group 1; else what a terminal is not given, lone surrogates and a
-#: carriage return that ends no line too: what follows would stand over what was said before it.
+#: csmd's own colours and cursor movements, in group 1; else characters that no terminal gets, such as lone surrogates
+#: and a carriage return within a line, after which text would overwrite the text before it.
 _ESCAPED_CHARACTERS = re.compile(
     rf"(\r?\x1b\[\??[0-9;]*[A-Za-z])|[{_INVISIBLE}\x0b\x0c\x1c-\x1f\x85\u2028\u2029\ud800-\udfff]|\r(?!\n)"
 )
@@ -28,7 +28,7 @@ _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNO
 
 
 def estimate_tokens(text: str) -> int:
-    """A quick estimate of the tokens of `text`, for what a hook waits for: bytes / 4. `token_weights` is closer."""
+    """Estimates the tokens of `text` quickly (bytes / 4) while a hook waits; `token_weights` is more accurate."""
     return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
@@ -44,7 +44,7 @@ def amount(number: int, noun: str) -> str:
 
 
 def said_by(authority: str, author: str = "") -> str:
-    """Who stated a memory: `said by the user`, or by a colleague. What another program brought was not said here."""
+    """Describes the source of a memory: `said by the user`, said by a colleague, or `from another program`."""
     if author:
         return f"said by {author}"
     return "from another program" if authority == "external" else f"said by the {authority}"
@@ -60,12 +60,12 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-#: Ids that begin with their time ("uuid7", "ses_..."), as far as they tell sessions of one minute apart.
+#: Beginning of an id that starts with its time ("uuid7", "ses_..."), long enough to distinguish sessions.
 _TIMED_ID = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
 
 
 def day_of(at: str) -> str:
-    """The day of a time as notes show it."""
+    """Returns the day of a time, as notes show it."""
     return at[:10]
 
 
@@ -88,7 +88,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def cut_middle(text: str, *, limit: int, of: str = "") -> str:
-    """`text` in about `limit` bytes of UTF-8: its beginning and end, and how much (`of` what) is left out between."""
+    """`text` in about `limit` bytes of UTF-8: its beginning and end, with a note of the bytes left out (`of` a source)."""
     if len(text) <= limit // 4 or len(data := text.encode("utf-8", "replace")) <= limit:
         return text
     head, tail = data[: limit * 3 // 4], data[len(data) - limit // 4 :]
@@ -99,7 +99,7 @@ def cut_middle(text: str, *, limit: int, of: str = "") -> str:
 
 
 class Cut(NamedTuple):
-    """A text whose middle was left out: what is kept before and after, and the bytes between."""
+    """A text without its middle: its head and tail, and the number of bytes left out between."""
 
     head: str
     left_out: int
@@ -107,19 +107,19 @@ class Cut(NamedTuple):
 
 
 def find_cut(text: str, of: str) -> Cut | None:
-    """What `cut_middle` left out `of` what a text is of; None for a text that it did not cut."""
+    """Parses a text that `cut_middle` cut with the source `of`; None for a text that it did not cut."""
     if " bytes left out of " not in text:
         return None
     mark = re.search(rf"\n\[csmd: (\d{{1,15}}) bytes left out of {re.escape(of)}\]\n", text)
     return Cut(text[: mark.start()], int(mark[1]), text[mark.end() :]) if mark else None
 
 
-#: How far from where it would be a cut is moved to stand between two words.
+#: Most characters by which a cut is moved to fall between two words.
 _MAX_CUT_SHIFT = 4096
 
 
 def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
-    """As `cut_middle`, by characters, and no word is cut that is shorter than a few thousand letters."""
+    """`text` in about `limit` characters, cut in its middle between words, unless these have thousands of letters."""
     if len(text) <= limit:
         return text
     end, start = limit * 3 // 4, len(text) - limit // 4
@@ -130,14 +130,12 @@ def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
 
 
 def remove_unseen(text: str) -> str:
-    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line
-    around."""
+    """`text` without invisible characters: those that control a terminal or reverse a line."""
     return _UNSEEN.sub("", text)
 
 
 def escape_unseen(text: str) -> str:
-    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours
-    stay."""
+    """`text` for a terminal, with invisible characters as \\uXXXX, which is the same value in JSON; colours stay."""
     return _ESCAPED_CHARACTERS.sub(_escape_match, text)
 
 
@@ -157,7 +155,7 @@ def _defuse_tag(tag: re.Match[str]) -> str:
 
 
 def strip_fenced(text: str) -> str:
-    """`text` without what csmd itself has injected: memories must not feed on themselves."""
+    """`text` without csmd's own injections, which must not become memories again."""
     if "csmd-" not in text.lower():
         return text
     kept: list[str] = []

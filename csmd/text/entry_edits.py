@@ -1,8 +1,8 @@
 """Edits that put one entry into a settings file and take it out, in JSON with comments, TOML or YAML; pure.
 
-Text is edited and not written anew, so comments, order and spacing stay. What an edit made is parsed: where it says
-anything but the old settings with the entry (or without it), the text is of a form that is not edited, and ConfigError
-says so. A file is a tree of objects; in a YAML list an entry is the element whose `name` is the entry's.
+Text is edited in place, so comments, order and spacing stay. The edited text is parsed: if its settings are not the old
+ones with the entry (or without it), csmd cannot edit that form, and raises ConfigError. A file is a tree of objects; in
+a YAML list an entry is the element with its `name`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def decode(form: Format, data: bytes | None, where: str) -> str:
 
 
 def find_entry(form: Format, text: str, path: Path) -> Any:
-    """The entry, or None."""
+    """Returns the entry at a path, or None."""
     value = _parse(form, text)
     for key in path:
         if isinstance(value, list):
@@ -77,7 +77,7 @@ def remove_entry(form: Format, text: str, path: Path, where: str) -> str:
 def _check_edit(
     form: Format, text: str, edit: Callable[[str, Path, Any], str], path: Path, where: str, entry: Any, *, with_entry: bool
 ) -> str:  # fmt: skip
-    """What `edit` makes of a text, if it changed the one entry and nothing else."""
+    """Returns the text after `edit`; ConfigError if it changed anything but the one entry."""
     try:
         edited = edit(text, path, entry)
         with_it, without = (edited, text) if with_entry else (text, edited)
@@ -221,7 +221,7 @@ def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], 
 
 
 def _cut_yaml(text: str, path: Path) -> str:
-    """Without the lines of the entry, and without the line that led to it if it was the only one."""
+    """Removes the lines of the entry, and the line of its parent if it was the only entry."""
     import yaml
 
     key, value = _find_yaml_member(text, path[0])
@@ -253,7 +253,7 @@ def _read_yaml_name(node: Any) -> str:
 
 
 def _find_yaml_end(node: Any) -> int:
-    """Where a node's last word ends; the end mark of a block comes only after the comments that follow it."""
+    """Returns the end of a node's last word; the end mark of a block would include the comments after it."""
     if isinstance(node.value, str) or node.flow_style or not node.value:
         return int(node.end_mark.index)
     last = node.value[-1]

@@ -1,7 +1,7 @@
 """Edits of JSON text that leave every other byte alone; pure.
 
-Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so nesting
-is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them. `append` and
+Works on text that was parsed before, so it need not find errors, and only on the requested levels, so the depth of
+nesting does not matter. New text takes on the file's own indent, line ends and spacing. `append` and
 `remove_entry` keep comments and trailing commas, which the settings of editors may have.
 """
 
@@ -51,7 +51,7 @@ def decode(data: bytes | None, where: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text holds nothing but white space."""
+    """Whether a text consists of white space."""
     return not text.removeprefix(BOM).strip(" \t\r\n")
 
 
@@ -61,7 +61,7 @@ def ensure_object(text: str) -> str:
 
 
 def find_root(text: str) -> int:
-    """Where the outermost object begins."""
+    """Returns the offset of the outermost object."""
     return text.index("{")
 
 
@@ -112,7 +112,7 @@ def apply_edits(text: str, edits: Iterable[Edit]) -> str:
 
 
 def plan_cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
-    """The edits that take the items marked in `gone` out of a container; none where all or no items are marked."""
+    """Plans the edits that remove the items marked in `gone` from a container; none if all or no items are marked."""
     if True not in gone or False not in gone:
         return []
     first = gone.index(False)
@@ -139,8 +139,7 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 
 def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
-    """`text` without the member or element that `path` (keys, places in lists) leads to from the root, and without an
-    object or list that held nothing else."""
+    """`text` without the member or element at `path` (keys, indexes), and without containers that held only that."""
     plain, at, way = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
     for key in path:
         members = read_items(plain, at)

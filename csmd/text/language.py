@@ -1,9 +1,10 @@
-"""The language of a sentence: by its script, else by its function words; pure."""
+"""Recognises the language of a sentence by its script or its function words; pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Sequence, Set
 
 from csmd import data
 from csmd.cache import cached
@@ -14,54 +15,65 @@ _SCRIPT_LETTER = re.compile(
     "|(?P<other>[\u0370-\u03ff\u0590-\u08ff\u0900-\u0fff\u1000-\u109f])"
 )
 
-#: A sentence with this many known English words is English, whatever its script.
+#: Fewest known English words of an English sentence with letters of another script.
 MIN_ENGLISH = 2
-#: A language is recognised by this many of its function words, or by one if no English word is there.
+#: Fewest function words by which a language is recognised; one is enough in a sentence without English words.
 MIN_FUNCTION = 2
-#: A single known English word tells English from this many letters on.
+#: Fewest letters of a single known English word that makes a sentence English.
 MIN_TELLING_LETTERS = 4
+#: Least share of another script among the letters of its language's sentence; larger if the sentence has English words,
+#: because names and quotations in another script do not change its language.
+MIN_SCRIPT_SHARE = 1 / 4
+MIN_SCRIPT_SHARE_IN_ENGLISH = 3 / 4
 
 
 @cached(4096)
 def language_of(text: str) -> str:
-    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is
-    known."""
-    counts: dict[str, int] = {}
-    if not text.isascii():
-        for match in _SCRIPT_LETTER.finditer(text):
-            counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
-    letters = sum(map(str.isalpha, text))
+    """Returns the language of a sentence as ISO 639-1 code, by its script or its function words; "" if unknown."""
     words = {word.removesuffix("'s") for word, _ in tokenise(text) if word.replace("'", "").isalpha()}
-    # A name or a quotation in another script does not change the language of the sentence around it.
-    is_english = len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH
-    if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
-        script = max(counts, key=lambda name: (counts[name], name))
-        if script == "zh" and counts.get("ja"):
-            script = "ja"
-        return "" if script == "other" else script
+    script = _find_script(text, is_english=len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH)
+    return _find_word_language(text, words) if script is None else script
+
+
+def _find_script(text: str, *, is_english: bool) -> str | None:
+    """Returns the language of the script in most letters of a text, "" for an unknown one; None for Latin letters."""
+    if text.isascii():
+        return None
+    counts = Counter(str(match.lastgroup) for match in _SCRIPT_LETTER.finditer(text))
+    share = MIN_SCRIPT_SHARE_IN_ENGLISH if is_english else MIN_SCRIPT_SHARE
+    if not counts or counts.total() < share * sum(map(str.isalpha, text)):
+        return None
+    script = max(counts, key=lambda name: (counts[name], name))
+    if script == "zh" and counts["ja"]:
+        return "ja"
+    return "" if script == "other" else script
+
+
+def _find_word_language(text: str, words: Set[str]) -> str:
+    """Returns the language with the most function words in a text of Latin letters, "" if unknown."""
     scores = {language: len(words & function) for language, function in _FUNCTION_WORDS.items()}
     best = max(scores, key=lambda language: scores[language])
-    telling = [word for word in words & _FUNCTION_WORDS[best] if len(word) > 1]
-    english = sum(
-        len(word) > 1 for word in words & ENGLISH - _find_words(best)
-    )  # "do", "me" and "was" belong to several languages
-    is_sure = len(telling) >= MIN_FUNCTION or (len(telling) == 1 and english == 0)
-    if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
+    evidence = sum(len(word) > 1 for word in words & _FUNCTION_WORDS[best])
+    # "do", "me" and "was" belong to several languages.
+    english_count = sum(len(word) > 1 for word in words & ENGLISH - _find_words(best))
+    is_sure = evidence >= MIN_FUNCTION or (evidence == 1 and english_count == 0)
+    if is_sure and (evidence > english_count or (evidence == english_count and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
-    has_english = not telling and any(len(word) >= MIN_TELLING_LETTERS for word in words & _KNOWN_ENGLISH)
+    is_english = len(words & _KNOWN_ENGLISH) >= MIN_ENGLISH
+    has_english = not evidence and any(len(word) >= MIN_TELLING_LETTERS for word in words & _KNOWN_ENGLISH)
     return "en" if is_plain or is_english or has_english else ""
 
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
-    """Whether most of some texts whose language is known are of another one than English."""
+    """Whether most texts of a known language are not English."""
     languages = [language for text in texts if (language := language_of(text[:MAX_READ]))]
     return 2 * sum(language != "en" for language in languages) > len(languages)
 
 
 @cached(32)
 def _find_words(language: str) -> frozenset[str]:
-    """Every single word of a language's classes."""
+    """Returns all single words in the word classes of a language."""
     return frozenset(
         word for name, words in WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
     )

@@ -1,6 +1,6 @@
-"""The YAML head of a Markdown file, read without trust and written, and the one-line form of a page's entry; pure.
+"""Reads and writes the YAML head of a Markdown file, which is untrusted, and the entries and paths of pages; pure.
 
-A head has no aliases (ten of them make a billion), at most HEAD_BYTES, and is a mapping.
+A head is a mapping of at most MAX_HEAD_CHARACTERS without aliases, of which ten can expand to a billion values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from csmd.text import display
 _JS_SPACE = tuple("\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000\ufeff")  # fmt: skip
 #: A head is a few lines; YAML in Python reads about 100 KB a second.
 MAX_HEAD_CHARACTERS = 16_384
-#: Longer than any value that is written: none is folded.
+#: A width that no written value has, so that none is folded.
 MAX_LINE_CHARACTERS = 100_000
 
 JS_SPACES = "".join(_JS_SPACE)
@@ -28,7 +28,7 @@ _NEEDS_QUOTES = re.compile(r"[{}\[\]*&#!|>%@`]|: ")
 
 
 def split_head(text: str) -> tuple[str, str]:
-    """(head, rest) as Claude Code splits them: the head ends at the first `---`, wherever that is."""
+    """Splits a text into head and rest as Claude Code does: the head ends at the first `---`, wherever that is."""
     opening = _HEAD_START.match(text)
     if opening is None:
         return "", text
@@ -40,14 +40,14 @@ def split_head(text: str) -> tuple[str, str]:
 
 
 def parse_head(head: str) -> tuple[dict[str, Any], str]:
-    """The mapping in a head, keys as text, and what is wrong with it ("" for nothing)."""
+    """Returns the mapping in a head, with keys as text, and the problem with it, or ""."""
     if not head.strip():
         return {}, ""
     if len(head) > MAX_HEAD_CHARACTERS:
         return {}, f"its head is {len(head)} characters long; {MAX_HEAD_CHARACTERS} are read"
     mapping, problem = _load_yaml(head)
     if problem:
-        # As the host does it: a bare value such as *.py or {a,b} is meant as text.
+        # Like the host, read a bare value such as *.py or {a,b} as text.
         quoted, still = _load_yaml(_quote_values(head))
         mapping, problem = (quoted, "") if not still else (mapping, problem)
     if problem:
@@ -58,14 +58,14 @@ def parse_head(head: str) -> tuple[dict[str, Any], str]:
 
 
 def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
-    """Splits a memory file: (the mapping in its head, the text below, what is wrong with the head)."""
+    """Splits a memory file: (the mapping in its head, the text below, the problem with the head or "")."""
     import frontmatter  # 30 ms: it loads YAML
     from frontmatter.default_handlers import YAMLHandler
 
     problems: list[str] = []
 
     class Careful(YAMLHandler):
-        """The library splits, `mapping` reads."""
+        """Parses the head by `parse_head` after the library has split the file."""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:
             mapping, problem = parse_head(fm)
@@ -81,7 +81,7 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
 
 
 def add_head(head: Mapping[str, Any], body: str) -> str:
-    """A file with this head: values are shown so that none ends the head or begins another line."""
+    """Returns a file with this head; no value can end the head or begin another line."""
     import frontmatter
 
     shown = {str(key): _replace_dashes(value) for key, value in head.items()}
@@ -148,12 +148,12 @@ def from_line(line: str) -> str:
 
 
 def line_key(text: str) -> str:
-    """What a line's text is compared by."""
+    """Returns the key by which a line's text is compared."""
     return display.squeeze(unicodedata.normalize("NFC", text))
 
 
 def bullet_key(line: str) -> str:
-    """What the text of a list's line in a file is compared by, without its comment; "" for another line."""
+    """Returns the key of a list item's text without its comment; "" for another line."""
     bullet = BULLET.match(line)
     return line_key(from_line(ID_COMMENT.sub("", bullet[1] or ""))) if bullet else ""
 
@@ -189,6 +189,6 @@ def is_user_page(path: str) -> bool:
 
 
 def project_hash(path: str) -> str:
-    """By what the project of a page is known, `short` of its key; "" for a page of none or of several."""
+    """Returns the short hash of the project of a page; "" for a page of no project or of several."""
     match = _PROJECT_PAGE.fullmatch(path)
     return match[1] if match else ""

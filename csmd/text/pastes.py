@@ -1,8 +1,8 @@
-"""Which lines of a prompt are pasted: what programs print, and documents; pure.
+"""Finds the pasted lines of a prompt: output of programs, and documents; pure.
 
-Each line gets the weight of its marks of a program (`FORMS`); a block of lines is output where one is heavy or all of
-them are marked, but for what was typed at its ends. A document is known by its titles and its typography below the
-user's lead, prose by a lead with a colon and an empty line. No list of words decides.
+Each line gets the weight of its marks of a program (`FORMS`). A block of lines is output if one is heavy or all are
+marked, except for typed lines at its ends. A document is recognised by its titles and typography below the user's lead,
+prose by a lead with a colon and an empty line. No list of words decides.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from csmd.text.prose import Span
 
 
 class Form(NamedTuple):
-    """A mark of a program that opens a line, or is in a token of it: the first form that matches counts."""
+    """A mark of a program at the start of a line or in a token; the first form that matches counts."""
 
     name: str
     where: Literal["line", "token"]
@@ -39,48 +39,73 @@ FORMS = (
     Form("name", "token", 0.25, r"[a-z][A-Z]|\w_\w|\w@\d|\w/\w|/$|\w\.\w+\.\w|://|^--?[a-zA-Z]|^[a-z]\w*:$"),
     Form("number", "token", 0.15, r"\b\d+"),
 )
-#: Most weight of a token, plain words at which tokens count half, weights of lines moved in and of lines that open
-#: alike.
-MAX_TOKEN_WEIGHT, HALVING_WORDS, INDENT_WEIGHT, REPEAT_WEIGHT = 0.8, 9, 0.4, 0.6
-#: Weight of a line of output, and of one that is the whole prompt.
-MIN_PRINTED_WEIGHT, MIN_SINGLE_LINE_WEIGHT = 1.0, 2.5
-#: Mean weight of a block of output without such a line: of many lines, of two (one beside output), of the only block.
-MIN_MEAN_WEIGHT, MIN_PAIR_MEAN_WEIGHT, MIN_ONLY_BLOCK_MEAN_WEIGHT = 0.36, 0.45, 0.7
-#: A typed line has at least PROSE_WORDS plain words and less weight than PROSE_MARK.
-MIN_PROSE_WORDS, MAX_PROSE_WEIGHT = 4, 0.35
-#: How lines of a document are set: a title, one below a title and an empty line, typography, three stretches of code,
-#: and sentences.
-TITLE_WEIGHT, SUBTITLE_WEIGHT, TYPOGRAPHY_WEIGHT, CODE_WEIGHT, SENTENCE_WEIGHT = 0.8, 1.5, 0.5, 0.5, 0.4
-#: Least weight of a document without sentences, and with them: below a lead, and without one.
-MIN_LED_WEIGHTS, MIN_BARE_WEIGHTS = (0.8, 1.5), (1.7, 2.75)
-#: Most words and lines of what is typed around a document, words of a title, least ones of prose behind a colon, and
-#: most empty lines between the two.
-MAX_LEAD_WORDS, MAX_LEAD_LINES, MAX_TITLE_WORDS, MIN_BODY_WORDS, MAX_EMPTY_LINES = 45, 4, 12, 8, 2
-#: A reviewer's remark is a prompt of so many characters, of sentences of so many words, and of at most so many lines.
-MIN_REMARK_CHARACTERS, MIN_REMARK_SENTENCE_WORDS, MAX_REMARK_LINES = 200, 15, 3
-#: Characters of a line that are weighed, that are split into sentences, and of a sentence; lines of a document.
-MAX_LINE_CHARACTERS, MAX_SENTENCE_SOURCE_CHARACTERS, MIN_SENTENCE_CHARACTERS, MAX_DOCUMENT_LINES = 400, 1500, 40, 200
-#: Columns of a tab.
+#: Greatest weight of a token.
+MAX_TOKEN_WEIGHT = 0.8
+#: Number of plain words in a line that halves the weight of its tokens.
+HALVING_WORDS = 9
+#: Weight of an indented line.
+INDENT_WEIGHT = 0.4
+#: Weight of a line that begins like the one above or below it.
+REPEAT_WEIGHT = 0.6
+#: Least weight of a line of output; of one that is the whole prompt.
+MIN_PRINTED_WEIGHT = 1.0
+MIN_SINGLE_LINE_WEIGHT = 2.5
+#: Least mean weight of a block of output without such a line; of two lines, or of a line beside output; of the only block.
+MIN_MEAN_WEIGHT = 0.36
+MIN_PAIR_WEIGHT = 0.45
+MIN_ONLY_BLOCK_WEIGHT = 0.7
+#: A line of prose has at least MIN_PROSE_WORDS plain words and less weight than MAX_PROSE_WEIGHT.
+MIN_PROSE_WORDS = 4
+MAX_PROSE_WEIGHT = 0.35
+#: Weights of marks of a document: a title, one below a title and an empty line, typography, three code spans, a sentence.
+TITLE_WEIGHT = 0.8
+SUBTITLE_WEIGHT = 1.5
+TYPOGRAPHY_WEIGHT = 0.5
+CODE_WEIGHT = 0.5
+SENTENCE_WEIGHT = 0.4
+#: Least weight of a document without its sentences, and with them: below a lead, and without one.
+MIN_LED_WEIGHTS = (0.8, 1.5)
+MIN_BARE_WEIGHTS = (1.7, 2.75)
+#: Most words and lines that a user types around a document.
+MAX_LEAD_WORDS = 45
+MAX_LEAD_LINES = 4
+MAX_TITLE_WORDS = 12
+#: Fewest words of prose after a line with a colon, and most empty lines between the two.
+MIN_BODY_WORDS = 8
+MAX_EMPTY_LINES = 2
+#: A reviewer's remark: least characters, least mean words of a sentence, and most lines.
+MIN_REMARK_CHARACTERS = 200
+MIN_REMARK_SENTENCE_WORDS = 15
+MAX_REMARK_LINES = 3
+#: Most characters of a line that are weighed.
+MAX_LINE_CHARACTERS = 400
+#: Most characters of a line that are split into sentences, and fewest of a sentence that counts.
+MAX_SPLIT_CHARACTERS = 1500
+MIN_SENTENCE_CHARACTERS = 40
+MAX_DOCUMENT_LINES = 200
 TAB_COLUMNS = 4
 
-_OPENINGS, _TOKENS = ([form for form in FORMS if form.where == where] for where in ("line", "token"))
-_OPENING, _TOKEN = (re.compile("|".join(f"({form.pattern})" for form in forms)) for forms in (_OPENINGS, _TOKENS))
+_LINE_FORMS, _TOKEN_FORMS = ([form for form in FORMS if form.where == where] for where in ("line", "token"))
+_LINE_MARK, _TOKEN_MARK = (
+    re.compile("|".join(f"({form.pattern})" for form in forms)) for forms in (_LINE_FORMS, _TOKEN_FORMS)
+)
 _ITEM = re.compile(r"(?:[-*+•]|\d{1,3}[.)])[ \t]")
 #: Letters of scripts without spaces.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]")
 SENTENCE_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|[。！？：]")
-#: Where a line may go on with what a program printed.
+#: Ends of a user's words in a line that may continue with output.
 _BREAK = re.compile(rf"{SENTENCE_END.pattern}|\s{{3,}}")
-#: Marks that end a sentence, a question, and a line that leads to something.
-SENTENCE_MARKS, QUESTION_MARKS, COLONS = tuple(".!?…。！？"), tuple("?？"), tuple(":：")
+SENTENCE_MARKS = tuple(".!?…。！？")
+QUESTION_MARKS = tuple("?？")
+COLONS = tuple(":：")
 _TYPOGRAPHY = frozenset("—–“”‘’→…×≥≤§©®【】")
 
 
 class Line(NamedTuple):
-    """A line that is not blank: its span, where its text begins, the text, its columns of indent, the empty lines above
-    it.
+    """A line that is not blank, with the weight of its marks of a program.
 
-    `words` counts its plain words, `weight` is that of its marks of a program.
+    `at` is the offset of its `text`, `indent` its columns, `block` the number of empty lines above it, `words` the
+    number of its plain words.
     """
 
     start: int
@@ -93,11 +118,19 @@ class Line(NamedTuple):
     weight: float = 0.0
 
     @property
+    def head(self) -> str:
+        """The part of the text that is weighed."""
+        return self.text[:MAX_LINE_CHARACTERS]
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the line has too few marks of a program for output."""
+        return self.weight < MAX_PROSE_WEIGHT
+
+    @property
     def is_typed(self) -> bool:
         """Whether a person may have typed the line: prose or a question, without marks of a program."""
-        is_plain = (
-            self.weight < MAX_PROSE_WEIGHT and not self.indent and (self.text[0].isalpha() or self.text[0] in "`\"'¿¡")
-        )
+        is_plain = self.is_light and not self.indent and (self.text[0].isalpha() or self.text[0] in "`\"'¿¡")
         return is_plain and (self.words >= MIN_PROSE_WORDS or self.text.endswith(QUESTION_MARKS))
 
     @property
@@ -107,7 +140,7 @@ class Line(NamedTuple):
 
 
 def split_lines(plain: str) -> list[Line]:
-    """The lines of a text that are not blank, not weighed yet."""
+    """Splits a text into its lines that are not blank, still without words and weights."""
     lines: list[Line] = []
     start = block = 0
     for row in plain.split("\n"):
@@ -122,77 +155,62 @@ def split_lines(plain: str) -> list[Line]:
 
 
 def find_pasted(lines: list[Line]) -> list[Span]:
-    """The spans of what programs printed and of a document."""
+    """Finds the spans of output and of a document; weighs the lines."""
     if not lines:
         return []
     is_led = False
     for at, line in enumerate(lines):
-        words, weight = weigh(line.text[:MAX_LINE_CHARACTERS])
+        words, weight = weigh(line.head)
         if not line.indent:
             is_led = line.text.endswith(COLONS) and not line.text[0].islower() and words <= MAX_TITLE_WORDS
         is_moved = line.indent > 0 and not line.is_item and (weight or not is_led)
-        lines[at] = Line(*line[:6], words, weight + INDENT_WEIGHT * bool(is_moved))
+        lines[at] = line._replace(words=words, weight=weight + INDENT_WEIGHT * bool(is_moved))
     starts = [at for at, line in enumerate(lines) if not at or line.block != lines[at - 1].block]
     blocks = [range(*edges) for edges in zip(starts, [*starts[1:], len(lines)], strict=True)]
     printed = _find_printed(lines, blocks)
-    cut = _find_lead_end(lines[0].text[:MAX_LINE_CHARACTERS])
+    cut = _find_lead_end(lines[0].head)
     begin = lines[0].at + cut if cut else lines[0].start
     numbers = printed.union(_find_document(lines, blocks, printed), [0] if cut else [])
     return [Span(lines[at].start if at else begin, lines[at].end) for at in numbers]
 
 
 def weigh(text: str) -> tuple[int, float]:
-    """(plain words, weight of its marks) of a line; of a script without spaces two letters are a word."""
-    opening = _OPENING.match(text)
-    opens = _OPENINGS[(opening.lastindex or 1) - 1].weight if opening else 0.0
+    """Returns (plain words, weight of marks) of a line; in a script without spaces two letters are a word."""
+    mark = _LINE_MARK.match(text)
+    line_weight = _LINE_FORMS[(mark.lastindex or 1) - 1].weight if mark else 0.0
     weights = [_weigh_token(token) for token in text.split()]
     words = sum(words for words, _ in weights)
-    thin = 1 + words / HALVING_WORDS
-    opens /= 1 if opens >= MIN_PRINTED_WEIGHT or text[:1].islower() else thin
-    return words, opens + sum(weight for _, weight in weights) / thin
+    dilution = 1 + words / HALVING_WORDS
+    line_weight /= 1 if line_weight >= MIN_PRINTED_WEIGHT or text[:1].islower() else dilution
+    return words, line_weight + sum(weight for _, weight in weights) / dilution
 
 
 @cached(8192)
 def _weigh_token(token: str) -> tuple[int, float]:
-    """(plain words, weight) of a token of a line, one of which is 0."""
+    """Returns (plain words, weight) of a token, one of which is 0."""
     bare = token.strip("\"'()*_.,;:!?")
     if not bare.isalpha() or not (bare[1:] == bare[1:].lower() or bare.isupper()):
-        weight = sum(_TOKENS[(mark.lastindex or 1) - 1].weight for mark in _TOKEN.finditer(token[:MAX_LINE_CHARACTERS]))
+        marks = _TOKEN_MARK.finditer(token[:MAX_LINE_CHARACTERS])
+        weight = sum(_TOKEN_FORMS[(mark.lastindex or 1) - 1].weight for mark in marks)
         if weight or not bare:
             return 0, min(weight, MAX_TOKEN_WEIGHT)
     return 1 if bare.isascii() else max(1, len(_UNSPACED.findall(bare)) // 2), 0.0
 
 
 def _find_printed(lines: list[Line], blocks: Sequence[range]) -> set[int]:
-    """The numbers of the lines that a program printed: blocks but for what was typed at their ends."""
-    for at in range(1, len(lines)):
-        above, line = lines[at - 1], lines[at]
-        opens = above.text[:MAX_LINE_CHARACTERS].split(None, 2)[:2]
-        is_marked = (above.weight and line.weight) or any(word != word.lower() for word in opens[1:])
-        if (
-            is_marked
-            and len(opens) > 1
-            and line.text[:MAX_LINE_CHARACTERS].split(None, 2)[:2] == opens
-            and above.block == line.block
-        ):
-            lines[at - 1] = above._replace(weight=above.weight + REPEAT_WEIGHT)
-            lines[at] = line._replace(weight=line.weight + REPEAT_WEIGHT)
+    """Finds the numbers of the lines of output, blocks without the typed lines at their ends."""
+    _weigh_repetition(lines)
     cores = [_trim_typed_lines(lines, block) for block in blocks]
-    weights = [[lines[at].weight for at in core] for core in cores]
-    heavy = [
-        max(each, default=0.0) >= (MIN_PRINTED_WEIGHT if len(lines) > 1 else MIN_SINGLE_LINE_WEIGHT) for each in weights
-    ]
+    weights_by_block = [[lines[at].weight for at in core] for core in cores]
+    min_weight = MIN_PRINTED_WEIGHT if len(lines) > 1 else MIN_SINGLE_LINE_WEIGHT
+    heavy = [max(weights, default=0.0) >= min_weight for weights in weights_by_block]
     near = [any(heavy[max(0, at - 1) : at + 2]) for at in range(len(blocks))]
-    for number, each in enumerate(weights):
-        least = (
-            MIN_ONLY_BLOCK_MEAN_WEIGHT
-            if len(blocks) == 1
-            else MIN_PAIR_MEAN_WEIGHT
-            if len(each) == 2
-            else MIN_MEAN_WEIGHT
-        )
-        is_even = len(each) > 1 and sum(each) >= least * len(each)
-        heavy[number] |= is_even or (near[number] and each[:1] >= [MIN_PAIR_MEAN_WEIGHT])
+    for number, weights in enumerate(weights_by_block):
+        min_mean = MIN_PAIR_WEIGHT if len(weights) == 2 else MIN_MEAN_WEIGHT
+        if len(blocks) == 1:
+            min_mean = MIN_ONLY_BLOCK_WEIGHT
+        is_even = len(weights) > 1 and sum(weights) >= min_mean * len(weights)
+        heavy[number] |= is_even or (near[number] and weights[:1] >= [MIN_PAIR_WEIGHT])
     printed = {at for core, is_heavy in zip(cores, heavy, strict=True) if is_heavy for at in core}
     marked = [number for number, is_heavy in enumerate(heavy) if is_heavy]
     for number in range(*marked[:: len(marked) - 1]) if len(marked) > 1 else ():
@@ -201,8 +219,20 @@ def _find_printed(lines: list[Line], blocks: Sequence[range]) -> set[int]:
     return printed
 
 
+def _weigh_repetition(lines: list[Line]) -> None:
+    """Adds weight to neighbouring lines of one block that begin with the same two words."""
+    for at in range(1, len(lines)):
+        above, line = lines[at - 1], lines[at]
+        opening = above.head.split(None, 2)[:2]
+        is_marked = (above.weight and line.weight) or any(word != word.lower() for word in opening[1:])
+        is_repeated = len(opening) > 1 and line.head.split(None, 2)[:2] == opening
+        if is_marked and is_repeated and above.block == line.block:
+            lines[at - 1] = above._replace(weight=above.weight + REPEAT_WEIGHT)
+            lines[at] = line._replace(weight=line.weight + REPEAT_WEIGHT)
+
+
 def _find_lead_end(text: str) -> int:
-    """Where in a line the user's words end and a program's begin; 0 for nowhere."""
+    """Returns the offset in a line at which the user's words end and output begins; 0 if there is none."""
     for end in _BREAK.finditer(text):
         words, weight = weigh(text[: end.end()].strip())
         is_lead = words >= MIN_PROSE_WORDS - 1 and weight < MAX_PROSE_WEIGHT and text[0].isalpha()
@@ -212,27 +242,23 @@ def _find_lead_end(text: str) -> int:
 
 
 def _trim_typed_lines(lines: Sequence[Line], block: range) -> range:
-    """The lines of a block without what was typed right before them, and at the end of a prompt right after them."""
+    """Returns a block without the typed lines at its beginning, and at its end if it ends the prompt."""
     begin, end = block.start, block.stop
-    while begin < end and (lines[begin].is_typed or (not block.start and lines[begin].weight < MAX_PROSE_WEIGHT)):
+    while begin < end and (lines[begin].is_typed or (not block.start and lines[begin].is_light)):
         begin += 1
-    if (
-        begin < end == len(lines)
-        and lines[end - 1].is_typed
-        and (end == 1 or lines[end - 2].weight >= MAX_PROSE_WEIGHT)
-    ):
+    if begin < end == len(lines) and lines[end - 1].is_typed and (end == 1 or not lines[end - 2].is_light):
         end -= not lines[end - 1].text[0].isupper() or lines[end - 1].text.endswith(QUESTION_MARKS)
     return range(begin, end)
 
 
 def _find_document(lines: Sequence[Line], blocks: Sequence[range], printed: set[int]) -> range:
-    """The lines of a document between what the user typed before and after it, or of a whole prompt."""
+    """Finds the lines of a document between the typed lines before and after it, or of a whole prompt."""
     settings = [_weigh_setting(lines, at) for at in range(min(MAX_DOCUMENT_LINES, len(lines)))]
     stops, final = [len(lines)], blocks[-1]
     if len(blocks) > 1 and len(final) <= MAX_LEAD_LINES and sum(lines[at].words for at in final) <= MAX_LEAD_WORDS:
         above = final.start - 1
         is_titled = lines[above].text[0] == "#" or (len(blocks[-2]) == 1 and _is_title(lines, above))
-        is_marked = is_titled or any(lines[at].weight >= MAX_PROSE_WEIGHT or _weigh_setting(lines, at) for at in final)
+        is_marked = is_titled or any(not lines[at].is_light or _weigh_setting(lines, at) for at in final)
         stops = stops if is_marked else [final.start, *stops]
     leads = [at for at, line in enumerate(lines[:MAX_LEAD_LINES], 1) if line.text.endswith(COLONS)][:1]
     for first in dict.fromkeys([*([0] if settings[0] else leads), *leads, blocks[0].stop]):
@@ -241,20 +267,17 @@ def _find_document(lines: Sequence[Line], blocks: Sequence[range], printed: set[
             rest = [at for at in range(first, min(stop, len(settings))) if at not in printed]
             if not rest or (is_led and sum(line.words for line in lines[:first]) > MAX_LEAD_WORDS):
                 continue
-            least, least_whole = MIN_LED_WEIGHTS if is_led else MIN_BARE_WEIGHTS
-            structure = sum(settings[at] for at in rest)
-            is_set = (
-                structure >= least
-                and structure + SENTENCE_WEIGHT * _count_sentences(lines[at] for at in rest) >= least_whole
-            )
+            min_setting, min_weight = MIN_LED_WEIGHTS if is_led else MIN_BARE_WEIGHTS
+            setting = sum(settings[at] for at in rest)
+            is_set = setting >= min_setting and setting + _weigh_sentences(lines[at] for at in rest) >= min_weight
             if is_set or (is_led and first not in printed and _leads_to_prose(lines, range(first, stop))):
                 return range(first, stop)
     return range(len(lines) if not printed and _is_remark(lines) else 0)
 
 
 def _weigh_setting(lines: Sequence[Line], at: int) -> float:
-    """What the titles and the typography of a line weigh."""
-    text = lines[at].text[:MAX_SENTENCE_SOURCE_CHARACTERS]
+    """Returns the weight of a line's titles and typography."""
+    text = lines[at].text[:MAX_SPLIT_CHARACTERS]
     is_title = _is_title(lines, at)
     is_below = at > 0 and lines[at - 1].block != lines[at].block and _is_title(lines, at - 1)
     titles = is_title * (TITLE_WEIGHT + SUBTITLE_WEIGHT * is_below)
@@ -262,26 +285,24 @@ def _weigh_setting(lines: Sequence[Line], at: int) -> float:
     return titles + code + TYPOGRAPHY_WEIGHT * (not text.isascii() and not _TYPOGRAPHY.isdisjoint(text))
 
 
-def _count_sentences(lines: Iterable[Line]) -> int:
-    """How many sentences of some length lines have, at most four of each."""
-    parts = (
-        SENTENCE_END.split(line.text[:MAX_SENTENCE_SOURCE_CHARACTERS]) for line in lines if not line.text[0].islower()
-    )
-    return sum(min(4, sum(len(part) >= MIN_SENTENCE_CHARACTERS for part in each)) for each in parts)
+def _weigh_sentences(lines: Iterable[Line]) -> float:
+    """Returns the weight of the sentences of some length in lines, at most four of each line."""
+    parts = (SENTENCE_END.split(line.text[:MAX_SPLIT_CHARACTERS]) for line in lines if not line.text[0].islower())
+    return SENTENCE_WEIGHT * sum(min(4, sum(len(part) >= MIN_SENTENCE_CHARACTERS for part in each)) for each in parts)
 
 
 def _is_title(lines: Sequence[Line], at: int) -> bool:
     """Whether a line is short, open-ended and followed by a longer one or an empty line."""
     line, after = lines[at], lines[min(at + 1, len(lines) - 1)]
-    opens, ends = line.text[0], line.text[-1]
-    is_marked = line.weight >= MAX_PROSE_WEIGHT or line.is_item or not (opens.isalnum() or opens in "#§*_")
-    if is_marked or opens.islower() or ends in ".,;:!?。：！？" or line.words > MAX_TITLE_WORDS:
+    first, last = line.text[0], line.text[-1]
+    is_marked = not line.is_light or line.is_item or not (first.isalnum() or first in "#§*_")
+    if is_marked or first.islower() or last in ".,;:!?。：！？" or line.words > MAX_TITLE_WORDS:
         return False
     return len(after.text) > len(line.text) or after.block != line.block
 
 
 def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
-    """Whether a line with a colon and an empty line lead to prose, and not to a list that the user typed."""
+    """Whether a line with a colon and an empty line lead to prose, and not to a typed list."""
     lead, line = lines[body.start - 1], lines[body.start]
     is_apart = lead.text.endswith(COLONS) and 1 <= line.block - lead.block <= MAX_EMPTY_LINES
     is_wrapped = any(lines[at].indent > 0 and not lines[at].is_item for at in body)
@@ -291,13 +312,11 @@ def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
 
 
 def _is_remark(lines: Sequence[Line]) -> bool:
-    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside and without a first
-    person."""
+    """Whether a prompt is only a reviewer's remark: long sentences with an aside and without a first person."""
     text = " ".join(line.text for line in lines[: MAX_REMARK_LINES + 1])
     if len(lines) > MAX_REMARK_LINES or len(text) < MIN_REMARK_CHARACTERS or not {"?", "!"}.isdisjoint(text):
         return False
-    is_long = sum(line.words for line in lines) >= MIN_REMARK_SENTENCE_WORDS * len(
-        SENTENCE_END.split(text)
-    ) and text.endswith(SENTENCE_MARKS)
-    is_typed = any(line.is_item or line.text[0].islower() for line in lines)
-    return is_long and not is_typed and " (" in text and not sentence.has("first_person", "en", text)
+    if not text.endswith(SENTENCE_MARKS) or any(line.is_item or line.text[0].islower() for line in lines):
+        return False
+    is_long = sum(line.words for line in lines) >= MIN_REMARK_SENTENCE_WORDS * len(SENTENCE_END.split(text))
+    return is_long and " (" in text and not sentence.has("first_person", "en", text)

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from csmd.cache import cached
+from csmd.cache import cached_short
 from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
@@ -24,15 +24,17 @@ _SENTENCE_BREAK = re.compile(
     r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[A-Z0-9`À-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\u9fff\uac00-\ud7af])"
     r"|(?<=[^\W\d_]{2}[.!?])()\s+(?=[^\W\d_])|(?<=[。！？])"
 )
-#: What breaks a line besides "\n": a return by itself, vertical tab, form feed, separators, next line.
+#: Characters that break a line besides "\n": a return by itself, vertical tab, form feed, separators, next line.
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
 
 
-#: A line longer than this was broken by its width; a mark that ends a sentence within a line.
+#: Longest line that was not broken by its width.
 MIN_WRAPPED_CHARACTERS = 60
 _SENTENCE_MARK = re.compile(r"[.!?](?:\s|$)")
+#: Longest line whose sentences are cached: memories, which are split again and again.
+MAX_CACHED_CHARACTERS = 600
 
 
 def normalise_newlines(text: str) -> str:
@@ -63,20 +65,19 @@ def remove_code(text: str) -> str:
 
 
 class Row(NamedTuple):
-    """A paragraph, heading or item of a list on one line, its marker gone; `item` is how far an item is moved in, -1
-    for no item."""
+    """A paragraph, heading or list item on one line without its marker; `item` is an item's indent in columns, else -1."""
 
     text: str
     item: int
 
 
 def read_prose_lines(text: str) -> list[str]:
-    """The rows of markdown `text` without what they are."""
+    """Returns the texts of the rows of Markdown `text`."""
     return [row.text for row in read_prose_rows(text)]
 
 
 def read_prose_rows(text: str) -> list[Row]:
-    """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
+    """Returns the paragraphs, list items and headings of Markdown `text`, each on one line without its marker.
 
     Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks,
     tables, rules and quotes of code are left out.
@@ -110,19 +111,18 @@ def read_prose_rows(text: str) -> list[Row]:
 
 
 def _continues_sentence(row: list[str], line: str) -> bool:
-    """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with
-    marks."""
+    """Whether a line continues the sentence of a row, by a writer who uses capitals and full stops."""
     return bool(
         row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _SENTENCE_MARK.search(line)
     )  # fmt: skip
 
 
 def split_sentences(line: str) -> list[str]:
-    """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's
-    line."""
-    return list(_sentences_of_short(line) if len(line) <= MAX_CACHED_CHARACTERS else _split_line(line))
+    """Splits a line of prose into sentences; abbreviations and version numbers do not end one."""
+    return list(_split_line(line))
 
 
+@cached_short(2048, characters=MAX_CACHED_CHARACTERS)
 def _split_line(line: str) -> tuple[str, ...]:
     pieces: list[list[str]] = []
     at = 0
@@ -136,13 +136,8 @@ def _split_line(line: str) -> tuple[str, ...]:
     return tuple(" ".join(parts) for parts in pieces)
 
 
-#: Lines up to this length are memories' and are asked for again and again.
-MAX_CACHED_CHARACTERS = 600
-_sentences_of_short = cached(2048)(_split_line)
-
-
 def find_chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
-    """Where `text` is cut into passages of at most `limit` characters: (start, end), covering it in order.
+    """Cuts `text` into passages of at most `limit` characters: (start, end), in order and without gaps.
 
     Cuts fall at a blank line, else a line end, else a sentence end, else a space.
     """
@@ -165,7 +160,7 @@ def find_chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
 
 
 def excerpt(text: str, terms: list[str], *, limit: int) -> str:
-    """The part of `text` of at most `limit` characters that holds most of `terms`; `word*` is the beginning of one."""
+    """Returns the part of `text` of at most `limit` characters with most of `terms`; `word*` matches a beginning."""
     if len(text) <= limit:
         return text
     folded = text.casefold()
@@ -202,7 +197,7 @@ def _find_spots(folded: str, term: str) -> list[int]:
 MAX_PASSAGE_WORDS = 45
 #: Most characters of a passage: a line of code or base64 may have no word at all.
 MAX_PASSAGE_CHARACTERS = 900
-#: A passage with this many content words ends at the end of a paragraph.
+#: Fewest content words of a passage that ends with its paragraph.
 MIN_PARAGRAPH_WORDS = 30
 
 _LINE = re.compile(r"[^\n]*\n?")
@@ -222,7 +217,7 @@ class Span(NamedTuple):
 
 
 class _Piece(NamedTuple):
-    """A sentence or line with its content words; `opens` a section, or only a paragraph."""
+    """A sentence or line; `words` counts its content words, `section` and `paragraph`: it begins one."""
 
     start: int
     end: int
@@ -232,7 +227,7 @@ class _Piece(NamedTuple):
 
 
 def find_passages(text: str, *, most: int = 10_000) -> list[Span]:
-    """The spans of the passages of `text` in order; at most `most`."""
+    """Finds the spans of the passages of `text` in order; at most `most`."""
     spans: list[Span] = []
     start = end = words = 0
     for piece in _split_pieces(text):
@@ -252,7 +247,7 @@ def find_passages(text: str, *, most: int = 10_000) -> list[Span]:
 
 
 def _split_pieces(text: str) -> Iterator[_Piece]:
-    """The sentences of prose and the lines of code, each no longer than a passage may be."""
+    """Yields the sentences of prose and the lines of code, each no longer than a passage."""
     fence, section, paragraph = "", True, True
     for match in _LINE.finditer(normalise_newlines(text)):
         line, at = match.group(), match.start()
@@ -275,7 +270,7 @@ def _split_pieces(text: str) -> Iterator[_Piece]:
 
 
 def _split_long_sentence(line: str, start: int, end: int) -> Iterator[Span]:
-    """A sentence without the white space around it, in parts if it is longer than a passage."""
+    """Yields a sentence without the white space around it, in parts if it is longer than a passage."""
     while start < end and line[start].isspace():
         start += 1
     while end > start and line[end - 1].isspace():
@@ -293,7 +288,7 @@ def _split_long_sentence(line: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _find_cut(line: str, start: int, end: int) -> int:
-    """Where a sentence that is too long is cut: after as many words as a passage may have."""
+    """Finds where to cut a long sentence: after as many words as a passage may have."""
     cut, words = start, 0
     for space in _SPACE.finditer(line, start, min(end, start + MAX_PASSAGE_CHARACTERS)):
         words += _count_words(line[cut : space.start()])
@@ -307,40 +302,36 @@ def _count_words(text: str) -> int:
     return len(content_words(text))
 
 
-#: Characters of a turn's beginning that are read as prose.
+#: Most characters of a turn's beginning that are read as prose.
 MAX_HEAD_CHARACTERS = 14_000
-#: Characters of its end.
+#: Most characters of its end.
 MAX_TAIL_CHARACTERS = 6_000
 #: Longer lines are cut.
 MAX_LINE_CHARACTERS = 2_000
 #: Most rows; those in the middle are left out.
 MAX_ROWS = 200
 
-#: What programs put around or into a user's words, and csmd's own injections.
+#: Tags of programs around or within a user's words, and csmd's own injections.
 _INSERTED_TAG = re.compile(
     r"<(/?)(system-reminder|system_instruction|ide_[a-z_]{1,40}|csmd-[a-z-]{1,40})\b[^<>]{0,300}>", re.IGNORECASE
 )
 _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t]+(.{1,200})$", re.MULTILINE)
-#: Marks of emphasis around words, and those whose other half the end of a sentence has cut off. Code, patterns of files
-#: and names like __init__ hold the same marks and mean them.
+#: Marks of emphasis around words, but not in code, file patterns and names like __init__.
 _EMPHASIS = re.compile(
     r"(`[^`\n]*`)|(?<![\w/.*])(\*{1,3}|~~)(?=[\w\"'`(\[])([^*\n]{1,400}?)(?<=[\w\"'`)\].,:;!?%])\2(?![\w/.*])"
     r"|(?<!\w)__(?=\w)([^_\n]{1,200} [^_\n]{1,200})__(?!\w)"
 )
+#: Marks of emphasis whose other half is in another sentence.
 _HALF_EMPHASIS = re.compile(r"(`[^`\n]*`)|^\*{2,3}(?=[\w\"'`(])|(?<=[\w.:;!?)\"'`%])\*{2,3}(?=[ ,;:.]|$)")
 _LEADING_ICONS = re.compile(r"^(?:[✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]️?\s*){1,3}(?=\S)")
 _EMPHASIS_MARK = re.compile(r"[*_~✅✓✔❌⚠🔴🟡🔵🟢🎉⏺►→•]")
-
-
-#: No sentence ends with a word of these.
+#: Words that end no sentence.
 _OPEN_ENDED_WORDS = frozenset("a an and always are as at be but by can for from if in is it keep must my never no not of on or our prefer should so"
                      " that the their this to use we when which with".split())  # fmt: skip
 
 
 class Sentence(NamedTuple):
-    """A sentence without markup, the row it is in, how far that is indented as an item of a list (-1: no item), and
-    the number and title of its section.
-    """
+    """A sentence without markup, its row and the row's `item`, and the number and title of its section."""
 
     text: str
     row: int
@@ -349,25 +340,34 @@ class Sentence(NamedTuple):
     title: str
 
 
-def outline(text: str) -> list[Sentence]:
-    """The sentences of the prose of `text` in order, without code, tables and what programs inserted.
+class _TitledRow(NamedTuple):
+    """A row with the number and title of its section."""
 
-    What is read is bounded before any other work, so that a megabyte costs what a page costs.
+    text: str
+    item: int
+    section: int
+    title: str
+
+
+def outline(text: str) -> list[Sentence]:
+    """Returns the sentences of the prose of `text` in order, without code, tables and insertions of programs.
+
+    The text is cut before any other work, so that a megabyte costs no more than a page.
     """
     parts = _TITLE.split(remove_code(_bounded_text(text)))
-    rows: list[tuple[Row, int, str]] = []
+    rows: list[_TitledRow] = []
     for section, (title, body) in enumerate([("", parts[0]), *zip(parts[1::2], parts[2::2], strict=True)]):
         for row in read_prose_rows(body):
-            before = rows[-1] if rows else None
-            if before and before[1] == section and row.item < 0 and _joins_rows(before[0].text, row.text):
-                rows[-1] = (Row(f"{before[0].text} {row.text}", before[0].item), section, before[2])
+            last = rows[-1] if rows else None
+            if last and last.section == section and row.item < 0 and _joins_rows(last.text, row.text):
+                rows[-1] = last._replace(text=f"{last.text} {row.text}")
             else:
-                rows.append((row, section, strip_emphasis(title).strip(" :")))
+                rows.append(_TitledRow(*row, section, strip_emphasis(title).strip(" :")))
     if len(rows) > MAX_ROWS:
         rows = rows[: MAX_ROWS * 3 // 4] + rows[-(MAX_ROWS // 4) :]
     return [
-        Sentence(strip_emphasis(sentence), number, row.item, section, title)
-        for number, (row, section, title) in enumerate(rows)
+        Sentence(strip_emphasis(sentence), number, row.item, row.section, row.title)
+        for number, row in enumerate(rows)
         for sentence in split_sentences(row.text)
     ]
 
@@ -378,7 +378,7 @@ def _joins_rows(row: str, following: str) -> bool:
 
 
 def strip_emphasis(sentence: str) -> str:
-    """A sentence on one line without marks of emphasis."""
+    """Returns a sentence on one line without marks of emphasis."""
     if _EMPHASIS_MARK.search(sentence):
         sentence = _EMPHASIS.sub(lambda match: match[1] or match[3] or match[4], _LEADING_ICONS.sub("", sentence))
         sentence = _HALF_EMPHASIS.sub(lambda match: match[1] or "", sentence)
@@ -386,7 +386,7 @@ def strip_emphasis(sentence: str) -> str:
 
 
 def _bounded_text(text: str) -> str:
-    """The head and tail of `text`, lines cut, without what programs inserted."""
+    """Returns the head and tail of `text` with lines cut and without insertions of programs."""
     if len(text) > MAX_HEAD_CHARACTERS + MAX_TAIL_CHARACTERS:
         text = f"{text[:MAX_HEAD_CHARACTERS]}\n\n{text[-MAX_TAIL_CHARACTERS:]}"
     text = "\n".join(line[:MAX_LINE_CHARACTERS] for line in normalise_newlines(text).splitlines())

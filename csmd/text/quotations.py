@@ -1,9 +1,9 @@
-"""Which parts of a prompt are another's words; pure.
+"""Finds the parts of a prompt that are another speaker's words; pure.
 
-They are tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and unmarked
-pastes (pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and between
-backticks is left to prose.py, so a tag in code tags nothing. A mail goes to the end of its prompt, since its last line
-cannot be known.
+They are tags, `>` lines, indented blocks, mails, text in quotation marks, reported claims, and unmarked pastes
+(pastes.py). In doubt a part is a quotation. Offsets are characters of the prompt. Code in fences and between backticks
+is left to prose.py, so tags in code do not count. A mail extends to the end of its prompt, because its last line is
+unknown.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from csmd.text.pastes import (
     weigh,
 )
 from csmd.text.prose import Span, normalise_newlines
-from csmd.text.tokens import content_words, stem
+from csmd.text.tokens import content_stems, content_words, stem
 
-#: Nobody types more characters: the middle of a longer prompt is pasted.
+#: Most characters that a person types; the middle of a longer prompt counts as pasted.
 MAX_TYPED_CHARACTERS = 50_000
-#: Nor more lines.
+#: Most lines that a person types.
 MAX_TYPED_LINES = 1000
-#: The host's fixed line above a plan that the user accepted; such a plan is not a paste.
+#: The host's fixed line above a plan that the user accepted; the plan is not a paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Fewest words of a statement in quotation marks.
 MIN_QUOTED_WORDS = 4
 #: Most words before it in its sentence that attribute it.
 MAX_ATTRIBUTION_WORDS = 6
-#: From this many words on it needs no attribution.
+#: Fewest words of a quotation without attribution.
 MIN_UNATTRIBUTED_WORDS = 20
 #: Shorter text in tags within a line is emphasis, not a quotation.
 MIN_TAGGED_CHARACTERS = 60
-#: Columns by which a quoted block is indented.
+#: Fewest columns by which a quoted block is indented.
 MIN_INDENT = 4
-#: A text with such a share of a statement's words states it.
+#: Least share of a statement's words in a text that states it.
 MIN_STATED_SHARE = 0.6
 
 _CODE = re.compile(
@@ -59,7 +59,7 @@ _IN_MARKS = re.compile(
     r"\"(?<![A-Za-z0-9'\"].)(?=\S)[^\"\n]{8,600}(?<=\S)\"(?![A-Za-z0-9'])|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]"
     r"|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」|『[^『』\n]{4,600}』"
 )
-#: Verbs of saying, and what leads from one to a claim: a word, with a comma or without, or a colon.
+#: Verbs of saying, and the words or marks between one and a claim.
 _PHRASES = [
     phrase.replace("_", " ").rpartition(" ")
     for name, phrases in data.word_table("sentence_words.txt").items()
@@ -69,12 +69,13 @@ _PHRASES = [
 _VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
 _LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
 _CLAUSE, _SENTENCE = (re.compile(rf",?[^\n{end}.;!?。；！？「『“„«\"]+") for end in (",，", ""))
-#: What follows a quotation that is a clause by itself.
+#: Characters after a quotation that is a clause by itself.
 _CLAUSE_ENDS = frozenset(["", *"\n,;.!?:)—–，。；！？"])
 
 
+@cached(512)
 def find_quotations(prompt: str) -> tuple[Span, ...]:
-    """The spans of a prompt that are another's words, in order and disjoint."""
+    """Finds the disjoint spans of a prompt that are another's words, in order."""
     head, tail = _find_middle(prompt)
     if head >= tail:
         return _find_in_typed(prompt)
@@ -83,20 +84,20 @@ def find_quotations(prompt: str) -> tuple[Span, ...]:
 
 
 def blank_quotations(prompt: str) -> str:
-    """A prompt with blanks for what it quotes: as long as before, its lines where they were."""
-    return _blank_spans(prompt, _find_cached(prompt))
+    """Replaces the quotations of a prompt by blanks, without moving a line or changing its length."""
+    return _blank_spans(prompt, find_quotations(prompt))
 
 
 def is_quoted(prompt: str, start: int, end: int) -> bool:
     """Whether more than half of a stretch of a prompt is another's words."""
-    among = sum(max(0, min(end, span.end) - max(start, span.start)) for span in _find_cached(prompt))
-    return 2 * among > end - start
+    size = sum(max(0, min(end, span.end) - max(start, span.start)) for span in find_quotations(prompt))
+    return 2 * size > end - start
 
 
 def is_of_another(statement: str, prompt: str) -> bool:
-    """Whether a statement from a prompt comes from what the prompt quotes and not from the user's own words."""
-    spans = _find_cached(prompt)
-    stems = {stem(word) for word in content_words(statement)}
+    """Whether a statement from a prompt comes from a quotation and not from the user's own words."""
+    spans = find_quotations(prompt)
+    stems = content_stems(statement)
     if not spans or not stems:
         return False
     quoted, own = (
@@ -107,7 +108,7 @@ def is_of_another(statement: str, prompt: str) -> bool:
 
 
 def _find_middle(prompt: str) -> tuple[int, int]:
-    """(where the middle of a long prompt begins, where it ends); of a short one the end is before the beginning."""
+    """Returns the start and end of the middle of a long prompt; for a short one the end comes before the start."""
     head, tail = len(prompt), 0
     if head > MAX_TYPED_CHARACTERS:
         head, tail = MAX_TYPED_CHARACTERS // 2, head - MAX_TYPED_CHARACTERS // 2
@@ -118,7 +119,7 @@ def _find_middle(prompt: str) -> tuple[int, int]:
 
 
 def _find_in_typed(prompt: str) -> tuple[Span, ...]:
-    """The quotations of a prompt that a person may have typed."""
+    """Finds the quotations of a prompt that a person may have typed."""
     prompt = normalise_newlines(prompt)
     # Fenced code becomes blank, code within a line backticks.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
@@ -130,22 +131,19 @@ def _find_in_typed(prompt: str) -> tuple[Span, ...]:
     return _merge([*marked, *find_pasted(split_lines(_blank_spans(plain, marked)) if marked else lines)])
 
 
-_find_cached = cached(512)(find_quotations)
-
-
 def _merge(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """Spans in order, those that touch joined."""
-    apart: list[Span] = []
+    """Sorts spans, and joins those that touch."""
+    merged: list[Span] = []
     for span in sorted(spans):
-        if apart and span.start <= apart[-1].end:
-            apart[-1] = Span(apart[-1].start, max(apart[-1].end, span.end))
+        if merged and span.start <= merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(merged[-1].end, span.end))
         else:
-            apart.append(span)
-    return tuple(apart)
+            merged.append(span)
+    return tuple(merged)
 
 
 def _blank_spans(text: str, spans: Iterable[Span]) -> str:
-    """A text with blanks for these spans."""
+    """Replaces the spans of a text by blanks."""
     parts: list[str] = []
     at = 0
     for start, end in _merge(spans):
@@ -155,8 +153,7 @@ def _blank_spans(text: str, spans: Iterable[Span]) -> str:
 
 
 def _find_quoted(plain: str) -> list[Span]:
-    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its
-    sentence."""
+    """Finds text in quotation marks that is long, has several sentences, or is attributed to a speaker."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
@@ -171,7 +168,7 @@ def _find_quoted(plain: str) -> list[Span]:
 
 
 def _find_reported(plain: str) -> list[Span]:
-    """Clauses in which the user reports another's claim: the subject, the verb, and the claim."""
+    """Finds clauses in which the user reports another's claim: the subject, the verb, and the claim."""
     spans: list[Span] = []
     for lead in _LEADS:
         at = plain.find(lead)
@@ -188,7 +185,7 @@ def _find_reported(plain: str) -> list[Span]:
 
 
 def _find_trailer(plain: str) -> list[Span]:
-    """What the host adds below an accepted plan: a last paragraph that ends with the path of a file."""
+    """Finds the host's addition below an accepted plan: a last paragraph that ends with the path of a file."""
     text = plain.rstrip()
     start = text.rfind("\n\n") + 2
     lead, _, path = text[start:].rpartition(" ")
@@ -197,7 +194,7 @@ def _find_trailer(plain: str) -> list[Span]:
 
 
 def _find_tagged(plain: str) -> list[Span]:
-    """The spans from an opening tag to the one that closes it."""
+    """Finds the spans from an opening tag to its closing tag."""
     spans: list[Span] = []
     open_at: dict[str, int] = {}
     depth: dict[str, int] = {}
@@ -218,11 +215,11 @@ def _find_tagged(plain: str) -> list[Span]:
 
 
 def _find_indented(lines: Sequence[Line]) -> list[Span]:
-    """Lines after a `>`, and indented blocks that do not belong to a list."""
+    """Finds lines after a `>`, and indented blocks that do not belong to a list."""
     spans: list[Span] = []
     in_block = in_list = False
     for at, line in enumerate(lines):
-        # What a line leads into needs no empty line before it.
+        # A block after a line with a colon needs no empty line before it.
         is_apart = not at or line.block != lines[at - 1].block
         is_led = is_apart or lines[at - 1].text.endswith(":")
         is_quoted = line.text[0] == ">"
@@ -235,7 +232,7 @@ def _find_indented(lines: Sequence[Line]) -> list[Span]:
 
 
 def _find_mails(lines: Sequence[Line]) -> list[Span]:
-    """A mail from its headers on."""
+    """Finds a mail from its headers to the end of the prompt."""
     fields: set[str] = set()
     begin, headers, has_address = 0, 0, False
     for at, line in enumerate(lines):
@@ -254,5 +251,5 @@ def _find_mails(lines: Sequence[Line]) -> list[Span]:
 
 
 def _blank(text: str, character: str) -> str:
-    """A text of as many lines of the same lengths, filled with one character."""
+    """Replaces the characters of each line of a text by one character."""
     return "\n".join(character * len(line) for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""Names that changed: what a statement says was renamed, and texts with their present names; pure."""
+"""Finds renames in statements, and replaces old names in texts by the present ones; pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from csmd.text import clauses
 from csmd.text.clauses import Word, find, phrases
 from csmd.text.tokens import STOP_WORDS
 
-#: Without one of these a statement renames nothing.
+#: Words of which a statement with a rename has at least one.
 _RENAMING = ("renam", "now")
 _RENAMED = phrases("renamed")
 
 
 @cached(1024)  # the same fifty memories are asked for every statement
 def find_renames(text: str) -> tuple[tuple[str, str], ...]:
-    """(old, new) names that a statement says were changed, in small letters."""
+    """Finds the (old, new) names that a statement says were changed, in small letters."""
     if not any(word in text.casefold() for word in _RENAMING):
         return ()
     renames: dict[tuple[str, str], None] = {}
@@ -30,7 +30,7 @@ def find_renames(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def choose_name(words: Sequence[Word]) -> str:
-    """The last of some words that is a name, or else the last that says something; "" for none."""
+    """Returns the last of some words that is a name, else the last content word, else ""."""
     names = [word for word in words if word.is_name] or [word for word in words if word.stem]
     return names[-1].plain.lstrip("`") if names else ""
 

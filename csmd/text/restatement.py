@@ -1,9 +1,9 @@
-"""Tells whether two statements whose vectors are near are one statement in other words, and why; pure.
+"""Decides whether two statements whose vectors are near say the same in other words, and why; pure.
 
-Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row
-of DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement.
-Every word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge
-loses a statement, a missed one only leaves it twice.
+Vectors are not enough: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each row of
+DIFFERENCES looks for one way in which two similar statements differ. Two statements without a difference are the same.
+Every content word must be in both, in some form or as a synonym: a wrong merge loses a statement, a missed one only
+leaves it twice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ati
 #: Two compounds with the same last MIN_TAIL letters and different beginnings are two things of a kind: upload,
 #: download.
 MIN_TAIL_LETTERS = 4
-#: Words that two statements share at least; fewer make no subject.
+#: Fewest words that two statements on one subject share.
 MIN_SHARED_WORDS = 2
 
 _NUMBERS = {
@@ -43,7 +43,7 @@ _VERB_ROOTS = frozenset(
 _QUOTED = re.compile(r'["\u201c\u201d]([^"\u201c\u201d\n]+)["\u201c\u201d]')
 #: Signals of a replacement that rest on a value alone.
 _VALUE_SIGNALS = frozenset(("number", "name", "value"))
-#: What ends a clause; what is compared, and what something is of, belongs to it.
+#: Words and marks that end a clause; a comparison and a genitive are parts of it.
 _CLAUSE_ENDS = (clauses.STOPS | WORDS["break"]) - {"of", "than", "and", "or"}
 _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.COPULA | WORDS["passive"] | {"be"}
 _SPEAKERS = frozenset(("i", "we", "you", "they"))
@@ -63,7 +63,7 @@ class Verdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """A statement as it is compared: its words as they are, its names as stems, and what says something."""
+    """A statement as it is compared: its words, its names as stems, and its content words."""
 
     words: tuple[Word, ...]
     plain: frozenset[str]
@@ -71,30 +71,32 @@ class _Statement:
     numbers: frozenset[str]
     quoted: frozenset[str]
     verbs: frozenset[Word]
-    """Those in the place of a verb."""
+    """The words in the place of a verb."""
     written: Mapping[str, Word]
-    """In order, by what they are alike to, the words that say something."""
+    """Synonym group or root -> content word, in order."""
+
+
+Difference = Callable[[_Statement, _Statement], bool]
 
 
 def judge(first: str, second: str) -> Verdict:
-    """Whether two statements whose vectors are near say the same in other words, and why or why not."""
+    """Decides whether two statements whose vectors are near say the same in other words."""
     left, right = _parse(first), _parse(second)
     for reason, differs in DIFFERENCES.items():
         if differs(left, right):
             return Verdict(False, reason)
-    has_unmatched = any(_find_unmatched(left, right))
+    has_unmatched = _find_unmatched(left, right) or _find_unmatched(right, left)
     for comparison in (similarity.compare(first, second), similarity.compare(second, first)):
-        # Another value in a slot is none where every word has its counterpart.
+        # If every word has its counterpart, a slot has no other value.
         if comparison.contradicts and (has_unmatched or not _VALUE_SIGNALS.issuperset(comparison.reasons)):
             return Verdict(False, f"one may replace the other: {', '.join(comparison.reasons)}")
     return Verdict(True, "it says the same in other words")
 
 
 def has_swapped_roles(first: str, second: str) -> bool:
-    """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to
-    A."""
+    """Whether two statements have the same words in swapped roles: A calls B, B calls A; from A to B, from B to A."""
     left, right = _parse(first), _parse(second)
-    return _has_swapped_agents(left, right) or _has_swapped_ends(left, right)
+    return _has_swapped_roles(left, right) or _has_swapped_ends(left, right)
 
 
 @cached(2048)
@@ -123,7 +125,7 @@ def _parse(text: str) -> _Statement:
 
 
 def _is_verb(words: Sequence[Word], at: int) -> bool:
-    """Whether a word is in the place of a verb; before a noun, as in "audit logs" and "failed jobs", it says which."""
+    """Whether a word is in the place of a verb, and not an attribute as in "audit logs" and "failed jobs"."""
     plain = words[at].plain
     first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
     if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
@@ -138,7 +140,7 @@ def _is_verb(words: Sequence[Word], at: int) -> bool:
 
 
 def _clause(words: Sequence[Word]) -> list[str]:
-    """The words up to the end of their clause."""
+    """Returns the words up to the end of their clause."""
     return [word.plain for word in takewhile(lambda word: word.plain not in _CLAUSE_ENDS, words)]
 
 
@@ -146,130 +148,118 @@ def _bare_word(word: Word) -> str:
     return word.plain.lstrip("`")
 
 
-# --- one row of the table each
+# --- properties of one statement
 
 
-def _language(left: _Statement, right: _Statement) -> bool:
+def _is_english(statement: _Statement) -> bool:
+    return language.language_of(" ".join(map(_bare_word, statement.words))) in ("en", "")
+
+
+def _denies(statement: _Statement) -> bool:
+    refusing = WORDS["denial"] | WORDS["refusing"]
+    return any(word in refusing or word.endswith("n't") for word in statement.plain)
+
+
+def _is_past(statement: _Statement) -> bool:
+    before_participle = _BEING | {"have", "has"}
+    in_past = (
+        word.plain in WORDS["told"] and before.plain not in before_participle
+        for before, word in pairwise(statement.words)
+    )
+    return not WORDS["earlier"].isdisjoint(statement.plain) or any(in_past)
+
+
+def _is_passive(statement: _Statement) -> bool:
+    plain = [word.plain for word in statement.words if word.plain not in WORDS["denial"]]
     return any(
-        language.language_of(" ".join(map(_bare_word, reading.words))) not in ("en", "") for reading in (left, right)
+        first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
+        for first, second in pairwise(plain)
     )
 
 
-def _numbers(left: _Statement, right: _Statement) -> bool:
-    return left.numbers != right.numbers
+# --- differences of two statements
 
 
-def _names(left: _Statement, right: _Statement) -> bool:
-    stems = [frozenset(map(tokens.stem, reading.plain)) for reading in (left, right)]
+def _differ(read: Callable[[_Statement], object]) -> Difference:
+    """Returns the difference that a property has another value in each statement."""
+    return lambda left, right: read(left) != read(right)
+
+
+def _differ_in(name: str) -> Difference:
+    """Returns the difference that only one of two statements has a word of a class."""
+    return _differ(lambda statement: WORDS[name].isdisjoint(statement.plain))
+
+
+def _differ_in_names(left: _Statement, right: _Statement) -> bool:
+    stems = [frozenset(map(tokens.stem, statement.plain)) for statement in (left, right)]
     return not (left.names <= stems[1] and right.names <= stems[0])
 
 
-def _quoted(left: _Statement, right: _Statement) -> bool:
-    return left.quoted != right.quoted
-
-
-def _differ_in(name: str) -> Callable[[_Statement, _Statement], bool]:
-    """Whether one of two statements has a word of a class and the other has none."""
-    return lambda left, right: WORDS[name].isdisjoint(left.plain) != WORDS[name].isdisjoint(right.plain)
-
-
-def _denial(left: _Statement, right: _Statement) -> bool:
-    return _denies(left) != _denies(right)
-
-
-def _denies(reading: _Statement) -> bool:
-    refusing = WORDS["denial"] | WORDS["refusing"]
-    return any(word in refusing or word.endswith("n't") for word in reading.plain)
-
-
-def _permission(left: _Statement, right: _Statement) -> bool:
+def _differ_in_permission(left: _Statement, right: _Statement) -> bool:
     """ "Not allowed to" and "must not" are one, "allowed to" and "must" are not."""
     return not _denies(left) and _differ_in("permitting")(left, right)
 
 
-def _past(left: _Statement, right: _Statement) -> bool:
-    return _is_past(left) != _is_past(right)
-
-
-def _is_past(reading: _Statement) -> bool:
-    before_participle = _BEING | {"have", "has"}
-    in_past = (
-        word.plain in WORDS["told"] and before.plain not in before_participle
-        for before, word in pairwise(reading.words)
-    )
-    return not WORDS["earlier"].isdisjoint(reading.plain) or any(in_past)
-
-
-def _question(left: _Statement, right: _Statement) -> bool:
-    return ("?" in left.plain) != ("?" in right.plain)
-
-
 def _has_opposites(left: _Statement, right: _Statement) -> bool:
-    of_left, of_right = (
-        {form for word in reading.words for form in (word.plain, word.root)} for reading in (left, right)
-    )
-    only_left, only_right = of_left - of_right, of_right - of_left
+    forms = [{form for word in statement.words for form in (word.plain, word.root)} for statement in (left, right)]
+    only_left, only_right = forms[0] - forms[1], forms[1] - forms[0]
     return any(table[word] & only_right for table in _OPPOSITE_TABLES for word in only_left & table.keys())
 
 
 def _names_siblings(left: _Statement, right: _Statement) -> bool:
     """Whether they have two compounds with one end: upload and download."""
-    roots = [[word.root for word in words] for words in _find_unmatched(left, right)]
+    tail = slice(-MIN_TAIL_LETTERS, None)
     return any(
-        first[-MIN_TAIL_LETTERS:] == second[-MIN_TAIL_LETTERS:]
-        and min(len(first), len(second)) > MIN_TAIL_LETTERS
-        and first.removeprefix("re") != second.removeprefix("re")
-        for first, second in product(*roots)
+        first.root[tail] == second.root[tail]
+        and min(len(first.root), len(second.root)) > MIN_TAIL_LETTERS
+        and first.root.removeprefix("re") != second.root.removeprefix("re")
+        for first, second in product(_find_unmatched(left, right), _find_unmatched(right, left))
     )
 
 
 def _has_extra_thing(left: _Statement, right: _Statement) -> bool:
-    """Whether one has a word for a thing that the other has not; a verb may be another one, or none."""
-    of_left, of_right = _find_unmatched(left, right)
-    return any((*_iter_extra_things(left, of_left), *_iter_extra_things(right, of_right)))
+    """Whether one has a word for a thing that the other lacks; verbs may differ or be missing."""
+    return _names_extra_thing(left, right) or _names_extra_thing(right, left)
 
 
-def _iter_extra_things(reading: _Statement, unmatched: list[Word]) -> Iterator[bool]:
-    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is
-    debug."""
+def _names_extra_thing(statement: _Statement, other: _Statement) -> bool:
+    """Whether a word names a thing without a counterpart; "helper functions" are helpers, a "debug level" is debug."""
+    unmatched = _find_unmatched(statement, other)
     before: Word | None = None
-    for word in reading.written.values():
+    for word in statement.written.values():
         says_kind = word.root in _GENERIC_ROOTS and before is not None and before not in unmatched
-        yield word in unmatched and word not in reading.verbs and not says_kind
+        if word in unmatched and word not in statement.verbs and not says_kind:
+            return True
         before = word
+    return False
 
 
 def _has_substitute(left: _Statement, right: _Statement) -> bool:
-    """Whether in one place each has a word of its own, between the same words: admins create users, admins delete
-    users."""
-    of_left, of_right = _find_unmatched(left, right)
-    return not _find_gaps(left, of_left).isdisjoint(_find_gaps(right, of_right))
+    """Whether each has a word of its own between the same two words: admins create users, admins delete users."""
+    return not _find_gaps(left, right).isdisjoint(_find_gaps(right, left))
 
 
-def _find_gaps(reading: _Statement, unmatched: list[Word]) -> set[tuple[str, str]]:
-    """The words around each run of words that have no counterpart."""
+def _find_gaps(statement: _Statement, other: _Statement) -> set[tuple[str, str]]:
+    """Finds the words around each run of words that have no counterpart in the other statement."""
+    unmatched = _find_unmatched(statement, other)
     gaps: set[tuple[str, str]] = set()
     before, is_open = "", False
-    for key, word in (*reading.written.items(), ("", None)):
+    for key, word in (*statement.written.items(), ("", None)):
         if word in unmatched:
             is_open = True
-        else:
-            if is_open:
-                gaps.add((before, key))
-            before, is_open = key, False
+            continue
+        if is_open:
+            gaps.add((before, key))
+        before, is_open = key, False
     return gaps
 
 
-def _find_unmatched(left: _Statement, right: _Statement) -> tuple[list[Word], list[Word]]:
-    """The words of each of two statements that have no counterpart in the other."""
-    return _find_missing(left, right), _find_missing(right, left)
-
-
-def _find_missing(reading: _Statement, opposite: _Statement) -> list[Word]:
+def _find_unmatched(statement: _Statement, other: _Statement) -> list[Word]:
+    """Finds the words of a statement that have no counterpart in the other one."""
     return [
         word
-        for key, word in reading.written.items()
-        if key not in opposite.written and not any(_is_form(word.plain, of.plain) for of in opposite.written.values())
+        for key, word in statement.written.items()
+        if key not in other.written and not any(_is_form(word.plain, match.plain) for match in other.written.values())
     ]
 
 
@@ -282,78 +272,63 @@ def _is_form(first: str, second: str) -> bool:
     return is_plural or (size >= MIN_SHARED_LETTERS and endings <= _ENDINGS)
 
 
-def _has_swapped_agents(left: _Statement, right: _Statement) -> bool:
+def _has_swapped_roles(left: _Statement, right: _Statement) -> bool:
     """Whether the words before and after a third one have changed places: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
-    of_left, of_right = _split_clauses(left), _split_clauses(right)
-    around = {pivot: (before, after) for clause in of_right for pivot, before, after in _iter_pivots(clause)}
+    around = {pivot: (before, after) for pivot, before, after in _iter_pivots(right)}
     return any(
         before & around[pivot][1] and after & around[pivot][0]
-        for clause in of_left
-        for pivot, before, after in _iter_pivots(clause)
+        for pivot, before, after in _iter_pivots(left)
         if pivot in around
     )
 
 
-def _split_clauses(reading: _Statement) -> list[Sequence[str]]:
-    """The stems of each clause, in order."""
-    return [[word.stem for word in clause if word.stem] for clause in clauses.split(reading.words, _CLAUSE_ENDS)]
-
-
-def _iter_pivots(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-    """Each word of a clause with those before and after it."""
-    return ((pivot, frozenset(clause[:at]), frozenset(clause[at + 1 :])) for at, pivot in enumerate(clause))
-
-
-def _is_passive(reading: _Statement) -> bool:
-    plain = [word.plain for word in reading.words if word.plain not in WORDS["denial"]]
-    return any(
-        first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
-        for first, second in pairwise(plain)
-    )
+def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
+    """Yields each stem with the stems before and after it in its clause."""
+    for clause in clauses.split(statement.words, _CLAUSE_ENDS):
+        stems = [word.stem for word in clause if word.stem]
+        for at, pivot in enumerate(stems):
+            yield pivot, frozenset(stems[:at]), frozenset(stems[at + 1 :])
 
 
 def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
-    """Whether something comes from where it goes to in the other."""
-    of = [{way: _stems_after(reading, way) for way in ("from", "to")} for reading in (left, right)]
-    return any(of[at]["from"] & of[1 - at]["to"] for at in (0, 1))
-
-
-def _stems_after(reading: _Statement, way: str) -> frozenset[str]:
-    """The stems after a preposition, to the end of its phrase."""
-    return frozenset[str]().union(
-        *(
-            clauses.stems_until(reading.words[at + 1 :], clauses.STOPS | clauses.WAYS.keys(), most=3)
-            for at, word in enumerate(reading.words)
-            if word.plain == way
-        )
+    """Whether the words after "from" in one statement come after "to" in the other."""
+    return any(
+        _stems_after(first, "from") & _stems_after(second, "to") for first, second in ((left, right), (right, left))
     )
 
 
-def _little(left: _Statement, right: _Statement) -> bool:
-    return len(left.written.keys() & right.written.keys()) < MIN_SHARED_WORDS
+def _stems_after(statement: _Statement, preposition: str) -> frozenset[str]:
+    """Returns the stems after a preposition, to the end of its phrase."""
+    stops = clauses.STOPS | clauses.WAYS.keys()
+    phrases = (statement.words[at + 1 :] for at, word in enumerate(statement.words) if word.plain == preposition)
+    return frozenset[str]().union(*(clauses.stems_until(words, stops, most=3) for words in phrases))
 
 
-#: Why two like statements are two, in the order in which they are looked at: what is cheap and certain first.
-DIFFERENCES: Mapping[str, Callable[[_Statement, _Statement], bool]] = {
-    "they are in a language whose words are not known": _language,
-    "one asks and the other states": _question,
-    "their numbers differ": _numbers,
-    "their names differ": _names,
-    "they quote other words": _quoted,
-    "one denies and the other does not": _denial,
+#: Reason why two similar statements differ -> its test, in the order of the tests: cheap and certain ones first.
+DIFFERENCES: Mapping[str, Difference] = {
+    "they are in a language whose words are not known": lambda left, right: (
+        not (_is_english(left) and _is_english(right))
+    ),
+    "one asks and the other states": _differ(lambda statement: "?" in statement.plain),
+    "their numbers differ": _differ(lambda statement: statement.numbers),
+    "their names differ": _differ_in_names,
+    "they quote other words": _differ(lambda statement: statement.quoted),
+    "one denies and the other does not": _differ(_denies),
     "one is less certain": _differ_in("unsure"),
-    "one allows what the other does not speak of allowing": _permission,
+    "one allows what the other does not speak of allowing": _differ_in_permission,
     "one tells what is planned": _differ_in("planned"),
-    "one tells of the past": _past,
+    "one tells of the past": _differ(_is_past),
     "one leaves everything else out": _differ_in("only"),
     "one says which way": _differ_in("direction"),
     "they have opposite words": _has_opposites,
     "they name two things of a kind": _names_siblings,
     "one says something that the other does not": _has_extra_thing,
     "another word stands in the same place": _has_substitute,
-    "what does and what is done to change places": _has_swapped_agents,
+    "what does and what is done to change places": _has_swapped_roles,
     "where from and where to change places": _has_swapped_ends,
-    "they have too little in common": _little,
+    "they have too little in common": lambda left, right: (
+        len(left.written.keys() & right.written.keys()) < MIN_SHARED_WORDS
+    ),
 }

@@ -1,8 +1,7 @@
-"""The terms that texts are indexed by and questions are looked for by; pure.
+"""Derives the terms by which texts are indexed, and the terms for which a question searches; pure.
 
-Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks
-where one ends. Russian and German: a word is looked for by its beginning, without its ending; of a German compound also
-by its parts, which the index has as tails.
+In Chinese, Japanese and Korean pairs of letters replace words, because words have no marked ends. A Russian or German
+word is searched by its beginning without the ending, a German compound also by its parts, which the index has as tails.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _WORDS = data.word_table("stop_words.txt")
 
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
 _CJK_RUN = re.compile(f"[{_CJK}]+")
-#: Words that the index would join to the run next to them.
+#: Latin words next to a run, to which the index would join them.
 _ADJACENT_LATIN = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
 _CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
 _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
@@ -29,14 +28,13 @@ _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
 #: Fewest letters of a part of a compound, and of the rest.
 MIN_PART_LETTERS = 5
-#: Most compounds of a text whose tails are indexed: a list of words would otherwise grow tenfold.
+#: Most compounds of a text whose tails are indexed, since a list of words would grow tenfold.
 MAX_COMPOUNDS = 500
 MIN_STEM_LETTERS = 3
 
 
 def derive_terms(text: str) -> Iterator[str]:
-    """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of
-    compounds."""
+    """Yields the additional index terms of a text: pairs of letters, words next to them, tails of compounds."""
     if not text.isascii():
         for run in _CJK_RUN.findall(text):
             yield from split_pairs(run)
@@ -46,21 +44,19 @@ def derive_terms(text: str) -> Iterator[str]:
 
 
 def split_pairs(run: str) -> Iterator[str]:
-    """Every two adjacent letters; a single letter yields itself."""
+    """Yields every two adjacent letters, or a single letter itself."""
     return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
 
 
 def split_cjk_word(word: str) -> list[str]:
-    """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other
-    word."""
+    """Splits a word with Chinese, Japanese or Korean letters into pairs and words next to them; [] for other words."""
     if word.isascii() or not _CJK_RUN.search(word):
         return []
     return [*(pair for run in _CJK_RUN.findall(word) for pair in split_pairs(run)), *_ADJACENT_LATIN.findall(word)]
 
 
 def find_unindexed(question: str) -> str:
-    """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for
-    others."""
+    """Returns a question that consists of symbols, or of one CJK letter, which no index contains; "" for others."""
     symbol = question.strip().replace("\ufe0f", "")
     is_letter = len(symbol) == 1 and _CJK_RUN.fullmatch(symbol)
     is_symbol = not any(map(str.isalnum, symbol)) and any(unicodedata.category(char) == "So" for char in symbol)
@@ -68,7 +64,7 @@ def find_unindexed(question: str) -> str:
 
 
 def find_language_terms(question: str, words: list[str]) -> list[str] | None:
-    """The terms that replace the `words` of a question in one of these languages; None for any other question.
+    """Returns the terms that replace the `words` of a Russian or German question; None for any other question.
 
     A term that ends with `*` is the beginning of a word.
     """
@@ -97,14 +93,14 @@ def _is_german(question: str) -> bool:
 
 
 def _stem_in(language: str, word: str) -> str:
-    """The beginning of a word that is as long as its stem (which has no umlaut)."""
+    """Returns the beginning of a word that is as long as its stem, which itself has no umlaut."""
     import snowballstemmer  # 15 ms, and few questions need it
 
     return word[: max(MIN_STEM_LETTERS, len(snowballstemmer.stemmer(language).stemWord(word)))]
 
 
 def _split_compound(word: str, stem_length: int) -> Iterator[str]:
-    """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
+    """Yields the possible parts of a compound: its beginnings, and its tails without their ending."""
     for at in range(MIN_PART_LETTERS, len(word) - MIN_PART_LETTERS + 1):
         yield word[:at]
         yield (
@@ -129,40 +125,36 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def build_index_text(text: str, at: str) -> str:
-    """What the full-text index holds of a text written `at` a time (ISO, "" for none): the text and what is derived."""
-    more = [*_day_terms(at[:10])]
+    """Returns a text written `at` a time (ISO or "") with its derived terms, as the full-text index stores it."""
+    terms = [*_day_terms(at[:10])]
     if _HUMP.search(text):
-        more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(text))]
-    more += derive_terms(text)
-    return f"{text}\n{' '.join(more)}" if more else text
+        terms += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(text))]
+    terms += derive_terms(text)
+    return f"{text}\n{' '.join(terms)}" if terms else text
 
 
 def question_terms(question: str) -> list[str]:
-    """The distinct terms a question is looked for by: its words, its names whole and in parts, its days; at most 60.
+    """Returns up to MAX_TERMS distinct terms of a question: its words, its names whole and in parts, its days.
 
-    A term of several words is a phrase. Where it says nothing but stop words, these are what is looked for.
+    A term of several words is a phrase. A question of stop words alone searches for these.
     """
-    terms: dict[str, None] = {}
-    left: list[str] = []
+    terms: list[str] = []
+    undated: list[str] = []
     at = 0
-    for named in DATE.finditer(question):
-        days = _date_terms(named)
-        if days:
-            terms.update((day, None) for day in days)
-            left.append(question[at : named.start()])
-            at = named.end()
-    rest = " ".join([*left, question[at:]])
+    for date in DATE.finditer(question):
+        if days := _date_terms(date):
+            terms += days
+            undated.append(question[at : date.start()])
+            at = date.end()
+    rest = " ".join([*undated, question[at:]])
     words = query_terms(rest)
-    other = find_language_terms(question, words)
-    terms.update((term, None) for term in (words if other is None else other))
-    terms.update((name, None) for name in _name_terms(rest))
-    if not terms:
-        terms.update((word, None) for word in words_of(question))
-    return list(terms)[:MAX_TERMS]
+    language_terms = find_language_terms(question, words)
+    terms += [*(words if language_terms is None else language_terms), *_name_terms(rest)]
+    return list(dict.fromkeys(terms or words_of(question)))[:MAX_TERMS]
 
 
 def _day_terms(day: str) -> Iterator[str]:
-    """A day as the index has it: whole, without its year, its month with and without the year."""
+    """Yields the index terms of a day: the day and its month, each with and without the year."""
     if _DAY.fullmatch(day):
         year, month, number = day.split("-")
         yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
@@ -178,7 +170,7 @@ def _date_terms(match: re.Match[str]) -> list[str]:
 
 
 def _name_terms(question: str) -> Iterator[str]:
-    """Names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
+    """Yields names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
     for match in _NAME.finditer(question):
         name = match.group().lower()
         parts = _SEPARATOR.split(name)
@@ -192,13 +184,13 @@ def _name_terms(question: str) -> Iterator[str]:
 
 
 def query_terms(text: str) -> list[str]:
-    """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
+    """Returns up to 40 distinct terms of a text: content words, parts of identifiers, pairs of Chinese letters."""
     return list(dict.fromkeys(chain.from_iterable(map(_word_terms, WORD.findall(text)))))[:40]
 
 
 @cached(8192)
 def _word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one word; most words come again and again."""
+    """Returns the terms of one word."""
     folded = word.lower()  # as the full-text index has it: ß stays ß
     if word.isalpha() and word.isascii() and (word[1:] or word).islower():  # it has no parts
         return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()

@@ -1,4 +1,4 @@
-"""The words by which sentences are read, and the forms in which they are looked for; pure.
+"""The words by which sentences are parsed, and the lookup of words and phrases in a sentence; pure.
 
 The words are in data/sentence_words.txt, a class for each question and language; a phrase has "_" between its words.
 """
@@ -9,49 +9,39 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.cache import cached
+from csmd.cache import cached, cached_short
 
 WORDS = data.word_table("sentence_words.txt")
-#: Characters of a sentence that are read.
+#: Most characters of a sentence that are read.
 MAX_READ = 600
-#: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
+#: Languages that are recognised by their function words.
 SPACED = ("de", "es", "fr", "pt", "ru")
+#: Languages without spaces between words, or with particles at their ends.
 UNSPACED = ("zh", "ja", "ko")
 
 _TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
 
 
+@cached_short(1024, characters=MAX_READ)
 def tokenise(head: str) -> tuple[tuple[str, int], ...]:
-    return _tokens_of_short(head) if len(head) <= MAX_READ else _find_tokens(head)
-
-
-def _find_tokens(head: str) -> tuple[tuple[str, int], ...]:
+    """Splits a sentence into (token in small letters, offset)."""
     return tuple((match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(head))
 
 
-#: What one sentence is asked (its language, its kind, how it opens) is asked of the same tokens.
-_tokens_of_short = cached(1024)(_find_tokens)
-
-
+@cached_short(1024, characters=MAX_READ)
 def split_words(text: str) -> tuple[str, ...]:
-    return _split_cached(text) if len(text) <= MAX_READ else _split_uncached(text)
-
-
-def _split_uncached(text: str) -> tuple[str, ...]:
+    """Splits a sentence into its tokens in small letters."""
     return tuple(word for word, _ in tokenise(text))
-
-
-_split_cached = cached(1024)(_split_uncached)
 
 
 @cached(512)
 def openings(phrases: frozenset[str]) -> frozenset[str]:
-    """The words with which some phrases begin."""
+    """Returns the first words of some phrases."""
     return frozenset(phrase.partition("_")[0] for phrase in phrases)
 
 
 def phrase_size(phrases: frozenset[str], words: Sequence[str]) -> int:
-    """How many words the longest of some phrases takes with which these words begin; 0 for none."""
+    """Returns the number of words of the longest of some phrases with which these words begin, or 0."""
     for size in range(min(4, len(words)), 0, -1):
         if "_".join(words[:size]) in phrases:
             return size

@@ -1,12 +1,12 @@
-"""Compares two statements: same, one says all of the other, or the newer one replaces the older; pure.
+"""Compares two statements: they are the same, one entails the other, or the newer one replaces the older; pure.
 
-`compare` gives the full answer with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats`
-is for texts of which one may repeat the other. All compare words; `restatement` compares statements with near vectors.
+`compare` returns the full comparison with its reasons. `overlap` and `share` measure common words cheaply, `repeats`
+decides whether a text repeats another. All compare words; `restatement` compares statements with near vectors.
 
-A certain replacement gives the same slot of the same subject another value, or denies exactly what the older statement
-affirms. If one of them names more of the subject (an environment, a component, one of several uses), the replacement is
-doubtful and a person decides; if each names something that the other does not, they are about two things. In doubt both
-statements stay: a wrong replacement loses a statement, a missed one only leaves an old one.
+A certain replacement gives the same slot of the same subject another value, or denies exactly the older statement. If
+one of them names more of the subject (an environment, a component, one of several uses), the replacement is doubtful
+and a person decides; if each names something that the other does not, they are about two things. In doubt both
+statements are kept: a wrong replacement loses a statement, a missed one only leaves an old one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from csmd.cache import cached
+from csmd.cache import cached, cached_short
 from csmd.text import clauses, tokens
 from csmd.text import renames as names
 from csmd.text.claims import TURNING_OPPOSITES, Change, Claims, Denial, parse
@@ -26,7 +26,7 @@ from csmd.text.switches import Switch, find_switch, is_left
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
 
-#: Signal of a replacement -> how sure it alone makes that the newer statement replaces the older one, with an example.
+#: Signal of a replacement -> the confidence of a replacement with this signal alone, with an example.
 SIGNALS: Mapping[str, float] = {
     "renamed": 0.95,  # "`cash` is now called `till`" for "The binary is called `cash`"
     "says-instead": 0.9,  # "Use pytest instead of unittest" for "Run the tests with unittest"
@@ -40,61 +40,54 @@ SIGNALS: Mapping[str, float] = {
     "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
     "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
 }
-#: From this confidence on a replacement is certain.
+#: Least confidence of a certain replacement.
 MIN_SURE = 0.5
-#: The confidence of a possible replacement, which a person decides about.
+#: Confidence of a possible replacement, about which a person decides.
 DOUBTFUL_CONFIDENCE = 0.4
 
 # --- measures of common words
 
-#: Two texts with this share of common words say the same, if no word replaces another.
+#: Least share of common words of two texts that say the same; no word may replace another.
 MIN_SAME_SHARE = 0.8
 #: Words that make word order matter, besides those that reverse a sentence.
 ORDERING_WORDS = frozenset({"from", "to", "into", "rather", "but"})
-#: A text of fewer words may be contained in one that says something else.
+#: Fewest words of a text that repeats a longer one: fewer may be contained in a text on something else.
 MIN_CONTAINED_WORDS = 3
-#: Two texts that share so much of their words say the same to a reader.
+#: Least share of common words of two texts of which a reader needs only one.
 MIN_TWIN_OVERLAP = 0.6
-#: Texts up to this length are memories, sentences and messages, which are compared again and again.
+#: Longest text whose gist is cached: memories, sentences and messages, which are compared again and again.
 MAX_CACHED_CHARACTERS = 600
 
 
 @dataclass(frozen=True, slots=True)
 class Gist:
-    """What two texts are measured by: the stems of their content words, and the small words that turn a meaning
-    round."""
+    """The stems of a text's content words, and the small words that reverse a meaning."""
 
     stems: frozenset[str]
     turns: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     is_ordered: bool = False
-    """Whether the order of its words matters."""
+    """Whether the order of the words matters."""
 
 
+@cached_short(2048, characters=MAX_CACHED_CHARACTERS)
 def gist(text: str) -> Gist:
-    """What a text is measured by; cached for a short one, like a memory's, which is compared with many."""
-    return _gist_of_short(text) if len(text) <= MAX_CACHED_CHARACTERS else _gist(text)
-
-
-def _gist(text: str) -> Gist:
+    """Returns the gist of a text, by which it is compared."""
     words = tokens.words_of(text.replace("\u2019", "'"))
     turns = ["not" if word.endswith("n't") or word == "cannot" else word for word in words if tokens.turns_round(word)]
     order = tuple(map(tokens.stem, tokens.content_of(word for word in words if not tokens.turns_round(word))))
     return Gist(frozenset(order), tuple(sorted(turns)), order, bool(turns) or not ORDERING_WORDS.isdisjoint(words))
 
 
-_gist_of_short = cached(2048)(_gist)
-
-
 def overlap(first: Gist, other: Gist) -> float:
-    """The share of the words of two texts that both have, 0-1; 0 where one turns the other round."""
+    """Returns the share of common words of two texts, 0-1; 0 if one reverses the other."""
     if not first.stems or first.turns != other.turns:
         return 0.0
     return len(first.stems & other.stems) / len(first.stems | other.stems)
 
 
 def is_twin(first: Gist, other: Gist) -> bool:
-    """Whether two texts share so much of their words that one is enough for a reader."""
+    """Whether two texts have enough common words that a reader needs only one."""
     return overlap(first, other) >= MIN_TWIN_OVERLAP
 
 
@@ -105,15 +98,15 @@ def answers_another_question(first: str, other: str) -> bool:
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
-    """The share of some words that are among others, 0-1."""
+    """Returns the share of some words that are among others, 0-1."""
     return len(part & whole) / len(part) if part else 0.0
 
 
 def repeats(first: str, other: str, *, within: bool = False) -> bool:
-    """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
+    """Whether one text repeats the other: a word more or less, but none in another's place, and no reversed meaning.
 
-    "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one
-    has all its words among more; where the order of words matters, in that order.
+    "Use two spaces" and "use four spaces" share most of their words and do not say the same. With `within`, the other
+    text may also contain all its words among more, in the same order if order matters.
     """
     left, right = gist(first), gist(other)
     is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
@@ -132,7 +125,7 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a newer statement is to an older one.
+    """The relation of a newer statement to an older one.
 
     `reasons` name the signals of a replacement: those of a certain one by confidence, those of a possible one in the
     order of the tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
@@ -150,17 +143,17 @@ class Comparison:
 
     @property
     def contradicts(self) -> bool:
-        """Whether the older statement, or a part of it, perhaps holds no more."""
+        """Whether the newer statement may replace the older one, or a part of it."""
         return self.replaces or self.is_doubtful
 
     @property
     def replaces(self) -> bool:
-        """Whether the older statement as a whole holds no more."""
+        """Whether the newer statement replaces the older one as a whole."""
         return self.relation == "replaces"
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether a person has to decide what becomes of the older statement as a whole."""
+        """Whether a person has to decide about the older statement as a whole."""
         return self.relation in ("may replace", "replaces part")
 
 
@@ -175,7 +168,7 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     shared = len(before & after)
     if not shared and not renames and (before or after):
         return _UNRELATED
-    # What says all of it lacks at most an "always" and an "every" of its words.
+    # A statement that entails it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
     whole, every = _find_replacement(older, newer, renames or {}), clauses.parts(older)
@@ -188,14 +181,14 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     if whole is not None:
         return whole
     sizes = len(before), len(after)
-    # Of two that share a single word, it has to be half of the longer one.
-    few = min(sizes) if shared > 1 else max(sizes)
-    return _OVERLAPS if shared and shared >= MIN_SUBJECT_SHARE * few else _UNRELATED
+    # A single common word has to be half of the longer statement.
+    size = min(sizes) if shared > 1 else max(sizes)
+    return _OVERLAPS if shared and shared >= MIN_SUBJECT_SHARE * size else _UNRELATED
 
 
 _UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="overlaps")
 
-# --- whether one says all of the other
+# --- whether one statement entails the other
 
 _DENIALS, _CONDITIONS, _LIMITING_WORDS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
 _OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words} | {
@@ -203,12 +196,12 @@ _OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("
 }
 _OPENING_WORDS = _CONDITIONS.union(_OPENERS)
 _COPULA = WORDS["copula"] | WORDS["passive"]
-#: Fewest words of a statement that another one can entail by saying more.
+#: Fewest words of a statement that a longer one can entail.
 _MIN_ENTAILED_WORDS = 3
 
 
 class _Clause(NamedTuple):
-    """One clause: (conjunction, what it denies, its words in order), its parts in any order, and all words as they are.
+    """A clause: (conjunction, denials, words in order), its parts in any order, and all words as they are.
 
     A part is its opener ("" for adverbs) and its words.
     """
@@ -218,7 +211,7 @@ class _Clause(NamedTuple):
     plain: frozenset[str]
 
     def adds_means(self, other: _Clause) -> bool:
-        """Whether it is another clause without a denial, plus the means."""
+        """Whether it is the other clause, which denies nothing, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
         return (
@@ -226,7 +219,7 @@ class _Clause(NamedTuple):
         )
 
     def may_limit(self) -> bool:
-        """Whether it may limit what the clauses before it say."""
+        """Whether it may limit the clauses before it."""
         return bool(self.head[0]) or not self.head[2] or _has_limit(self.plain)
 
 
@@ -236,7 +229,7 @@ def _has_limit(words: frozenset[str]) -> bool:
 
 @cached(4096)
 def required_words(text: str) -> frozenset[str]:
-    """The words that another text must have to say all of this one: those of its clauses, without its reasons."""
+    """Returns the words that a text needs to entail this one: those of its clauses, without its reasons."""
     return frozenset(
         word
         for clause in _read_clauses(text)
@@ -246,7 +239,7 @@ def required_words(text: str) -> frozenset[str]:
 
 
 def _says_all_of(first: str, other: str) -> bool:
-    """Whether one text says everything that the other says: the same, or the same and more that limits nothing."""
+    """Whether one text entails the other: it says the same, or the same and more without limiting it."""
     required = required_words(other)
     if not required <= required_words(first):
         return False
@@ -272,7 +265,7 @@ def _differs(first: _Clause, other: _Clause) -> bool:
 
 @cached(4096)
 def _read_clauses(text: str) -> tuple[_Clause, ...]:
-    """The clauses of a text; one that is only a fronted part belongs to the next."""
+    """Returns the clauses of a text; one that is only a fronted part belongs to the next."""
     words = clauses.read(text).words
     denies = any(word.plain in _DENIALS or word.plain == "only" or word.plain.endswith("n't") for word in words)
     empty = WORDS["empty"] if denies else WORDS["empty"] | WORDS["weight"]
@@ -296,7 +289,7 @@ def _read_clauses(text: str) -> tuple[_Clause, ...]:
 
 
 def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
-    """The clause of some words, [] for empty words alone."""
+    """Returns the clause of some words, [] if all of them are empty."""
     if not fronted and words[0].plain in _OPENERS:  # the sentence itself begins after a fronted part
         plain = [word.plain for word in words]
 
@@ -318,8 +311,7 @@ def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: froz
 def _split_words(
     words: Sequence[Word], empty: frozenset[str]
 ) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
-    """(A clause's own words, what it denies, its parts): the verb comes first, "secrets are stored" is "store
-    secrets"."""
+    """Returns (a clause's words, its denials, its parts); the verb comes first: "secrets are stored", "store secrets"."""
     subject: list[str] = []
     after: list[str] = []
     denials: list[str] = []
@@ -343,49 +335,48 @@ def _split_words(
 
 
 def _is_frequency(words: Sequence[Word], at: int) -> bool:
-    """Whether "every" or "all" says how often, or how many."""
+    """Whether "every" or "all" is a frequency or a number."""
     is_every, after = words[at].plain in ("every", "each", "all"), words[at + 1 : at + 2]
     return is_every and any(word.plain in WORDS["counts"] or word.is_number for word in after)
 
 
 def _may_be_past(word: str) -> bool:
-    """Whether a word may say what was done, if no copula comes before it: "the worker used Kafka"."""
+    """Whether a word may be in the past tense, if no copula comes before it: "the worker used Kafka"."""
     return word in WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
-# --- whether the newer one replaces the older
+# --- whether the newer statement replaces the older one
 
 OPPOSITES = clauses.opposites("opposite", clauses.root)
-#: What says only that it holds where it is said, or of which kind a number is.
+#: Words that only refer to the present place, or name the kind of a number.
 _PLACE_ROOTS = roots("here")
-#: Where the same thing runs side by side: what is said of one of them says nothing of the others.
+#: Environments in which one thing runs side by side; a statement about one does not concern the others.
 _ENVIRONMENT_ROOTS = roots("environment")
 #: Words that add nothing to a liking: "prefer tabs", "use tabs for indentation".
 _LIKING_ROOTS = roots("liking")
-#: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
+#: Verbs whose object may change: where a thing runs or is kept, and with what; not who wrote it.
 _HOLDING_ROOTS = roots("holding") | {""}
-#: How a rule says that it is one.
+#: Words that only mark a rule.
 _RULE_ROOTS = frozenset((clauses.root("always"), clauses.root("please")))
 
-#: A denial names so much of what it denies.
+#: Least share of a statement's words that a denial of it names.
 MIN_DENIED_SHARE = 0.6
-#: Two statements are on one subject if they share this part of the shorter one's words.
+#: Least share of the shorter one's words that two statements on one subject have in common.
 MIN_SUBJECT_SHARE = 0.5
-#: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
+#: Least share of an older statement's subject that a changed thing is; a smaller one is only a part of it.
 MIN_CHANGED_SHARE = 0.6
-#: `X instead of Y`: the share of the words around a plain Y that the older statement has.
+#: `X instead of Y`: least share of the words around a plain Y that the older statement has.
 MIN_PLAIN_CONTEXT_SHARE = 0.4
 #: The same for a Y of several words or a name.
 MIN_NAMED_CONTEXT_SHARE = 0.5
-#: What is left of two statements without their values is one subject when so much of the longer rest is shared.
+#: Least share of the longer rest that two statements without their values have in common on one subject.
 MIN_REST_SHARE = 0.5
 
 
 def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
-    """How `newer`, or a part of it, replaces `older`, certainly or perhaps; None if it does not.
+    """Finds the surest replacement of `older` by `newer` or a part of it, certain or possible; None if there is none.
 
-    The surest replacement is taken. Where `newer` mentions only some parts of `older` the first one is, as a possible
-    replacement.
+    If `newer` mentions only some parts of `older`, it is the first replacement, as a possible one.
     """
     of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
     comparisons = [how for how in of_parts if how is not None]
@@ -395,7 +386,7 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
 
 
 def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
-    """How one part of a newer statement replaces the older one; None if it does not."""
+    """Finds the replacement of the older statement by one part of a newer one; None if there is none."""
     renamed = names.apply_renames(older, renames)
     if _statement_stems(renamed).isdisjoint(_statement_stems(newer)):
         return None
@@ -416,14 +407,14 @@ def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
-    """Whether a switch leaves what an older statement is for, and names something else that this one speaks of."""
+    """Whether a switch gives up the choice of an older statement, and names something else that this one mentions."""
     named = (switch.others | switch.places | switch.new) & before.stems
     return bool(named) and is_left(older, switch)
 
 
 @cached(4096)
 def _statement_stems(text: str) -> frozenset[str]:
-    """The stems of a statement: without one in common, two statements need not be parsed."""
+    """Returns the stems of a statement; two statements without a common one need not be parsed."""
     return stems(clauses.read(text).words)
 
 
@@ -457,7 +448,7 @@ def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str
 
 def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     """Whether a slot of an older statement gives the changed thing another value."""
-    # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
+    # A number replaces a number, in 2026-12-15 as in "port 8080"; "green" replaces none.
     numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
     if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING_ROOTS):
         return False
@@ -466,13 +457,13 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
         return False
     if slot.value & before.names and change.is_common:
         return False
-    # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
+    # The thing is the whole subject of the older statement: a part of it, or one of several, stays where it is.
     subject = before.positive - (slot.value - change.thing) - {slot.verb} - _PLACE_ROOTS
     return bool(slot.value & change.unused) or len(change.thing) >= MIN_CHANGED_SHARE * len(subject)
 
 
 def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) -> bool:
-    """Whether an older statement is for what is now liked less, and of nothing but that."""
+    """Whether an older statement only recommends the thing that is now liked less."""
     rest = before.stems - other - _LIKING_ROOTS
     is_liked = any(liked <= what for what, _ in before.prefers)
     return other <= before.positive and rest in (frozenset(), liked) and not is_liked
@@ -483,10 +474,10 @@ def _says_instead(claim: Denial, before: Claims) -> bool:
     if not claim.what <= before.positive:
         return False
     if claim.context and claim.context <= before.stems - before.positive:
-        return True  # "use black, not ruff": what is wanted now is what the older one spoke against
+        return True  # "use black, not ruff": the new choice is the one that the older statement denied
     shared = len(claim.context & before.stems)
     if not shared and len(claim.context) <= 1 and _is_all(claim.what, before):
-        return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
+        return True  # "use pytest instead of unittest" has no subject, and the older statement hardly another
     special = len(claim.what) > 1 or claim.what & before.names
     return (shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context)) or (
         bool(special) and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
@@ -494,22 +485,21 @@ def _says_instead(claim: Denial, before: Claims) -> bool:
 
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:
-    """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
+    """Whether a statement names the means or place of work ("we deploy to Fly.io") and hardly a subject."""
     rest, slots = before.positive - what - _RULE_ROOTS, [slot for slot in before.slots if slot.value == what]
     placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING_ROOTS if what <= before.names else None
     return bool(placed and rest <= placed) or (len(rest) <= 2 and any(slot.way == "means" for slot in slots))
 
 
 def _denies(claim: Denial, before: Claims) -> bool:
-    """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of
-    it."""
+    """Whether a negation denies the statement of the older one, on the same subject if it names one."""
     if claim.is_qualified or not claim.what <= before.positive:
         return False
     return claim.context <= before.stems and len(claim.what | claim.context) >= MIN_DENIED_SHARE * len(before.main)
 
 
 def _find_opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:
-    """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
+    """Finds the signal of two statements that differ only in a word and its opposite; doubtful if one says more."""
     old, new = before.stems - shared, after.stems - shared
     for old_word in sorted(old):
         for new_word in sorted(OPPOSITES.get(old_word, frozenset()) & new):
@@ -522,9 +512,9 @@ def _find_opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dic
 
 
 def _find_other_value(before: Claims, after: Claims) -> dict[str, bool]:
-    """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
+    """Finds the kind of a value that changed in one slot, if the rest of both statements is the same subject."""
     if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
-        return {}  # one says what the other does, and more
+        return {}  # one says the same as the other, and more
     for old in before.slots:
         for new in after.slots:
             one_verb = old.verb == new.verb or not old.verb or not new.verb
@@ -541,8 +531,7 @@ def _find_other_value(before: Claims, after: Claims) -> dict[str, bool]:
 
 
 def _classify_value(changed: frozenset[str], into: frozenset[str], before: Claims, after: Claims) -> str:
-    """The signal that a value of one kind gives when it takes another's place; "" for two that are of different
-    kinds."""
+    """Returns the signal of a value that replaces another of its kind; "" if they are of different kinds."""
     numbers = has_number(changed), has_number(into)
     if all(numbers):
         return "number"
@@ -552,7 +541,7 @@ def _classify_value(changed: frozenset[str], into: frozenset[str], before: Claim
 
 
 def _is_one_subject(first: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether what is left of two statements is one subject: of what one says more, the other has no counterpart."""
+    """Whether the rests of two statements are one subject; if one has more words, the other has none of its own."""
     both = first & other
     if not both or (first - other and other - first):
         return False

@@ -1,8 +1,8 @@
-"""Reads a change of mind: which thing a sentence gives up, and that another takes its place; pure.
+"""Parses changes of mind, in which a sentence gives up one thing for another; pure.
 
 "Let's drop Redis, Valkey it is": one part of the sentence gives up a thing, which has no article, as names and
-materials have none. Another part, or the words behind a preposition, name the thing that takes its place. Neither alone
-is a switch. The words are the classes below "A change of mind" in data/similarity_words.txt.
+materials have none. Another part, or the words after a preposition, name its replacement. Neither alone is a switch.
+The words are the classes below "A change of mind" in data/similarity_words.txt.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _THING_ENDS, _INTO_WORDS = WORDS["left_ends"] | COPULA, WORDS["into"]
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
 _IDLE_ROOTS = roots("left_ends") | roots("idle")
 _BREAKS = STOPS | frozenset("and but so because since".split())
-#: A mark between two parts of a sentence.
+#: The mark between two parts of a sentence.
 _PART_BREAK = Word(".", ".", "")
-#: A part that opens with one of these states nothing.
+#: First words of parts that claim nothing.
 _SUPPOSING_WORDS = frozenset("because since if when whenever once until unless before after while whether".split())
-#: Words before one of several things or a thing at hand, never before a name or a material.
+#: Articles and pronouns, which never precede a name or a material.
 _PLAIN_ARTICLES = frozenset("the a an".split())
 _ARTICLES = _PLAIN_ARTICLES | frozenset(
     "this that these those it them they its their my your his her some any another one".split()
 )
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE, _AT_HAND, _ORDERS = (_SENTENCE_WORDS[name] for name in ("trouble.en", "thing.en", "order.en"))
-#: A sentence without one of these words, and without one that ends in "n't", gives nothing up.
+#: Only a sentence with one of these words, or one that ends in "n't", gives something up.
 _TRIGGER_WORDS = (
     frozenset("from off no not rather too than go goes has have had was were".split())
     | _LEAD_PHRASES.keys()
@@ -54,10 +54,9 @@ MAX_PART_WORDS = 5
 
 
 class Switch(NamedTuple):
-    """A change of mind, in stems: the thing given up, those that may take its place, all others, and the uses and
-    places named.
+    """A change of mind, in stems: the thing given up, its possible replacements, and all other things.
 
-    The uses and places limit the switch: "use Skia for the labels, not Cairo".
+    The named uses and `places` limit the switch: "use Skia for the labels, not Cairo".
     """
 
     old: frozenset[str]
@@ -79,13 +78,13 @@ class _Departure(NamedTuple):
 
 
 def may_switch(words: Collection[str]) -> bool:
-    """Whether a sentence of these words, in small letters, may be a switch: cheap, unlike `find_switch`."""
+    """Whether a sentence of these words, in small letters, may be a switch; cheaper than `find_switch`."""
     return not _TRIGGER_WORDS.isdisjoint(words) or any(word.endswith("n't") for word in words)
 
 
 @cached(2048)
 def find_switch(text: str) -> Switch | None:
-    """The switch that a statement or an order makes; None for none, and for a question or a supposition."""
+    """Finds the switch in a statement or an order; None if there is none, as in a question or a supposition."""
     if "?" in text or _QUOTED.search(text):  # quotation marks: one wording for another
         return None
     words = clauses.without_here(clauses.without_fillers(text))
@@ -113,7 +112,7 @@ def find_switch(text: str) -> Switch | None:
 
 
 def _without_break(part: Sequence[Word]) -> Sequence[Word]:
-    """A part without the mark or conjunction that opens it, and without "because of the price" before "we"."""
+    """Returns a part without its first mark or conjunction, and without "because of the price" before "we"."""
     rest = part[part[0].plain in _BREAKS :]
     if part[0].plain == "because" and rest and rest[0].plain == "of":
         return rest[next((at for at, word in enumerate(rest) if word.plain in ("we", "i")), len(rest)) :]
@@ -148,21 +147,20 @@ def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: 
 
 
 def is_left(older: str, switch: Switch) -> bool:
-    """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and
-    place."""
+    """Whether a switch gives up the value or the subject of an older statement, for the same use and place."""
     words, claims = clauses.read(older).words, parse(older)
     slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MAX_THING_WORDS]
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
         return False
     own = claims.stems - switch.old - {slot.verb for slot in slots}
-    # Both name one thing, and each another: they are two of a kind.
+    # Both share one thing, and each names another: they are two things of a kind.
     is_other_thing = own & switch.others and own - switch.others - switch.new and switch.others - claims.stems
     return switch.places <= claims.stems and not is_other_thing
 
 
 def holds_now(text: str) -> bool:
-    """Whether a statement says by name or number what a thing is, has or does now: "the proxy listens on 8081 now"."""
+    """Whether a statement gives a thing a name or number as of now: "the proxy listens on 8081 now"."""
     words = [word for word in clauses.without_fillers(text) if word.plain not in STOPS]
     plain = [word.plain for word in words]
     if plain[-1:] not in (["now"], ["again"]) or plain[0] in (_ARTICLES - _PLAIN_ARTICLES) | _SUPPOSING_WORDS | _ORDERS:
@@ -177,7 +175,7 @@ def holds_now(text: str) -> bool:
 
 
 def _find_departures(part: Sequence[Word], *, follows_comma: bool, antecedent: Sequence[Word]) -> Iterator[_Departure]:
-    """The things that a part of a sentence gives up; "it" is the antecedent."""
+    """Yields the things that a part of a sentence gives up; "it" is the antecedent."""
     plain = [word.plain for word in part]
     for at, word in enumerate(part):
         if not WORDS["negation"].isdisjoint(plain[:at]) or any(other.endswith("n't") for other in plain[:at]):
@@ -197,7 +195,7 @@ def _find_departures(part: Sequence[Word], *, follows_comma: bool, antecedent: S
 
 
 def _find_thing_start(part: Sequence[Word], at: int, *, follows_comma: bool) -> int:
-    """The index at which the thing given up begins, after the word at `at`; 0 if that word gives nothing up."""
+    """Returns the start of the thing given up by the word at `at`, 0 if there is none."""
     plain, word = [other.plain for other in part], part[at]
     rest = plain[at + 1 :]
     if size := clauses.match(_LEAD_PHRASES, part, at):
@@ -223,7 +221,7 @@ def _find_thing_start(part: Sequence[Word], at: int, *, follows_comma: bool) -> 
 
 
 def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) -> Sequence[Word]:
-    """The name or material that begins at a place; () for a thing at hand, which has an article."""
+    """Returns the name or material that begins at `start`; () for a thing at hand, which has an article."""
     old = list(takewhile(lambda word: word.plain not in _THING_ENDS, part[start:]))
     if len(old) > 2 and old[0].plain == "the" and old[-1].plain in WORDS["kind"]:  # "the tabs rule"
         old = old[1:-1]
@@ -244,7 +242,7 @@ def _is_step(part: Sequence[Word]) -> bool:
 
 
 def _find_denied_start(part: Sequence[Word], start: int) -> int:
-    """The index at which a denied thing begins: the object of a weak verb, else the words after a preposition."""
+    """Returns the start of a denied thing: the object of a weak verb, else the words after a preposition."""
     places = range(start, len(part))
     first = next((at for at in places if part[at].stem or part[at].plain in WORDS["weak"]), len(part))
     if part[first : first + 1] and part[first].plain not in WORDS["weak"]:
@@ -258,18 +256,18 @@ def _is_negation(word: Word) -> bool:
 
 
 def _is_over(plain: Sequence[str]) -> bool:
-    """Whether the words after a negation say that it was different before."""
+    """Whether the words after a negation imply a change: "anymore", "any longer"."""
     return "anymore" in plain or any(pair in (("any", "more"), ("any", "longer")) for pair in pairwise(plain))
 
 
 def _is_out_of_use(predicate: Sequence[Word]) -> bool:
-    """Whether a negated predicate says of its subject that it is used, wanted or there."""
+    """Whether a negated predicate is about the use, wish or presence of its subject."""
     words = [word.plain for word in predicate if word.stem or word.plain in WORDS["in_use"]]
     return not WORDS["in_use"].isdisjoint(words[:1])
 
 
 def _classify_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
-    """Whether a predicate says that its subject is gone, goes or is too much of something, or only how it was."""
+    """Classifies a predicate: its subject is gone, going or too much ("gone"), or only was in some way ("past")."""
     rest = [word for word in plain[1:] if word not in ("now", "all", "finally", "completely", "just", "simply")]
     if plain[0] in ("go", "goes"):
         return "gone" if rest in ([], ["out"]) else ""
@@ -280,11 +278,11 @@ def _classify_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
     return "past" if plain[0] in ("was", "were") and rest else ""
 
 
-# --- the thing that takes its place
+# --- the replacement
 
 
 def _find_entering(left: _Departure) -> Sequence[Word]:
-    """The words that name, in the same part, the thing that takes the place of another; () for none."""
+    """Returns the words that name the replacement in the same part; () if there are none."""
     for at, word in enumerate(left.behind):
         if word.plain in _INTO_WORDS and stems(left.behind[at + 1 :]):
             return left.behind[at + 1 :]
@@ -298,7 +296,7 @@ def _find_entering(left: _Departure) -> Sequence[Word]:
 
 
 def _may_take_place(part: Sequence[Word]) -> bool:
-    """Whether another part of a sentence may name the thing that takes the place: it states how things are."""
+    """Whether another part of a sentence may name the replacement: it makes a claim."""
     if not part or part[0].plain in _SUPPOSING_WORDS or not _TROUBLE.isdisjoint(word.plain for word in part):
         return False
     first, count, slots = part[0].plain, len(stems(part)), clauses.slots(part)
@@ -314,7 +312,7 @@ def _may_take_place(part: Sequence[Word]) -> bool:
 
 
 def _holds_instead(part: Sequence[Word]) -> bool:
-    """Whether a part says what is done now, and is not about the thing that only was in some way."""
+    """Whether a part states a present choice, and is not about the thing that only was in some way."""
     plain = [word.plain for word in part]
     is_same_thing = plain[0] in _ARTICLES or any(word.partition("'")[0] in ("it", "they") for word in plain)
     is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(

@@ -1,4 +1,4 @@
-"""Estimates tokens by what a text is made of, calibrated against tiktoken's cl100k; pure.
+"""Estimates tokens by the kinds of characters in a text, calibrated against tiktoken's cl100k; pure.
 
 Bytes / 4 is right for English prose, a fifth too low for what programs print, a quarter and more for Chinese or Polish.
 """
@@ -21,7 +21,7 @@ _WEIGHTS: tuple[tuple[bytes, float], ...] = (
     (bytes(range(0xE0, 0xF0)), 0.96),
     (bytes(range(0xF0, 0xF8)), 2.05),
 )
-#: What a pair of spaces is worth less than two: an indentation is one token.
+#: Tokens by which a pair of spaces counts less than two spaces: an indentation is one token.
 _SPACE_PAIR_DISCOUNT = 0.72
 
 

@@ -12,7 +12,6 @@ from csmd.cache import cached
 
 _WORDS = data.word_table("stop_words.txt")
 
-
 #: Words that do not depend on a text's subject; dropped from queries and overlaps.
 STOP_WORDS = _WORDS["english"]
 
@@ -76,7 +75,7 @@ for _form, _whole in _IRREGULAR.items():
 
 
 def spellings(stem: str) -> tuple[str, ...]:
-    """What every word with a stem begins with: the stem itself, and its irregular forms."""
+    """Returns the beginnings of all words with a stem: the stem itself, and its irregular forms."""
     return (stem, *_SPELLINGS.get(stem, ()))
 
 
@@ -87,7 +86,7 @@ TURNING_WORDS = frozenset(
 
 
 def turns_round(word: str) -> bool:
-    """Whether a word turns the meaning of the others round: `not`, `before`, `off`."""
+    """Whether a word reverses the meaning of a sentence: `not`, `before`, `off`."""
     return word in TURNING_WORDS or word.endswith("n't")
 
 

@@ -74,7 +74,9 @@ def _carry_out(
     if dry_run:
         return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
-    done, left = ctx.store.write(lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, as_said=as_said))
+    done, left = ctx.store.write(
+        lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, by_person=as_said)
+    )
     ctx.poke()
     return {"dry_run": False, "actions": list(map(_action, done)), "left": list(map(_action, left))}
 
@@ -159,7 +161,7 @@ def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1
             {
                 "kind": belief.kind, "subject": belief.subject,
                 **as_json(belief.memory, MEMORY, project=root_of.get(belief.memory.project_seq, ""), told=belief.turns),
-                "sessions": belief.sessions, "also": [memory.id for memory in belief.also],
+                "sessions": belief.sessions, "also": [memory.id for memory in belief.others],
             }
             for held in by_kind.values()
             for belief in held[:limit]

@@ -369,7 +369,7 @@ def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(
     store.write(lambda rows: save_memory(rows, store.hash_key, memory_of(rows, made).text, "u99", at=LAST))
     kept = kept_of(undo(store, done.id))
     assert kept == {
-        made: "it was said again since, or a source of it is gone", belief: f"{made}, which was made of it, stays",
+        made: "a source of it was added or removed since", belief: f"{made}, which was made of it, stays",
     }  # fmt: skip
     promoted = store.read(lambda rows: candidates.by_id(rows, belief))
     assert promoted is not None and promoted.status == "promoted"
@@ -387,7 +387,7 @@ def test_what_was_dropped_since_stays_dropped_and_nothing_like_it_comes_back(sto
     store.write(drop)
     kept = kept_of(undo(store, done.id))
     assert kept[idents[0]] == kept[idents[1]] == "it was forgotten or purged since"
-    assert kept[idents[2]] == "what it says was forgotten since"
+    assert kept[idents[2]] == "its text was forgotten since"
     assert store.read(lambda rows: memories.by_id(rows, idents[0])) is None
     assert store.read(lambda rows: memory_of(rows, idents[2])).tier == "archive"
 

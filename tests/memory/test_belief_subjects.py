@@ -26,7 +26,7 @@ def test_what_is_of_one_subject_is_told_once_in_the_wording_with_the_best_eviden
             memory("m3", "Postgres carries the job queue", category="decision", provenance=sources("s4", "s5", "s6")),
         ]
     )
-    assert [(belief.kind, belief.memory.id, [other.id for other in belief.also]) for belief in beliefs] == [
+    assert [(belief.kind, belief.memory.id, [other.id for other in belief.others]) for belief in beliefs] == [
         ("preference", "m2", ["m1"]),
         ("opinion", "m3", []),
     ]

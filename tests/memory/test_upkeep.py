@@ -57,7 +57,7 @@ def queue(store: Store) -> list[Candidate]:
 def merge(store: Store, ident: str, into: str, *, by_person: bool = True) -> tuple[list[Finding], list[Finding]]:
     plan = [merging.plan_merge(memory_of(store, ident), memory_of(store, into), everywhere={}, by_person=by_person)]
     return store.write(
-        lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
+        lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, by_person=by_person)
     )
 
 
@@ -126,7 +126,7 @@ def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_
 def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store) -> None:
     first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, first)
-    with pytest.raises(CsmdError, match="a person did that"):
+    with pytest.raises(CsmdError, match="a person merged or archived"):
         store.write(lambda rows: merging.undo(rows, memory_in(rows, other), now=LATER, by_person=False))
     assert memory_of(store, other).superseded_by == first
 

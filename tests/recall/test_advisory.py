@@ -38,7 +38,7 @@ def packet(session: str, outcome: str) -> Packet:
 
 
 def belief(said: str, number: int, sessions: int = 3) -> Belief:
-    return Belief(kind="opinion", subject="", memory=memory(said, number), also=(), turns=4, sessions=sessions)
+    return Belief(kind="opinion", subject="", memory=memory(said, number), others=(), turns=4, sessions=sessions)
 
 
 WAITING = [
