@@ -32,7 +32,9 @@ def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patie
         return ask(tool, params or {}, patience_s)
 
 
-def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def run_job(
+    paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
     """Starts a job and waits for its end; CsmdError when it failed.
 
     `watch` is called with nothing when the daemon is asked for the job, and then with the job's progress.
@@ -104,9 +106,8 @@ def _asking(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[
             try:
                 frames = peer.ask(wire.encode_request(request), time.monotonic() + patience_s)
             except TimeoutError:
-                raise DaemonUnreachable(
-                    f"the daemon does not answer within {patience_s:g} s", hint="`csmd restart`; its log may say why"
-                ) from None
+                hint = "`csmd restart`; its log may say why"
+                raise DaemonUnreachable(f"the daemon does not answer within {patience_s:g} s", hint=hint) from None
             except OSError:
                 raise DaemonUnreachable("the daemon went away before it answered", hint="csmd start") from None
             return _result(wire.decode_reply(frames))

@@ -284,9 +284,8 @@ def parse_settings(text: str, *, where: str) -> Settings:
     ) as error:  # as for a date like 2026-99-99, or an alias of itself
         raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
-        raise ConfigError(
-            f"{where}: expected keys and values", hint=f"write keys and values into {where}, or move it away"
-        )
+        hint = f"write keys and values into {where}, or move it away"
+        raise ConfigError(f"{where}: expected keys and values", hint=hint)
     by_key = {Settings.key(f.name): f for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     for key, value in rows:
@@ -303,13 +302,11 @@ def parse_settings(text: str, *, where: str) -> Settings:
         if expected is tuple:
             value = _words(key, value, where=where)
         if type(value) is not expected:
-            raise ConfigError(
-                f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=f"write e.g. {key}: {field.default}"
-            )
+            hint = f"write e.g. {key}: {field.default}"
+            raise ConfigError(f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=hint)
         if isinstance(value, int | float) and not 0 <= value < float("inf"):
-            raise ConfigError(
-                f"{where}: {key} must be 0 or more, not {value!r}", hint=f"write e.g. {key}: {field.default}"
-            )
+            hint = f"write e.g. {key}: {field.default}"
+            raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=hint)
         if field.name in chosen:
             raise ConfigError(f"{where}: {key} is set twice", hint="remove one of the two")
         chosen[field.name] = value
@@ -391,9 +388,8 @@ SHORTEST_WORD = 4
 def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
     """The texts of a list, with a leading `~` expanded."""
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
-        raise ConfigError(
-            f"{where}: {key} must be a list of texts, not {value!r}", hint=f"write e.g. {key}: ['one', 'two']"
-        )
+        hint = f"write e.g. {key}: ['one', 'two']"
+        raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=hint)
     if key == "privacy.redact" and any(len(word) < SHORTEST_WORD for word in value):
         raise ConfigError(
             f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters and would take out more than it should",

@@ -112,6 +112,5 @@ class EmbeddingUnavailable(CsmdError):
 
 def explain_disk_error(error: OSError, place: str) -> CsmdError:
     """A CsmdError for one of DISK_ERRORS, with a hint; `place` is named if the error names no file."""
-    return CsmdError(
-        f"{error.filename or place}: {error.strerror}", hint="free some space, or make that place writable"
-    )
+    hint = "free some space, or make that place writable"
+    return CsmdError(f"{error.filename or place}: {error.strerror}", hint=hint)

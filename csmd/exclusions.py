@@ -1,4 +1,4 @@
-"""What the user leaves out: pauses, projects, files, and the content withheld from tool calls."""
+"""The user's exclusions: pauses, projects, files, and the content withheld from tool calls."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from csmd.file_lines import NOT_KEPT as NOT_KEPT
 #: A typed length of time: `2h`, `1h30m`, `1d`.
 _LENGTH = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-#: Later than every time that can be written.
+#: Sorts after every stored time.
 FOREVER = "~"
-LONGEST_S = 366 * 86_400
+MAX_PAUSE_S = 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """Pauses as (begin, end), in order; the last one's end is "" until it is resumed."""
+    """Pauses as (begin, end), in order; the end of the last is "" until it is resumed."""
 
     spans: tuple[tuple[str, str], ...] = ()
     by: str = ""
-    """Who began the last one, for people."""
+    """The caller who began the last pause, for people."""
 
     def covers(self, at: str) -> bool:
-        """Whether a moment is in a pause; a pause excludes its end."""
+        """Whether a moment is in a pause; the end of a pause is not in it."""
         return self.touches(at, at)
 
     def touches(self, first: str, last: str) -> bool:
@@ -40,22 +40,23 @@ class Pauses:
         spans = ((begin, end or FOREVER) for begin, end in self.spans)
         return any(begin <= last and first < end and begin < end for begin, end in spans)
 
-    def current(self, now: str) -> tuple[str, str] | None:
-        """(begin, end) of the current pause, its end "" until it is resumed; None for none."""
-        if self.spans and (not self.spans[-1][1] or self.spans[-1][0] <= now < self.spans[-1][1]):
-            return self.spans[-1]
-        return None
+    def find_current(self, now: str) -> tuple[str, str] | None:
+        """The current pause as (begin, end), its end "" until it is resumed; None if there is none."""
+        if not self.spans:
+            return None
+        begin, end = self.spans[-1]
+        return (begin, end) if not end or begin <= now < end else None
 
-    def begun(self, now: str, *, end: str = "", by: str = "") -> Pauses:
-        """Returns the pauses with one from now on; a current one continues to the new end."""
-        on = self.current(now)
-        earlier = self.spans[:-1] if on else self.spans
-        return Pauses((*earlier, (on[0] if on else now, end)), by)
+    def begin(self, now: str, *, end: str = "", by: str = "") -> Pauses:
+        """Returns the pauses with a new one; a current pause gets the new end instead."""
+        current = self.find_current(now)
+        earlier, begin = (self.spans[:-1], current[0]) if current else (self.spans, now)
+        return Pauses((*earlier, (begin, end)), by)
 
-    def ended(self, now: str) -> Pauses:
-        """Returns the pauses with the current one ended now; one that began later than now ends where it began."""
-        on = self.current(now)
-        return Pauses((*self.spans[:-1], (on[0], max(on[0], now)))) if on else self
+    def end(self, now: str) -> Pauses:
+        """Returns the pauses with the current one ended; a pause that began after `now` ends when it began."""
+        current = self.find_current(now)
+        return Pauses((*self.spans[:-1], (current[0], max(current[0], now)))) if current else self
 
 
 def parse_pauses(data: bytes, *, where: str) -> Pauses:
@@ -68,41 +69,37 @@ def parse_pauses(data: bytes, *, where: str) -> Pauses:
             raise ValueError
         return Pauses(spans, by)
     except (BadInput, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(
-            f"{where} cannot be read: it says from when to when nothing was to be captured",
-            hint=f"correct it; without it those times are captured: mv {where} {where}.bad",
-        ) from error
+        hint = f"correct it; without it the time of past pauses is captured: mv {where} {where}.bad"
+        raise ConfigError(f"{where}: not a list of pauses", hint=hint) from error
 
 
-def written_pauses(pauses: Pauses) -> bytes:
-    """The file's bytes."""
+def format_pauses(pauses: Pauses) -> bytes:
+    """The bytes of the file of pauses."""
     rows = [{"from": begin, "to": end} for begin, end in pauses.spans]
     return f"{wire.pretty({'pauses': rows, 'by': pauses.by})}\n".encode()
 
 
-def pause_seconds(typed: str) -> int:
+def parse_length(typed: str) -> int:
     """Parses a length of time (`2h`, `30m`, `1d`, `1h30m`) to seconds; BadInput if malformed or above a year."""
     match = _LENGTH.fullmatch(typed.strip().lower())
-    total = 0
-    if match and any(match.groups()):
-        days, hours, minutes, rest = (int((part or "0")[:9]) for part in match.groups())
-        total = days * 86_400 + hours * 3_600 + minutes * 60 + rest
-    if not 0 < total <= LONGEST_S:
-        raise BadInput(f"{typed!r} is no length of time", hint="write e.g. 30m, 2h, 1h30m or 1d; at most a year")
+    days, hours, minutes, seconds = (int((part or "0")[:9]) for part in match.groups()) if match else (0,) * 4
+    total = days * 86_400 + hours * 3_600 + minutes * 60 + seconds
+    if not 0 < total <= MAX_PAUSE_S:
+        raise BadInput(f"{typed!r} is not a length of time", hint="write e.g. 30m, 2h, 1h30m or 1d; at most a year")
     return total
 
 
 class PauseFile:
-    """Owns the pauses as last read; calling it returns them, from any thread."""
+    """Owns the pauses as last read; calling the object returns them, from any thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: tuple[int, ...] = ()
-        self._known = Pauses()
+        self._pauses = Pauses()
         self.reload()
 
     def __call__(self) -> Pauses:
-        return self._known
+        return self._pauses
 
     def reload(self) -> bool:
         """Reads the file if it has changed, and returns whether it had; after a ConfigError the old pauses apply."""
@@ -117,72 +114,76 @@ class PauseFile:
             stamp, pauses = (), Pauses()
         except OSError as error:
             raise ConfigError(f"{self._path}: {error.strerror}", hint="make it readable for its owner") from error
-        self._known, changed, self._stamp = pauses, stamp != self._stamp, stamp
-        return changed
+        self._pauses, is_changed, self._stamp = pauses, stamp != self._stamp, stamp
+        return is_changed
 
 
 #: Keys of a call's input that are kept if it names an excluded file.
 KEPT_KEYS = ("file_path", "notebook_path", "path", "description", "offset", "limit")
+#: Characters of a command line that are examined.
+MAX_LINE_CHARS = 20_000
 _PATH_KEY = re.compile(r"path|file|uri|source|destination|target", re.IGNORECASE)
 #: Separators of words in a command line; a colon also comes before a path (`git show HEAD:.env`).
-_BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
+_SEPARATORS = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
-def nowhere(_: str) -> bool:
+def never_off(_: str) -> bool:
     """The default check for marks: no directory is marked."""
     return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excludes:
-    """What is left out now: by globs of the configuration, by `.csmd-off`, by pauses."""
+    """The exclusions in force: globs of the configuration, `.csmd-off` marks, pauses."""
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    is_off: Callable[[str], bool] = nowhere
-    """Whether a directory or one above it is marked (`.csmd-off`); asks the disk."""
+    is_off: Callable[[str], bool] = never_off
+    """Whether a directory or a parent is marked (`.csmd-off`); reads the disk."""
     pauses: Callable[[], Pauses] = Pauses
 
-    def off(self, *folders: str) -> bool:
+    def has_off_mark(self, *folders: str) -> bool:
         """Whether one of these directories is marked by `.csmd-off`; reads the disk."""
         return any(self.is_off(folder) for folder in dict.fromkeys(folders) if folder)
 
     @property
-    def ask_the_disk(self) -> bool:
-        """Whether finding what is left out reads the disk."""
-        return bool(self.projects) or self.is_off is not nowhere
+    def reads_disk(self) -> bool:
+        """Whether finding an exclusion reads the disk."""
+        return bool(self.projects) or self.is_off is not never_off
 
-    def place(self, *folders: str) -> bool:
+    def covers_directory(self, *folders: str) -> bool:
         """Whether one of these directories, or a parent, is excluded."""
-        above = [place for folder in folders if folder and self.projects for place in _parents(folder)]
-        return any(_glob(glob).fullmatch(place) for place in above for glob in self.projects)
+        parents = [parent for folder in folders if folder and self.projects for parent in _list_parents(folder)]
+        return any(_glob_pattern(glob).fullmatch(parent) for parent in parents for glob in self.projects)
 
-    def file(self, path: str) -> bool:
+    def covers_file(self, path: str) -> bool:
         """Whether a file's content must not be stored; a relative path may be below any folder."""
         path = path.replace("\\", "/")
-        shown = path if path.startswith("/") else f"/{path}"
-        return bool(path) and any(_glob(pattern).fullmatch(shown) for pattern in self.files)
+        absolute = path if path.startswith("/") else f"/{path}"
+        return bool(path) and any(_glob_pattern(glob).fullmatch(absolute) for glob in self.files)
 
-    def command(self, line: str) -> bool:
+    def names_excluded_file(self, line: str) -> bool:
         """Whether the words of a command line name an excluded file."""
-        words = _BETWEEN.split(line[:20_000]) if self.files else []
-        return any(self.file(word) or (":" in word and self.file(word.rpartition(":")[2])) for word in words)
+        words = _SEPARATORS.split(line[:MAX_LINE_CHARS]) if self.files else []
+        return any(self.covers_file(part) for word in words for part in {word, word.rpartition(":")[2]})
 
     def may_print(self, line: str) -> bool:
         """Whether a command may print an excluded file without naming it, as through a pattern or a list of files."""
-        arguments = _PRINTED.findall(line[:20_000]) if self.files else []
+        line = line[:MAX_LINE_CHARS]
+        arguments = _PRINTED.findall(line) if self.files else []
         if not arguments:
             return False
-        words = " ".join([*arguments, *_LOOPED.findall(line[:20_000])]).split()
-        patterns = [word.strip("\"'") for word in words if _WILDCARD.search(word)]
+        words = " ".join([*arguments, *_LOOPED.findall(line)]).split()
+        patterns = [word.strip("\"'") for word in words if re.search(r"[*?\[]", word)]
         if not patterns and "*" not in line:
-            return _prints_listed_files(line[:20_000])
+            return _prints_listed_files(line)
         names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
     def without_files(self, text: str, *, only_diffs: bool = False) -> str:
         """`text` without the lines that it attributes to excluded files."""
-        return file_lines.without_files(text, self.file, hints=_hints(self.files), only_diffs=only_diffs)
+        hints = _list_hints(self.files)
+        return file_lines.without_files(text, self.covers_file, hints=hints, only_diffs=only_diffs)
 
 
 #: Programs that print files, loops over files, and programs that list files for others to print.
@@ -191,24 +192,20 @@ _PRINTED = re.compile(
 )
 _LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
 _LISTS = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
-_HANDED_ON = re.compile(r"xargs|-exec")
-_HANDED_BACK = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
-#: A line's end inside a command.
-_CONTINUED = re.compile(r"\\\n|(?<=[|&])\n")
-_WILDCARD = re.compile(r"[*?\[]")
+_SUBSTITUTED = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
 
 
 def _prints_listed_files(line: str) -> bool:
     """Whether a command line lists files and passes their names on."""
-    line = _CONTINUED.sub(" ", line)
-    commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
-    return _HANDED_BACK.search(line) is not None or any(
-        listing is not None and _HANDED_ON.search(command, listing.end()) is not None for command, listing in commands
-    )
+    line = re.sub(r"\\\n|(?<=[|&])\n", " ", line)  # the line breaks inside a command
+    if _SUBSTITUTED.search(line):
+        return True
+    lists = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
+    return any(match and re.search(r"xargs|-exec", command[match.end() :]) for command, match in lists)
 
 
 @cached(16)
-def _hints(globs: tuple[str, ...]) -> tuple[str, ...]:
+def _list_hints(globs: tuple[str, ...]) -> tuple[str, ...]:
     """For each glob the text that every matching path contains."""
     return tuple(dict.fromkeys(max(re.split(r"[*?]", glob.strip("*/")), key=len) for glob in globs))
 
@@ -230,16 +227,17 @@ class Withheld:
 
     excludes: Excludes = field(default_factory=Excludes)
     calls: set[str] = field(default_factory=set)
+    """Calls that named an excluded file."""
     unsure: set[str] = field(default_factory=set)
-    """Calls that may have printed such a file without naming it."""
+    """Calls that may have printed an excluded file without naming it."""
 
-    def keep_input(self, ident: str, value: Any) -> Any:
-        """The input of a call, without its content if it names an excluded file; the call is then noted."""
+    def filter_input(self, ident: str, value: Any) -> Any:
+        """The input of a call, without its content if it names an excluded file; the call is then recorded."""
         if not isinstance(value, Mapping) or not self.excludes.files:
             return value
         command = value.get("command")
         command = command if isinstance(command, str) else ""
-        if not any(map(self.excludes.file, _paths_in(value))) and not self.excludes.command(command):
+        if not self._names_excluded_file(value) and not self.excludes.names_excluded_file(command):
             if self.excludes.may_print(command):
                 self.unsure.add(ident)
             return self._without_diffs(value)
@@ -249,6 +247,9 @@ class Withheld:
             kept["command"] = command
         return {**kept, "content": NOT_KEPT}
 
+    def _names_excluded_file(self, value: Any) -> bool:
+        return any(map(self.excludes.covers_file, _find_paths(value)))
+
     def _without_diffs(self, value: Any) -> Any:
         """An input without the lines of excluded files in its diffs."""
         if isinstance(value, str):
@@ -257,58 +258,55 @@ class Withheld:
             return {key: self._without_diffs(item) for key, item in value.items()}
         return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
 
-    def shown(self, ident: str, content: str, result: Any) -> str:
+    def filter_output(self, ident: str, content: str, result: Any) -> str:
         """The output of a call without excluded content; `result` is the assistant's record, which may name the file.
 
         If the output attributes lines to files, only the excluded files' lines are removed.
         """
         if not self.excludes.files:
             return content
-        if ident in self.calls or any(map(self.excludes.file, _paths_in(result))):
-            return NOT_KEPT
-        if ident in self.unsure and not file_lines.names_its_files(content):
+        is_hidden = ident in self.unsure and not file_lines.names_its_files(content)
+        if is_hidden or ident in self.calls or self._names_excluded_file(result):
             return NOT_KEPT
         return self.excludes.without_files(content)
 
-    def typed(self, text: str) -> str:
+    def filter_prompt(self, text: str) -> str:
         """A prompt without excluded content, if it is the person's shell line (`!`) or its output."""
         shell = _SHELL_LINE.match(text) if self.excludes.files else None
         if shell is None:
             return text
-        if shell[1] == "input":
+        kind, content = shell.groups()
+        if kind == "input":
             self.calls.discard("!")
             self.unsure.discard("!")
-            self.keep_input("!", {"command": shell[2]})
+            self.filter_input("!", {"command": content})
             return text
-        shown = self.shown("!", shell[2], None)
-        return text if shown == shell[2] else f"<bash-stdout>{shown}</bash-stdout>"
+        output = self.filter_output("!", content, None)
+        return text if output == content else f"<bash-stdout>{output}</bash-stdout>"
 
 
 _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
 
 
-def _paths_in(value: Any) -> list[str]:
+def _find_paths(value: Any) -> list[str]:
     """The strings in an input or a result that name files."""
     paths: list[str] = []
     for key, item in value.items() if isinstance(value, Mapping) else ():
         if key == "file":
-            paths += _paths_in(item)
+            paths += _find_paths(item)
         if _PATH_KEY.search(str(key)):
-            paths += [
-                path.removeprefix("file://")
-                for path in (item if isinstance(item, list) else [item])
-                if isinstance(path, str)
-            ]
+            strings = [path for path in (item if isinstance(item, list) else [item]) if isinstance(path, str)]
+            paths += [path.removeprefix("file://") for path in strings]
     return paths
 
 
-def _parents(folder: str) -> list[str]:
+def _list_parents(folder: str) -> list[str]:
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 
 
 @cached(256)
-def _glob(pattern: str) -> re.Pattern[str]:
-    spelt = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern.rstrip("/") if len(pattern) > 1 else pattern)
-    return re.compile("".join(spelt.get(part) or re.escape(part) for part in parts), re.DOTALL)
+def _glob_pattern(glob: str) -> re.Pattern[str]:
+    regexes = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", glob.rstrip("/") if len(glob) > 1 else glob)
+    return re.compile("".join(regexes.get(part) or re.escape(part) for part in parts), re.DOTALL)

@@ -47,7 +47,7 @@ def _stat(pid: int) -> list[str]:
     return Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
-def ancestors() -> list[str]:
+def list_ancestors() -> list[str]:
     """Names of the programs that started this process, nearest first; a script counts by its own name."""
     names = []
     with contextlib.suppress(psutil.Error):

@@ -252,9 +252,9 @@ def main() -> None:
     ours = socket.socket(fileno=int(sys.argv[1]))
     for name in PROGRAMS:
         importlib.import_module(name)
-    from csmd.cli.verb_table import SUBJECTS
+    from csmd.cli.verb_table import MODULE_VERBS
 
-    for name in SUBJECTS:
+    for name in MODULE_VERBS:
         importlib.import_module(f"csmd.cli.{name}")
     gc.collect()
     gc.freeze()

@@ -433,7 +433,7 @@ def test_a_question_is_asked_in_the_width_of_the_terminal() -> None:
         for node in ast.walk(parsed(path)[1])
         if isinstance(node, ast.Attribute) and ast.unparse(node) == "click.confirm" and name_of(path) != "cli.verb"
     ]
-    assert not asking, "ask csmd.cli.verb.agrees"
+    assert not asking, "ask csmd.cli.verb.ask_yes_no"
 
 
 def test_a_module_opens_with_its_rule_and_has_a_name_that_says_something() -> None:

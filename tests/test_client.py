@@ -122,11 +122,11 @@ def test_a_job_is_watched_to_its_end(machine: Machine, home: Path) -> None:
         state("done", result={"n": 3}),
     ]
     with answering(home, *answers) as requests:
-        assert client.work(machine.paths, "csm_sync", {}, watch=watch) == {"n": 3}
+        assert client.run_job(machine.paths, "csm_sync", {}, watch=watch) == {"n": 3}
     assert seen == [{}, {}, {"done": 1}, {}]
     assert [json.loads(request.body) for request in requests[1:]] == [{"id": "j1"}] * 3
     with answering(home, ok({"job": "j1"}), state("failed", error="no", hint="do")), pytest.raises(CsmdError) as caught:
-        client.work(machine.paths, "csm_sync", {}, watch=watch)
+        client.run_job(machine.paths, "csm_sync", {}, watch=watch)
     assert (caught.value.what, caught.value.hint) == ("no", "do")
 
 

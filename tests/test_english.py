@@ -21,7 +21,6 @@ PHRASE = re.compile(r"\b(?:somebody|nobody|stands|so many)\b|\bwhat\b[^.;,]{0,60
 QUOTED = re.compile(r"`[^`]*`")
 #: Folder, or file beside the folders -> (names in FILLERS that it binds, phrases in its docstrings).
 LEFT: dict[str, tuple[int, int]] = {
-    "cli": (0, 1),
     "foreign_memories": (1, 0),
     "store": (1, 1),
 }

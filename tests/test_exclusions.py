@@ -40,26 +40,26 @@ def test_a_moment_is_in_a_pause_when_it_is_in_one_of_the_spans(
 @given(SPANS)
 def test_what_is_written_is_read_back(rows: list[tuple[int, int]]) -> None:
     made = Pauses((*((at(begin), at(end)) for begin, end in rows), (at(70), "")))
-    assert exclusions.parse_pauses(exclusions.written_pauses(made), where="x") == made
+    assert exclusions.parse_pauses(exclusions.format_pauses(made), where="x") == made
 
 
 def test_a_pause_is_on_until_its_end_and_one_without_an_end_until_it_is_resumed() -> None:
-    short, long = Pauses().begun(at(1), end=at(3)), Pauses().begun(at(1))
-    assert [bool(short.current(at(minute))) for minute in (0, 1, 2, 3)] == [False, True, True, False]
-    assert long.current(at(9999 // 60)) == (at(1), "")
+    short, long = Pauses().begin(at(1), end=at(3)), Pauses().begin(at(1))
+    assert [bool(short.find_current(at(minute))) for minute in (0, 1, 2, 3)] == [False, True, True, False]
+    assert long.find_current(at(9999 // 60)) == (at(1), "")
     assert long.covers("9999-12-31T00:00:00.000Z") and not long.covers(at(0))
-    assert long.ended(at(5)).spans == ((at(1), at(5)),) and short.ended(at(5)) == short
+    assert long.end(at(5)).spans == ((at(1), at(5)),) and short.end(at(5)) == short
 
 
 def test_pausing_again_goes_on_with_the_pause_that_is_on() -> None:
-    assert Pauses().begun(at(1)).begun(at(2), end=at(9)).spans == ((at(1), at(9)),)
-    assert Pauses().begun(at(1), end=at(2)).begun(at(5)).spans == ((at(1), at(2)), (at(5), ""))
+    assert Pauses().begin(at(1)).begin(at(2), end=at(9)).spans == ((at(1), at(9)),)
+    assert Pauses().begin(at(1), end=at(2)).begin(at(5)).spans == ((at(1), at(2)), (at(5), ""))
 
 
 def test_a_clock_that_was_set_back_loses_no_span() -> None:
-    made = Pauses().begun(at(30), end=at(40)).begun(at(10), end=at(20)).begun(at(35))
+    made = Pauses().begin(at(30), end=at(40)).begin(at(10), end=at(20)).begin(at(35))
     assert [made.covers(at(minute)) for minute in (5, 15, 25, 33, 50)] == [False, True, False, True, True]
-    assert made.ended(at(7)).spans[-1] == (at(35), at(35))
+    assert made.end(at(7)).spans[-1] == (at(35), at(35))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_clock_that_was_set_back_loses_no_span() -> None:
     [b"", b"[]", b'{"pauses": 5}', b'{"pauses": [{"from": "x", "to": ""}]}', b'{"pauses": [{"from": 1}]}', b"\xff"],
 )
 def test_a_file_that_cannot_be_read_is_told_and_not_taken_for_no_pause(data: bytes) -> None:
-    with pytest.raises(ConfigError, match="nothing was to be captured"):
+    with pytest.raises(ConfigError, match="not a list of pauses"):
         exclusions.parse_pauses(data, where="/home/pauses.json")
 
 
@@ -75,13 +75,13 @@ def test_a_file_that_cannot_be_read_is_told_and_not_taken_for_no_pause(data: byt
     ("typed", "seconds"), [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("1d", 86_400), ("90s", 90), (" 5MIN ", 300)]
 )
 def test_a_length_of_time_is_typed_as_people_write_it(typed: str, seconds: int) -> None:
-    assert exclusions.pause_seconds(typed) == seconds
+    assert exclusions.parse_length(typed) == seconds
 
 
 @pytest.mark.parametrize("typed", ["", "2", "h", "two hours", "-1h", "0m", "400d", "1m2h", "9" * 400 + "d", "1.5h"])
 def test_what_is_no_length_of_time_is_refused(typed: str) -> None:
-    with pytest.raises(BadInput, match="no length of time"):
-        exclusions.pause_seconds(typed)
+    with pytest.raises(BadInput, match="not a length of time"):
+        exclusions.parse_length(typed)
 
 
 # --- What the user wants left out is left out: projects by directory, files by name, whoever names them.
@@ -103,25 +103,25 @@ FILES = Excludes(files=Settings().files_left_out)
 )
 def test_a_directory_is_excluded_with_what_is_below_it(globs: list[str], inside: list[str], outside: list[str]) -> None:
     excludes = Excludes(projects=tuple(globs))
-    assert [path for path in inside if not excludes.place(path)] == []
-    assert [path for path in outside if excludes.place(path)] == []
-    assert excludes.place("", "/nowhere", *inside) == bool(inside)
+    assert [path for path in inside if not excludes.covers_directory(path)] == []
+    assert [path for path in outside if excludes.covers_directory(path)] == []
+    assert excludes.covers_directory("", "/nowhere", *inside) == bool(inside)
 
 
 @pytest.mark.parametrize(
     "path", ["/w/.env", ".env", "./.env", "/w/.env.local", "a/b.pem", "/home/me/.ssh/id_rsa", "id_ed25519.bak", "~/.netrc", "/x/credentials", "config/secrets.yml"]
 )  # fmt: skip
 def test_a_file_that_usually_holds_secrets_is_excluded_from_the_start(path: str) -> None:
-    assert FILES.file(path)
-    assert FILES.command(f"cat {path} | head") and FILES.command(f"x='{path}'; cp <{path} /tmp")
+    assert FILES.covers_file(path)
+    assert FILES.names_excluded_file(f"cat {path} | head") and FILES.names_excluded_file(f"x='{path}'; cp <{path} /tmp")
 
 
 @pytest.mark.parametrize(
     "path", ["/w/env", "/w/.environment", "/w/a.pem.md", "/w/credentials.md", "/w/my_secrets.py", ""]
 )
 def test_another_file_is_not(path: str) -> None:
-    assert not FILES.file(path)
-    assert not FILES.command(f"cat {path} | head")
+    assert not FILES.covers_file(path)
+    assert not FILES.names_excluded_file(f"cat {path} | head")
 
 
 def line(kind: str, blocks: list[dict[str, Any]], **more: Any) -> bytes:

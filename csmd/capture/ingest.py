@@ -80,7 +80,7 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
         event, counts = decode_event(host, body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
-    is_left_out = event is not None and excludes.ask_the_disk and _is_excluded(event, excludes)
+    is_left_out = event is not None and excludes.reads_disk and _is_excluded(event, excludes)
     return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
 
 

@@ -140,7 +140,7 @@ def roots(project: Project) -> tuple[str, ...]:
 def is_excluded(excludes: Excludes, project: Project, *directories: str) -> bool:
     """Whether directories of a project are left out, by their paths or by a mark on the disk."""
     above = roots(project)
-    return excludes.place(*directories, *above) or excludes.off(*directories, project.place, *above)
+    return excludes.covers_directory(*directories, *above) or excludes.has_off_mark(*directories, project.place, *above)
 
 
 def may_have_worktrees(project: Project) -> bool:

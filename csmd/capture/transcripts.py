@@ -242,11 +242,11 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
         places = Places(started)
         project = places.of("")
         roots = project_identity.roots(project)
-        report.excluded = excludes.place(started, *roots)
+        report.excluded = excludes.covers_directory(started, *roots)
         if report.excluded:
             return report
         # An excluded session is read and left out, so that it stays out when it is no longer excluded.
-        report.excluded = excludes.off(started, project.place, *roots)
+        report.excluded = excludes.has_off_mark(started, project.place, *roots)
         notes = opened_files.enter_context(contextlib.closing(Notes(options.quarantine, source=source)))
         _Pieces(store, options, transcript, start, adapter, places, notes, report).read(path)
     return report

@@ -89,7 +89,7 @@ class LeaveOut:
         return (bool(out) and out[0]) or pauses.covers(self.latest)
 
     def _is_left_out(self, cwd: str) -> bool:
-        if not self.excludes.ask_the_disk or not cwd:
+        if not self.excludes.reads_disk or not cwd:
             return False
         if cwd not in self._is_out:
             self._is_out[cwd] = project_identity.is_excluded(self.excludes, self.place_of(cwd), cwd)

@@ -25,8 +25,6 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 #: The process that restores and repairs.
 REPAIR = "csmd.daemon.repair"
 #: Table -> noun for its rows.
@@ -35,25 +33,23 @@ ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
 
 @VERBS.action(
     "backup", verb.argument("what", required=False, type=click.Choice(["list"])),
-    verb.option(
-        "--to", metavar="FILE", type=click.Path(path_type=Path),
-        help="Where to; a new file. Else among the others.",
-    ),
+    verb.option("--to", metavar="FILE", type=click.Path(path_type=Path),
+    help="A new file for the copy; in the folder of backups by default."),
 )  # fmt: skip
 def backup(what: str | None, to: Path | None, as_json: bool) -> None:
     """Copy the database while the daemon works. `csmd backup list` shows the copies."""
-    if what != "list":
-        path = str(to.expanduser().absolute()) if to else ""
-        verb.print_answer(verb.work("csm_backup_make", path=path), as_json, show_copied)
-    elif to:
-        raise click.UsageError("--to goes with a copy that is made")
-    else:
+    if what == "list" and to:
+        raise click.UsageError("--to does not go with list")
+    if what == "list":
         verb.print_answer(verb.ask("csm_backup_list"), as_json, show_backups)
+    else:
+        path = str(to.expanduser().absolute()) if to else ""
+        verb.print_answer(verb.run_job("csm_backup_make", path=path), as_json, show_copied)
 
 
 def show_copied(value: dict[str, Any]) -> Screen:
     """The copy: its rows, size and path."""
-    yield pair("copied", f"{_rows(value['counts'])}, {size(value['bytes'])}")
+    yield pair("copied", f"{_describe_rows(value['counts'])}, {size(value['bytes'])}")
     yield pair("to", value["path"])
 
 
@@ -65,19 +61,19 @@ def show_backups(value: dict[str, Any]) -> Screen:
         yield f"{when(row['made_at'])}  {size(row['bytes']):>9}  {Path(row['path']).name}"
 
 
-def _rows(counts: dict[str, int]) -> str:
+def _describe_rows(counts: dict[str, int]) -> str:
     return ", ".join(nonzero_amounts(counts, ROWS)) or "nothing"
 
 
 @VERBS.action("restore", verb.argument("source", "FILE"), verb.DRY_RUN, verb.YES)
 def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Put a backup in the database's place. `latest` is the newest. What was forgotten since stays forgotten."""
+    """Replace the database by a backup; `latest` is the newest. Memories forgotten since stay forgotten."""
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)
     if not dry_run:
-        verb.confirm(f"Put {file} in the database's place? The present one is set aside.", yes=yes)
-    value = with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
+        verb.confirm(f"Replace the database by {file}? The present one is set aside.", yes=yes)
+    value = run_with_daemon_stopped("restore", file, dry_run=dry_run, has_changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:
         raise SystemExit(1)
@@ -87,109 +83,105 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """The rows of the database after the restore."""
     again = value["forgotten_again"]
     return pairs([
-        ("would be" if value["dry_run"] else "restored", _rows(value["counts"])),
-        ("from", value["from"]),
-        ("again", f"{amount(again, 'row')} removed, as forgotten since" if again else ""),
-        *_ending(value),
+        ("would be" if value["dry_run"] else "restored", _describe_rows(value["counts"])), ("from", value["from"]),
+        ("again", f"{amount(again, 'row')} removed, as forgotten since" if again else ""), *_outcome_rows(value),
     ])  # fmt: skip
 
 
 @VERBS.action("repair", verb.DRY_RUN)
 def repair(dry_run: bool, as_json: bool) -> None:
-    """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
-    value = with_daemon_stopped(
-        "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
-    )
+    """Check the database, and rebuild a damaged one from its remains, backups and transcripts."""
+
+    def is_repaired(report: dict[str, Any]) -> bool:
+        return report["state"] in ("rebuilt", "indexes")
+
+    value = run_with_daemon_stopped("repair", dry_run=dry_run, has_changed=is_repaired)
     verb.print_answer(value, as_json, show_repaired)
     if value.get("lost") or "warning" in value:
         raise SystemExit(1)
 
 
 def show_repaired(value: dict[str, Any]) -> Screen:
-    """What was damaged, and the sources of the repaired database."""
+    """The damage, and the sources of the repaired database."""
     if value["state"] in ("sound", "none"):
         yield Line(f"nothing to repair{': there is no database yet' if value['state'] == 'none' else ''}")
         return
     yield from (pair("found", problem) for problem in value["problems"])
     if value["state"] == "indexes":
-        yield pair("mended", "the indexes, made anew from the rows, which are whole")
+        yield pair("rebuilt", "the indexes, from the rows, which are undamaged")
     else:
-        yield pair("read", f"{_rows(value['read'])} from the damaged file")
+        yield pair("read", f"{_describe_rows(value['read'])} from the damaged file")
         if value["backup"]:
-            yield pair("filled", f"{_rows(value['from_backup'])} from {Path(value['backup']).name}")
-        if heard := value.get("from_transcripts"):
-            yield pair("heard", f"{amount(heard['turns'], 'turn')} again from {amount(heard['files'], 'transcript')}")
-        yield pair("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript would bring back")
-    yield from pairs(_ending(value))
+            yield pair("filled", f"{_describe_rows(value['from_backup'])} from {Path(value['backup']).name}")
+        if reread := value.get("from_transcripts"):
+            yield pair("reread", f"{amount(reread['turns'], 'turn')} from {amount(reread['files'], 'transcript')}")
+        yield pair("kept", f"{amount(value['without_transcript'], 'memory')} that no transcript has")
+    yield from pairs(_outcome_rows(value))
 
 
-def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the daemon read after the restart (or why it did not), what is lost, and where the previous file is."""
+def _outcome_rows(value: dict[str, Any]) -> list[tuple[str, str]]:
+    """The rows read since, the losses, the path of the previous file, and a warning if the daemon did not start."""
     since = value.get("came_back")
-    then = [("then", f"{_rows(since)} from what was said since")] if since else []
-    aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
-    warnings = [("warning", value["warning"])] if "warning" in value else []
-    return [*then, *(("lost", text) for text in value.get("lost", [])), *aside, *warnings]
+    return [
+        *([("then", f"{_describe_rows(since)} of the time since")] if since else []),
+        *(("lost", text) for text in value.get("lost", [])),
+        *([("aside", f"the previous file: {value['set_aside']}")] if value.get("set_aside") else []),
+        *([("warning", value["warning"])] if "warning" in value else []),
+    ]
 
 
-def with_daemon_stopped(
-    *arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool], program: str = REPAIR
+def run_with_daemon_stopped(
+    *arguments: str, dry_run: bool, has_changed: Callable[[dict[str, Any]], bool], program: str = REPAIR
 ) -> dict[str, Any]:
     """Runs an offline process with the daemon stopped; restarts the daemon if it ran or something changed."""
     paths = default_paths()
-    ran = service.running_service(paths) is not None
+    was_running = service.running_service(paths) is not None
     try:
         service.stop(paths, by_user=False)
-        report = offline(*arguments, *(["--dry-run"] if dry_run else []), program=program)
+        report = run_offline(*arguments, *(["--dry-run"] if dry_run else []), program=program)
     except BaseException:  # ^C too: only a person's `csmd stop` leaves the daemon stopped
-        _restart(paths, ran)
+        _restart(paths, was_running)
         raise
-    if dry_run or not changed(report):
-        _restart(paths, ran)
+    if dry_run or not has_changed(report):
+        _restart(paths, was_running)
         return report
     try:
         service.start(paths)
-        verb.work("csm_sync", vectors=False)
+        verb.run_job("csm_sync", vectors=False)
         # Not the result of the sync: the daemon began to read by itself when it started.
-        now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
-        report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
-    except (
-        CsmdError,
-        OSError,
-        KeyboardInterrupt,
-    ) as error:  # the database was replaced, so the report is printed all the same
-        report["warning"] = (
-            f"the daemon did not read what was said since: {str(error) or 'interrupted'}; "
-            "run `csmd start` and `csmd sync`"
-        )
+        now, before = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
+        report["came_back"] = {name: max(0, now[name] - before.get(name, now[name])) for name in ("turns", "memories")}
+    except (CsmdError, OSError, KeyboardInterrupt) as error:
+        # The database was replaced, so the report is printed nevertheless.
+        problem = f"the daemon did not read the sessions since: {str(error) or 'interrupted'}"
+        report["warning"] = f"{problem}; run `csmd start` and `csmd sync`"
     return report
 
 
-def _restart(paths: Paths, ran: bool) -> None:
-    """Starts the daemon if it ran; a failure is printed only, as another error is about to be raised."""
-    if ran:
+def _restart(paths: Paths, was_running: bool) -> None:
+    """Starts the daemon if it was running; a failure is only printed, as another error is about to be raised."""
+    if was_running:
         try:
             service.start(paths)
         except CsmdError as error:
             render.complain(error.what)
 
 
-def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:
+def run_offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:
     """Runs a process that works on the home's files itself; returns its report."""
     command = [sys.executable, "-P", "-m", program, *arguments]
-    result = _watch(command, stdin)
+    result = _run_with_progress(command, stdin)
     if result.returncode:
         if not result.stderr.startswith("csmd: "):
-            raise CsmdError(
-                f"the process that does the {arguments[0]} broke off with exit code {result.returncode}",
-                hint=f"run `{shlex.join(command)}` to see why; `csmd report` makes a file for a bug report",
-            )
+            hint = f"run `{shlex.join(command)}` to see why; `csmd report` makes a file for a bug report"
+            what = f"the process for {arguments[0]} ended with exit code {result.returncode}"
+            raise CsmdError(what, hint=hint)
         what, hint = service.split_complaint(result.stderr)
         raise CsmdError(what, hint=hint)
     return dict(wire.loads(result.stdout.encode())["report"])
 
 
-def _watch(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
+def _run_with_progress(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that prints its progress as lines of JSON, and shows it; the last line is the result.
 
     The program may be killed at any point: the next start finishes or undoes its work.

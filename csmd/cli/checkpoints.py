@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.injections import items
+from csmd.cli.injections import show_lines
 from csmd.cli.render import Line, Screen, block, bold, dim, join, pairs, table
 from csmd.config import assistant_session
 from csmd.text import display
@@ -18,56 +18,52 @@ from csmd.text.display import amount, cut, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 #: Columns of the list other than the goal.
-CHECKPOINT_NUMBERS = 55
-#: Kind of a piece -> its heading, in the order shown.
+NUMBER_COLUMNS = 55
+#: Kind of a part -> its heading, in the order shown.
 PARTS = {
     "goal": "asked for", "plan": "plan", "correction": "corrected by the user", "decision": "decided",
     "failing": "failing", "edited": "files changed", "open": "open", "read": "files read",
     "output": "long outputs",
 }  # fmt: skip
-CHECKPOINT_WHYS = {"compaction": "compaction", "asked": "asked for"}
-CHECKPOINT = VERBS.add_group("checkpoint", "Keep what a session is at; one is kept before each compaction.")
+CHECKPOINT_REASONS = {"compaction": "compaction", "asked": "asked for"}
+CHECKPOINT = VERBS.add_group("checkpoint", "Save the state of a session; one is saved before each compaction.")
 
 
 @CHECKPOINT.action(
-    "create", verb.text("--session", "ID", "A session; the one that asks, else the latest one here."),
-    verb.text("--note", "TEXT", "A line of yours to be told with it."),
+    "create", verb.text("--session", "ID", "A session; by default the calling one, or the latest here."),
+    verb.text("--note", "TEXT", "A note to show with it."),
 )  # fmt: skip
 def create(session: str, note: str, as_json: bool) -> None:
-    """Keep a session's state as it is now."""
+    """Save a session's present state."""
     session = session or assistant_session()[2]
     options = {"session": session, "note": note, "project": None, "as_json": as_json}
     verb.reply("csm_checkpoint_create", show_checkpoint, options)
 
 
 @CHECKPOINT.tool(
-    "list", "csm_checkpoint_list", *verb.PROJECTS, verb.text("--session", "ID", "Of one session only."), verb.limit(20)
+    "list", "csm_checkpoint_list", *verb.PROJECTS, verb.text("--session", "ID", "Only of this session."), verb.limit(20)
 )
-@render.if_empty(
-    "checkpoints", "no checkpoint is kept here; one is made before each compaction, or with `csmd checkpoint create`"
-)
+@render.if_empty("checkpoints", "no checkpoints here yet; each compaction makes one, and `csmd checkpoint create`")
 def show_checkpoints(value: dict[str, Any]) -> Screen:
     """List checkpoints, the latest first."""
-    room = max(render.width() - CHECKPOINT_NUMBERS, 8)
+    goal_width = max(render.width() - NUMBER_COLUMNS, 8)
     rows = [
-        [row["id"], when(row["at"]), display.shorten_session_id(row["session_id"]), CHECKPOINT_WHYS[row["why"]],
-         cut(squeeze(row["note"] or row["goal"]) or "-", room)]
+        [row["id"], when(row["at"]), display.shorten_session_id(row["session_id"]), CHECKPOINT_REASONS[row["why"]],
+         cut(squeeze(row["note"] or row["goal"]) or "-", goal_width)]
         for row in value["checkpoints"]
     ]  # fmt: skip
     return table("checkpoint|at|session|why|about", "<<<<<", rows)
 
 
 def show_checkpoint(value: dict[str, Any]) -> Screen:
-    """One checkpoint: its session and time, then its pieces under their headings."""
-    unfinished = "" if value["whole"] else "; what the transcript still brings of before is added"
-    why = "before a compaction" if value["summary_uuid"] else "before a compaction that was announced"
-    captured = f"{amount(value['tokens'], 'token')} of essentials, {amount(value['captured'], 'turn')} as they stood"
-    yield bold(f"kept as {value['id']}" if value.get("made") else value["id"])
+    """One checkpoint: its session and time, then its parts under their headings."""
+    unfinished = "" if value["whole"] else "; earlier turns that the transcript still brings are added"
+    reason = "before a compaction" if value["summary_uuid"] else "before an announced compaction"
+    captured = f"{amount(value['tokens'], 'token')} of essentials, {amount(value['captured'], 'turn')} in full"
+    yield bold(f"saved as {value['id']}" if value.get("made") else value["id"])
     yield from pairs([
-        ("when", f"{when(value['at'])}, {'asked for' if value['why'] == 'asked' else why}{unfinished}"),
+        ("when", f"{when(value['at'])}, {'asked for' if value['why'] == 'asked' else reason}{unfinished}"),
         ("session", f"{value['session_id']} in {value['cwd'] or 'an unknown directory'}"),
         ("note", value["note"]),
         ("holds", f"{captured} (--raw shows them)"),
@@ -75,36 +71,39 @@ def show_checkpoint(value: dict[str, Any]) -> Screen:
     for kind, heading in PARTS.items():
         parts = [part for part in value["parts"] if part["kind"] == kind]
         if kind in ("edited", "read"):
-            names = ", ".join(map(_with_count, parts))
+            names = ", ".join(map(_add_count, parts))
             yield from block(heading, [Line(names, most=6)] if parts else [])
             continue
-        texts = [f"{_with_count(part)}: {_error(value, part)}" if kind == "failing" else part["text"] for part in parts]
-        heads = [f"- {part['state']:<7}" if part["state"] else "- " for part in parts]
-        yield from block(heading, [Line(*pieces, most=4) for pieces in zip(texts, heads, strict=True)])
+        yield from block(heading, [_part_line(value, part) for part in parts])
 
 
-def _with_count(part: dict[str, Any]) -> str:
+def _part_line(value: dict[str, Any], part: dict[str, Any]) -> Line:
+    text = f"{_add_count(part)}: {_find_error(value, part)}" if part["kind"] == "failing" else part["text"]
+    return Line(text, head=f"- {part['state']:<7}" if part["state"] else "- ", most=4)
+
+
+def _add_count(part: dict[str, Any]) -> str:
     return f"{part['text']} x{part['amount']}" if part["amount"] > 1 else str(part["text"])
 
 
-def _error(value: dict[str, Any], part: dict[str, Any]) -> str:
-    """The output of a failing command: the piece that follows it."""
-    at = value["parts"].index(part) + 1
-    following = value["parts"][at : at + 1]
-    return str(following[0]["text"]) if following and following[0]["kind"] == "error" else "no word of why"
+def _find_error(value: dict[str, Any], part: dict[str, Any]) -> str:
+    """The output of a failing command: the part that follows it."""
+    index = value["parts"].index(part) + 1
+    following = value["parts"][index : index + 1]
+    return str(following[0]["text"]) if following and following[0]["kind"] == "error" else "without an error message"
 
 
-@CHECKPOINT.action("show", verb.ID, verb.flag("--raw", help="The turns that it captured, as they were stored."))
+@CHECKPOINT.action("show", verb.ID, verb.flag("--raw", help="Print the captured turns as they were stored."))
 def checkpoint_show(raw: bool, **options: Any) -> None:
     """Show a checkpoint. The beginning of its ID suffices."""
-    captured = partial(show_captured, to_person=sys.stdout.isatty())
+    captured = partial(show_captured, is_terminal=sys.stdout.isatty())
     verb.reply("csm_checkpoint_show", captured if raw else show_checkpoint, {"raw": raw, **options})
 
 
-def show_captured(value: dict[str, Any], *, to_person: bool) -> Screen:
-    """The captured turns: for a person under their headings, else byte for byte, each ended by a line break."""
+def show_captured(value: dict[str, Any], *, is_terminal: bool) -> Screen:
+    """The captured turns: on a terminal under their headings, else byte for byte, each ended by a line break."""
     for turn in value["raw"]:
-        if to_person:
+        if is_terminal:
             yield bold(f"{when(turn['at'])}  {join(turn['kind'], turn['tool'], by=' ')}  {turn['uuid']}")
             yield Line(turn["text"], indent=2)
         else:
@@ -113,11 +112,13 @@ def show_captured(value: dict[str, Any], *, to_person: bool) -> Screen:
 
 @CHECKPOINT.tool(
     "restore", "csm_checkpoint_restore", verb.ID,
-    verb.text("--session", "ID", "Tell it to this session; to the next one there by default."),
+    verb.text("--session", "ID", "The session to show it to; the next one there by default."),
 )  # fmt: skip
 def show_restored(value: dict[str, Any]) -> Screen:
-    """Print what a checkpoint holds, and tell it to the next session."""
-    yield from items(value["text"])
+    """Print a checkpoint, and show it to the next session."""
+    yield from show_lines(value["text"])
     session = value["restored_for"]
-    whom = f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
-    yield dim(f"{amount(value['tokens'], 'token')}; told once, to {whom}", gap=True)
+    reader = (
+        f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
+    )
+    yield dim(f"{amount(value['tokens'], 'token')}; shown once, to {reader}", gap=True)

@@ -19,7 +19,7 @@ VERBS = verb.Verbs()
 
 @VERBS.command("daemon")
 def daemon() -> None:
-    """Run the daemon in the foreground until it is told to stop."""
+    """Run the daemon in the foreground until it is stopped."""
     # Replaces this process, since the command line must not import the store.
     # -P here and wherever csmd starts a module: nothing is imported from the current directory.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
@@ -33,19 +33,17 @@ def start(as_json: bool) -> None:
 
 @VERBS.action("stop")
 def stop(as_json: bool) -> None:
-    """Stop the daemon until `csmd start`; hooks keep what happens."""
+    """Stop the daemon until `csmd start`; hooks queue the events."""
     paths = default_paths()
-    stopped = service.stop(paths, by_user=True, by=verb.who())
-    verb.print_answer(
-        {"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None
-    )
+    value = {"stopped": service.stop(paths, by_user=True, by=verb.describe_caller())}
+    verb.print_answer(value, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None)
 
 
 @render.raw
 def show_stopped(value: dict[str, Any], *, has_manager: bool) -> Screen:
-    """Whether a daemon was stopped, and for how long."""
-    stays = "; it stays stopped, also at the next login, until `csmd start`" if has_manager else ""
-    yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
+    """Whether a daemon was stopped, and until when."""
+    duration = "; it stays stopped, also at the next login, until `csmd start`" if has_manager else ""
+    yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{duration}"
 
 
 @VERBS.action("restart")
@@ -58,16 +56,14 @@ def restart(as_json: bool) -> None:
 
 @render.raw
 def show_started(value: dict[str, Any]) -> Screen:
-    """The running daemon and its service manager, and why a recorded unit is not used."""
+    """The running daemon and its service manager, and the reason if a recorded unit is not used."""
     paths = default_paths()
     is_detached = value.get("service", "detached") == "detached"
-    keeper = "" if is_detached else f", kept by {value['service']}"
-    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{keeper}"
+    manager = "" if is_detached else f", kept by {value['service']}"
+    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{manager}"
     unit = service.recorded_unit(paths)
     if unit and is_detached:
-        yield wrap_sentence(f"it is detached: the service manager that has {unit} does not answer")
+        yield wrap_sentence(f"it is detached: the service manager of {unit} does not answer")
     if not is_there(paths.install_record):
-        yield wrap_sentence(
-            "no hooks are installed here: it reads what sessions write to disk, and tells them nothing unless a "
-            "plugin brings the hooks; `csmd install` puts them in"
-        )
+        effect = "it reads transcripts, but sessions get no notes unless a plugin brings the hooks"
+        yield wrap_sentence(f"no hooks are installed here: {effect}; `csmd install` installs them")

@@ -18,48 +18,41 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-#: Level -> the word before a finding, and its colour.
-WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
-LABEL = max(len(word) for word, _ in WORDS.values()) + 2
+#: Level -> (label of a finding, its colour).
+LABELS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
+LABEL_WIDTH = max(len(label) for label, _ in LABELS.values()) + 2
 
 
 @VERBS.action("doctor", verb.ALL)
 def doctor(everything: bool, as_json: bool) -> None:
-    """Prove that capture works, and name what stops it."""
-    value = examine.diagnose(
-        examine.read_scene(default_paths(), cwd=Path(verb.resolve_project(None)), now_s=time.time())
-    )
+    """Check that capture works, and name what stops it."""
+    scene = examine.read_scene(default_paths(), cwd=Path(verb.resolve_project(None)), now_s=time.time())
+    value = examine.diagnose(scene)
     verb.print_answer(value, as_json, show_examined, everything=everything)
     if not value["works"]:
         raise SystemExit(1)
 
 
 def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The verdict, the findings with what to do about each, and how many checks passed; `everything` lists those."""
+    """The verdict, the findings with their remedies, and the number of passed checks; `everything` lists these."""
     yield Line(value["verdict"], style="bold" if value["works"] else "bold red")
     findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
     for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
-        word, style = WORDS[finding["level"]]
-        yield Line(f"{finding['what']} ({ident})", head=f"{word:<{LABEL}}", style=style, gap=True)
-        yield Line(finding["try"], head=f"{'':<{LABEL}}try: ")
-    passed = [check for check in value["checks"] if check["level"] == "ok"]
-    unasked = [check for check in value["checks"] if check["level"] == "unasked"]
+        label, style = LABELS[finding["level"]]
+        yield Line(f"{finding['what']} ({ident})", head=f"{label:<{LABEL_WIDTH}}", style=style, gap=True)
+        yield Line(finding["try"], head=f"{'':<{LABEL_WIDTH}}try: ")
+    passed, skipped = ([check for check in value["checks"] if check["level"] == level] for level in ("ok", "unasked"))
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
-    none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    yield dim(f"{amount(len(passed), 'check')} passed{none}{hint}", gap=True)
+    skipped_note = f", {len(skipped)} skipped: no daemon answers" if skipped else ""
+    yield dim(f"{amount(len(passed), 'check')} passed{skipped_note}{hint}", gap=True)
     if everything:
         yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
-        yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)
+        yield from (dim(f"skipped: {check['question']}", head=f"  {check['id']:<20}") for check in skipped)
 
 
 @VERBS.action(
-    "report",
-    verb.option(
-        "--to", "target", type=click.Path(path_type=Path, dir_okay=False),
-        help="Where to write it; beside the log by default.",
-    ),
+    "report", verb.option("--to", "target", type=click.Path(path_type=Path, dir_okay=False),
+    help="The file to write; next to the log by default."),
 )  # fmt: skip
 def report_verb(target: Path | None, as_json: bool) -> None:
     """Write a bug report into a file; nothing is sent."""
@@ -73,11 +66,9 @@ def report_verb(target: Path | None, as_json: bool) -> None:
 
 
 def show_report(value: dict[str, Any]) -> Screen:
-    """What is in the report, and where it is."""
+    """The parts of the report, and its path."""
     yield f"written to {value['path']} ({size(value['bytes'])}):"
     for part in value["parts"]:
         yield Line(f"{part['what']}, {size(part['bytes'])}", head=f"  {part['name']:<14} ")
-    yield (
-        "It holds nothing that was said, no memory and no project's name, and nothing was sent. "
-        "Read it, then attach it to a bug report."
-    )
+    yield "It has no conversation, memory or project name, and nothing was sent."
+    yield "Read it, then attach it to a bug report."

@@ -21,68 +21,70 @@ DREAM = VERBS.add_group("dream", "Consolidate memories while the machine is idle
 #: Kind of action -> its verb when done and when planned, and its noun in a sum.
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),
-    "strengthen": ("surer", "make surer", "surer"),
+    "strengthen": ("strengthened", "strengthen", "strengthened"),
     "supersede": ("superseded", "supersede", "superseded"),
     "ask": ("asked about", "ask about", "asked"),
-    "lift": ("said everywhere", "say everywhere", "said everywhere"),
+    "lift": ("moved to all projects", "move to all projects", "moved to all projects"),
     "promote": ("promoted", "promote", "promoted"),
     "raise": ("learnt", "learn", "learnt"),
     "archive": ("archived", "archive", "archived"),
     "note": ("noted", "note", "notes"),
-    "stand": ("tells where it stands", "tell where it stands", "endings"),
-    "judge": ("not worth telling", "judge", "judged"),
+    "stand": ("recorded the state of the work", "record the state of the work", "endings"),
+    "judge": ("judged not worth showing", "judge", "judged"),
     "page": ("wrote", "write", "files written"),
 }
 #: Kind of action -> the word before the other memory, and the label of its text.
-JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
-#: What a dream does with a file -> its label.
+OTHER_LABELS = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
+#: Operation on a file -> its label.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
-STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off",
-"undoing": "being undone", "undone": "undone"}  # fmt: skip
+STATES = {
+    "done": "", "running": "under way", "failed": "failed", "cancelled": "cancelled", "undoing": "being undone",
+    "undone": "undone",
+}  # fmt: skip
 #: Changes of a project that are shown without --all.
-MOST = 12
+MAX_CHANGES = 12
 #: Lines of a memory's text that are shown.
-LINES = 3
+MAX_LINES = 3
 #: Lines of a file's diff that are shown.
-DIFF_LINES = 40
+MAX_DIFF_LINES = 40
 #: Columns of a gate's name.
-GATE = 10
+GATE_COLUMNS = 10
 
 
 @DREAM.tool("status", "csm_dream_status", scope="none")
 def show_status(value: dict[str, Any]) -> Screen:
-    """Tell whether a dream is due, and why not."""
-    yield bold(f"dream: {render.dream_state(value)}")
+    """Show whether a dream is due, and the conditions."""
+    yield bold(f"dream: {render.describe_dream(value)}")
     yield ""
     for row in value["gates"]:
-        head = f"{row['gate']:<{GATE}}{'open' if row['open'] else 'shut':<6}"
+        head = f"{row['gate']:<{GATE_COLUMNS}}{'open' if row['open'] else 'shut':<6}"
         yield Line(row["reason"], head=head, style="" if row["open"] else "yellow")
     yield ""
     latest, finished = value["latest"], value["last"]
     if not latest:
         yield dim("no dream has run yet; `csmd dream plan` shows what one would do")
         return
-    yield _dream_line(latest, f"{'latest':<{GATE}}")
+    yield _dream_line(latest, f"{'latest':<{GATE_COLUMNS}}")
     if finished and finished["id"] != latest["id"]:
-        yield _dream_line(finished, f"{'done':<{GATE}}")
+        yield _dream_line(finished, f"{'done':<{GATE_COLUMNS}}")
 
 
 def _dream_line(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line:
-    """A dream with its time and what it did."""
+    """A dream with its time and its numbers of changes."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
     return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
 
 
 def summarize_dream(dream: dict[str, Any]) -> str:
-    """What a dream did, its state unless it is `done`, and its error."""
+    """The numbers of a dream's changes, its state unless it is `done`, and its error."""
     state = STATES.get(dream["state"], dream["state"])
-    did = _counts_in_words(dream["did"]) if dream["did"] else "" if state else "nothing to do"
-    return join(did, state) + (f": {dream['error']}" if dream["error"] else "")
+    changes = _describe_counts(dream["did"]) if dream["did"] else "" if state else "nothing to do"
+    return join(changes, state) + (f": {dream['error']}" if dream["error"] else "")
 
 
-def _counts_in_words(did: Mapping[str, int]) -> str:
-    """`3 merged, 2 surer, 4 files written`."""
-    return ", ".join(f"{did[kind]:,} {words[2]}" for kind, words in KINDS.items() if did.get(kind)) or "nothing"
+def _describe_counts(counts: Mapping[str, int]) -> str:
+    """Describes numbers of actions by kind: `3 merged, 2 strengthened, 4 files written`."""
+    return ", ".join(f"{counts[kind]:,} {noun}" for kind, (*_, noun) in KINDS.items() if counts.get(kind)) or "nothing"
 
 
 # --- a plan
@@ -90,44 +92,44 @@ def _counts_in_words(did: Mapping[str, int]) -> str:
 
 @DREAM.tool("plan", "csm_dream_plan", *verb.ALL_UNLESS_NAMED, verb.ALL, scope="all")
 def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = False) -> Screen:
-    """Show what a dream would do now. Nothing is done."""
-    most = None if everything else MOST
+    """Show the changes that a dream would make now."""
+    limit = None if everything else MAX_CHANGES
     projects = {row["project"]: row for row in value["projects"]}
     total, left_out, files = len(value["actions"]), 0, value["files"]
     for root, rows in _group(value["actions"], "project"):
         yield bold(tilde(root, str(Path.home())) if root else "everywhere")
         if root in projects:
-            yield dim(_tier_summary(projects[root]))
-        left_out += len(rows[most:]) if most else 0
-        for phase, actions in _group(rows[:most], "phase"):
+            yield dim(_describe_tiers(projects[root]))
+        left_out += len(rows[limit:]) if limit else 0
+        for phase, actions in _group(rows[:limit], "phase"):
             yield Line(phase, indent=2)
             for row in actions:
                 yield from _show_planned_action(row)
         yield ""
     if files:
         yield bold("files in memory/")
-        left_out += len(files[most:]) if most else 0
-        for row in files[:most]:
+        left_out += len(files[limit:]) if limit else 0
+        for row in files[:limit]:
             yield Line(f"{FILES[row['do']]:<7} {row['path']}", indent=2)
             yield dim(row["reason"], indent=10)
         yield ""
-    more = f"; {left_out:,} not shown (--all)" if left_out else ""
+    rest = f"; {left_out:,} not shown (--all)" if left_out else ""
     if total:
-        yield f"{many(total, 'change')} would be made: {_counts_in_words(value['did'])}{more}"
+        yield f"{many(total, 'change')} would be made: {_describe_counts(value['did'])}{rest}"
     else:
-        yield "no memory would change" + (f", {many(len(files), 'file')} would{more}" if files else ", and no file")
+        yield "no memory would change" + (f", {many(len(files), 'file')} would{rest}" if files else ", and no file")
     yield from _hidden_line(value["hidden"])
     yield from _questions(value.get("asks"), whole=whole)
-    yield dim(f"nothing is done yet; a dream by itself: {value['verdict']}")
+    yield dim(f"a preview: nothing was changed; the next dream: {value['verdict']}")
 
 
 def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
-    """The questions that a language model would be asked; with `whole` their full text."""
+    """The questions to a language model; with `whole` their full text."""
     if asks is None:
         return
     questions = asks["questions"]
-    show = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
-    yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){show}"
+    hint = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
+    yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){hint}"
     for number, question in enumerate(questions if whole else (), 1):
         yield bold(
             f"question {number}: session {shorten_session_id(question['session'])}, {question['project']}", gap=True
@@ -142,53 +144,54 @@ def _group(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[dict
     return [(name, list(group)) for name, group in groupby(rows, key=lambda row: str(row[by]))]
 
 
-def _tier_summary(row: dict[str, Any]) -> str:
-    """How many memories a project has, by tier, and how many of them are duplicates or stale."""
+def _describe_tiers(row: dict[str, Any]) -> str:
+    """Describes the number of a project's memories by tier, and its duplicate and stale ones."""
     total = sum(row["tiers"].values())
     tiers = ", ".join(f"{number:,} {tier}" for tier, number in row["tiers"].items() if number)
     stale = sum(row["tiers"].get(tier, 0) * share for tier, share in row["staleness"].items()) / (total or 1)
     return join(
         f"{many(total, 'memory')}: {tiers}" if tiers else "no memories",
-        row["duplicates"] and f"{row['duplicates']:,} say what another says",
+        row["duplicates"] and many(row["duplicates"], "duplicate"),
         total and stale >= 0.005 and f"{percent(stale)} stale",
         by="; ",
     )
 
 
 def _show_planned_action(row: dict[str, Any]) -> Screen:
-    """One action of a plan, and why."""
-    preposition, label = JOINED.get(row["do"], ("", ""))
+    """One action of a plan, and its reason."""
+    preposition, label = OTHER_LABELS.get(row["do"], ("", ""))
     other = preposition and row["other"] and f"{preposition} {row['other']}"
-    moves = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
-    tier = f", {row['tier_was']} -> {row['tier']}" if moves else ""
-    action = join(KINDS[row["do"]][1], row["id"], other, by=" ")
-    yield Line(f"{action}{tier}{_confidence_change(row['confidence_was'], row['confidence'])}", indent=4)
-    yield Line(squeeze(row["text"]), indent=6, most=LINES)
+    changes_tier = row["tier"] and row["tier"] != row["tier_was"] and row["do"] != "archive"
+    tier = f", {row['tier_was']} -> {row['tier']}" if changes_tier else ""
+    _, verb_words, _ = KINDS[row["do"]]
+    action = join(verb_words, row["id"], other, by=" ")
+    yield Line(f"{action}{tier}{_describe_confidence(row['confidence_was'], row['confidence'])}", indent=4)
+    yield Line(squeeze(row["text"]), indent=6, most=MAX_LINES)
     if row["other_text"] and label:
-        yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, most=LINES)
+        yield Line(squeeze(row["other_text"]), head=f"{label}: ", indent=6, most=MAX_LINES)
     yield dim(row["reason"], indent=6)
 
 
-def _confidence_change(was: float | None, now: float | None) -> str:
-    """How a confidence changes; "" if it is the same in percent."""
+def _describe_confidence(was: float | None, now: float | None) -> str:
+    """Describes the change of a confidence; "" if it is the same in percent."""
     if now is None or (was is not None and round(was * 100) == round(now * 100)):
         return ""
     return f", {percent(now)} sure" if was is None else f", {percent(was)} sure -> {percent(now)}"
 
 
-# --- what was done
+# --- dreams of the past
 
 
 def show_ran(value: dict[str, Any]) -> Screen:
-    """What a dream did, its name, and how it is undone."""
+    """The numbers of a dream's changes, and the commands that show and undo them."""
     if not value["changes"]:
         return [f"Dream {value['id']}: nothing to do."]
     took = glue(f"{value['took_s']:.1f} s")
-    commands = f"csmd dream diff {value['id']}   shows it", f"csmd dream undo {value['id']}   takes it back"
-    return render.done(f"dreamt as {value['id']}: {_counts_in_words(value['done'])}, {took}", *commands)
+    commands = f"Show: csmd dream diff {value['id']}", f"Undo: csmd dream undo {value['id']}"
+    return render.done(f"dream {value['id']}: {_describe_counts(value['done'])}, {took}", *commands)
 
 
-@DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), scope="none")
+@DREAM.tool("history", "csm_dream_history", verb.limit(20, description="Number of dreams."), scope="none")
 @render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
     """List the dreams, the latest first."""
@@ -197,15 +200,15 @@ def show_history(value: dict[str, Any]) -> Screen:
 
 @DREAM.tool("diff", "csm_dream_diff", verb.ID, sends_by_person=True)
 def show_diff(value: dict[str, Any]) -> Screen:
-    """Show what dream ID changed, before and after. `last` is the latest."""
+    """Show the changes of dream ID, before and after. `last` is the latest."""
     dream = value["dream"]
     state = STATES.get(dream["state"], dream["state"])
-    about = join(when(dream["begun_at"]), dream["why"], many(dream["sessions"], "new session"), state)
-    yield bold(f"dream {dream['id']}: {about}")
+    details = join(when(dream["begun_at"]), dream["why"], many(dream["sessions"], "new session"), state)
+    yield bold(f"dream {dream['id']}: {details}")
     if dream["error"]:
         yield warning(dream["error"])
     if not value["did"] and not value["hidden"]:
-        yield "it changed nothing, or its journal is not kept any more"
+        yield "it changed nothing, or its journal is deleted"
         return
     by_project: dict[str, list[dict[str, Any]]] = {}
     for row in value["did"]:
@@ -222,26 +225,26 @@ def _show_files(row: dict[str, Any]) -> Screen:
     for file in row["files"]:
         yield Line(f"{file['path']}{_undone_mark(row)}", indent=2)
         lines = file["diff"].splitlines()[2:]
-        for line in lines[:DIFF_LINES]:
+        for line in lines[:MAX_DIFF_LINES]:
             style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
-            yield Line(line, indent=4, most=LINES, style=style)
-        if len(lines) > DIFF_LINES:
-            yield dim(f"... and {many(len(lines) - DIFF_LINES, 'more line')} (--json)", indent=4)
+            yield Line(line, indent=4, most=MAX_LINES, style=style)
+        if len(lines) > MAX_DIFF_LINES:
+            yield dim(f"... and {many(len(lines) - MAX_DIFF_LINES, 'more line')} (--json)", indent=4)
         yield from _not_undone(file["kept"])
 
 
 def _show_action(row: dict[str, Any]) -> Screen:
-    """What an action did to memories."""
-    done = KINDS.get(row["kind"], (row["kind"], "", ""))[0]
+    """The changes of memories by an action."""
+    action, _, _ = KINDS.get(row["kind"], (row["kind"], "", ""))
     if row["purged"]:
-        yield Line(f"{done}: taken away by a purge", indent=2)
+        yield Line(f"{action}: deleted by a purge", indent=2)
     for number, touched in enumerate(row["touched"]):
         before, after = touched["before"], touched["after"]
-        head = f"with it {touched['item']}" if number else f"{done} {touched['item']}{_undone_mark(row)}"
+        head = f"with it {touched['item']}" if number else f"{action} {touched['item']}{_undone_mark(row)}"
         yield Line(head + _describe_changes(before, after), indent=2)
-        was, now = (squeeze(version["text"]) if version else "" for version in (before, after))
-        for text in (f"- {was}", f"+ {now}") if was and now and was != now else (now or was,):
-            yield Line(text, indent=4, most=LINES)
+        old, new = (squeeze(version["text"]) if version else "" for version in (before, after))
+        for text in (f"- {old}", f"+ {new}") if old and new and old != new else (new or old,):
+            yield Line(text, indent=4, most=MAX_LINES)
         yield from _not_undone(touched["kept"])
     yield dim(row["reason"], indent=4)
 
@@ -251,25 +254,25 @@ def _undone_mark(row: dict[str, Any]) -> str:
 
 
 def _describe_changes(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
-    """What has changed besides the text."""
+    """Describes the changes of a memory other than that of its text."""
     if before is None or after is None:
         return ": new" if before is None else ": gone"
-    replaced = f"by {after['superseded_by']}" if after["superseded_by"] else "stands by itself"
+    replaced = f"by {after['superseded_by']}" if after["superseded_by"] else "current again"
     changes = join(
         before["tier"] != after["tier"] and f"{before['tier']} -> {after['tier']}",
-        _confidence_change(before["confidence"], after["confidence"]).removeprefix(", "),
+        _describe_confidence(before["confidence"], after["confidence"]).removeprefix(", "),
         after["superseded_by"] != before["superseded_by"] and replaced,
         after["sources"] != before["sources"] and f"{before['sources']} -> {many(after['sources'], 'source')}",
     )
     return f": {changes}" if changes else ""
 
 
-def _not_undone(why: str) -> Screen:
-    return [warning(f"not undone: {why}", indent=4)] if why else []
+def _not_undone(reason: str) -> Screen:
+    return [warning(f"not undone: {reason}", indent=4)] if reason else []
 
 
 def _hidden_line(number: int) -> Screen:
-    return [dim(f"{many(number, 'change')} in projects that are not seen from here")] if number else []
+    return [dim(f"{many(number, 'change')} in projects that are hidden from here")] if number else []
 
 
 # --- undo
@@ -281,33 +284,30 @@ def show_undoing(value: dict[str, Any]) -> Screen:
     since = f", with {many(len(dreams) - 1, 'newer dream')}" if len(dreams) > 1 else ""
     yield f"would be undone: {dreams[-1]['id']}{since}"
     for row in dreams:
-        yield dim(_counts_in_words(row["did"]) or "nothing", head=f"  {row['id']}  {when(row['begun_at'])}  ")
-    yield "what was changed since keeps its newer value"
+        yield dim(_describe_counts(row["did"]) or "nothing", head=f"  {row['id']}  {when(row['begun_at'])}  ")
+    yield "memories that changed since keep their newer value"
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
-    """What was restored, and what was not and why."""
+    """The numbers of restored memories and files, and those that were not restored, with the reasons."""
     count, files = len(value["items"]), len(value["files"])
     items = "1 memory or candidate" if count == 1 else count and f"{count:,} memories and candidates"
     restored = join(items, files and many(files, "file"), by=" and ")
-    yield f"undone: {', '.join(row['id'] for row in value['dreams'])}; as before: {restored or 'nothing'}"
-    yield from (warning(f"left as it is: {row['item'] or 'an action'}, {row['why']}") for row in value["kept"])
+    yield f"undone: {', '.join(row['id'] for row in value['dreams'])}; restored: {restored or 'nothing'}"
+    yield from (warning(f"not restored: {row['item'] or 'an action'}, {row['why']}") for row in value["kept"])
 
 
 @DREAM.action("run", verb.DRY_RUN, verb.flag("--force", help="Do not wait until it is due."))
 def run(dry_run: bool, **options: Any) -> None:
-    """Dream now. `csmd dream undo` takes it back."""
-    planned = {"dry_run": True} if dry_run else {}
+    """Dream now. `csmd dream undo` undoes it."""
+    params = {"dry_run": True} if dry_run else {}
     show = partial(show_plan, whole=True) if dry_run else show_ran
-    verb.reply("csm_dream_run", show, planned | options, is_job=not dry_run)
+    verb.reply("csm_dream_run", show, params | options, is_job=not dry_run)
 
 
-@DREAM.action(
-    "undo", verb.ID, verb.yes("Do not ask."),
-    verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
-)  # fmt: skip
+@DREAM.action("undo", verb.ID, verb.yes("Do not ask."), verb.DRY_RUN)
 def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
-    """Take dream ID back, and every one since."""
+    """Undo dream ID, and every later one."""
     planned = verb.ask("csm_dream_undo", **options, asking=verb.resolve_project(None))
     dreams = planned["dreams"]
     if dry_run or not (yes or as_json):
@@ -316,8 +316,8 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
         return
     if not yes:
         if as_json or not verb.is_interactive():
-            raise click.UsageError("give --yes where nobody can be asked")
-        verb.ask_first(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
+            raise click.UsageError("not a terminal; give --yes")
+        verb.require_yes(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
     # By its full id: another dream may be the latest by now.
-    undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
+    undone = verb.run_job("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)

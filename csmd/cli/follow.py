@@ -1,4 +1,4 @@
-"""Commands that follow what happens: tail, logs."""
+"""Commands that show events as they happen: tail, logs."""
 
 from __future__ import annotations
 
@@ -19,43 +19,31 @@ from csmd.text import ages
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 TAIL_EVERY_S = 0.5
-#: Columns of the project's name.
-TAIL_NAME = 12
-#: Columns of the kind of event.
-WHAT = 13
+#: Columns of the project's name, and of the kind of event.
+NAME_COLUMNS = 12
+KIND_COLUMNS = 13
 STYLES = {
-    "event": "dim",
-    "turn": "",
-    "statement": "cyan",
-    "memory": "bold green",
-    "injection": "magenta",
-    "act": "yellow",
+    "event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta", "act": "yellow",
     "search": "dim",
-}
+}  # fmt: skip
 
 
 @VERBS.action(
     "tail", *verb.ALL_UNLESS_NAMED,
-    verb.option(
-        "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
-        help="How many past ones first.",
-    ),
-    verb.text("--session", "ID", "Only what happens in this session."),
+    verb.option("-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
+    help="Number of past events to show first."),
+    verb.text("--session", "ID", "Only events of this session."),
     verb.text("--kind", "KIND,...",
     "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
 )  # fmt: skip
 def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
-    """Show what happens, as it happens. ^C ends it."""
-    # Every project by default: a watcher does not know where something will happen.
-    where = verb.project_params(project, everywhere=all_projects or project is None)
+    """Show events as they happen. ^C ends it."""
+    # Every project by default: a watcher does not know which one the next event will have.
+    params = {**limits, **verb.project_params(project, everywhere=all_projects or project is None)}
     colours = config.wants_colours()
     try:
-        for item in follow(
-            lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **limits, **where), time.sleep
-        ):
+        for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **params), time.sleep):
             if as_json:
                 click.echo(wire.dumps(item))
             else:
@@ -65,12 +53,12 @@ def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **li
         return
 
 
-def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Yields everything that `look` returns past its cursor, forever; waits while the daemon is restarted."""
+def follow(read_page: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
+    """Yields the items that `read_page` returns past its cursor, forever; waits while the daemon is restarted."""
     cursor = ""
     while True:
         try:
-            page = look(cursor)
+            page = read_page(cursor)
         except (DaemonUnreachable, DaemonBusy):
             if not cursor:
                 raise
@@ -82,27 +70,28 @@ def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]
 
 
 def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
-    """One thing on one line: the time, the project, what it is, its words."""
-    what = render.NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
-    name = shorten(plain(item["name"]) or "-", TAIL_NAME)
-    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {shorten(what, WHAT):<{WHAT}}  "
+    """An event on one line: the time, the project, the kind, the text."""
+    kind = shorten(render.KIND_NAMES.get(item["kind"], plain(item["what"].replace("_", " "))), KIND_COLUMNS)
+    name = shorten(plain(item["name"]) or "-", NAME_COLUMNS)
+    name += " " * (NAME_COLUMNS - cells(name))
+    head = f"{ages.clock(item['at'], today=today)}  {name}  {kind:<{KIND_COLUMNS}}  "
     return shorten(head + render.describe_item(item), width)
 
 
 #: A line as csmd/daemon/logs.py writes it; any other line continues the one before.
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
-LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
+LEVEL_STYLES = {"warning": "yellow", "error": "red", "critical": "red"}
 
 
 @VERBS.action(
     "logs",
-    verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
+    verb.option("-n", "count", default=50, show_default=True, type=click.IntRange(1, 100_000), help="Number of lines."),
 )
-def logs(number: int, as_json: bool) -> None:
-    """Show what the daemon did, and what went wrong."""
+def logs(count: int, as_json: bool) -> None:
+    """Show the daemon's log, with its warnings and errors."""
     path = default_paths().log_file
-    older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
-    lines = b"".join(map(_read, [*older, path])).decode("utf-8", "replace").splitlines()[-number:]
+    older = [path.with_name(f"{path.name}.{number}") for number in (3, 2, 1)]
+    lines = b"".join(map(_read, [*older, path])).decode("utf-8", "replace").splitlines()[-count:]
     if not lines:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
     verb.print_answer({"path": str(path), "lines": [_parse_line(line) for line in lines]}, as_json, show_logs)
@@ -114,12 +103,12 @@ def show_logs(value: dict[str, Any]) -> Screen:
         if not line["at"]:
             yield dim(line["text"].strip(), indent=16)
             continue
-        place = f"{line['level']} in {line['where']}: " if line["level"] != "info" else ""
-        yield Line(f"{place}{line['text']}", head=f"{line['at'][5:]}  ", style=LEVELS.get(line["level"], ""))
+        origin = f"{line['level']} in {line['where']}: " if line["level"] != "info" else ""
+        yield Line(f"{origin}{line['text']}", head=f"{line['at'][5:]}  ", style=LEVEL_STYLES.get(line["level"], ""))
 
 
 def _read(path: Path) -> bytes:
-    """A log up to its last complete line; b"" without a log."""
+    """A log up to its last complete line; b"" if there is no log."""
     try:
         data = path.read_bytes()
         return data[: data.rfind(b"\n") + 1]

@@ -18,32 +18,30 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
 
 
 @GOAL.action(
-    "set", verb.argument("text"), verb.text("--session", "ID", "It is this session's, and told to no other."),
-    verb.project_of("The project it is for; this directory's by default."),
+    "set", verb.argument("text"), verb.text("--session", "ID", "Show it only to this session."),
+    verb.project_option("Its project; this directory's by default."),
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
-    """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
+    """Declare a goal. Typed in a terminal it is yours; otherwise your assistant's, and shown only in its session."""
     session = session or ("" if verb.is_interactive() else assistant_session()[2])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
-    """A goal that was declared, and which sessions are shown it."""
+    """A goal that was declared, and the sessions that are shown it."""
     if value["authority"] == "user":
-        whom = "its session" if value["session_id"] else f"each session in {value['project']}"
-        state = f"told to {whom} until `csmd done {value['id']}`"
+        sessions = "its session" if value["session_id"] else f"each session in {value['project']}"
+        state = f"shown to {sessions} until `csmd done {value['id']}`"
     elif value["session_id"]:
-        state = "the assistant's: told in its session as the assistant's"
+        state = "the assistant's: shown in its session as the assistant's"
     else:
-        state = (
-            "nobody typed this in a terminal, so it counts as the assistant's and no session is told it: type it in a "
-            "terminal, or name its session with --session"
-        )
+        remedy = "type it in a terminal, or name its session with --session"
+        state = f"not typed in a terminal: it counts as the assistant's and is shown to no session; {remedy}"
     return [Line(value["text"], head=f"{value['id']}  "), dim(state)]
 
 
-@GOAL.tool("list", "csm_goal_list", *verb.PROJECTS, verb.flag("--done", help="Those that are done, too."))
-@render.if_empty("goals", "no goal is open here; `csmd goal set TEXT` declares one")
+@GOAL.tool("list", "csm_goal_list", *verb.PROJECTS, verb.flag("--done", help="List finished goals, too."))
+@render.if_empty("goals", "no open goals here; `csmd goal set TEXT` declares one")
 def show_goals(value: dict[str, Any]) -> Screen:
     """List goals, the latest first."""
     for goal in value["goals"]:
@@ -51,40 +49,40 @@ def show_goals(value: dict[str, Any]) -> Screen:
         session = goal["session_id"] and f"session {display.shorten_session_id(goal['session_id'])}"
         finished = goal["done_at"] and f"done {when(goal['done_at'])[:10]}"
         yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
-        about = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
-        yield dim(about, indent=len(goal["id"]) + 2)
+        details = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
+        yield dim(details, indent=len(goal["id"]) + 2)
 
 
-@VERBS.action("done", verb.argument("what", "[ID|NUMBER]...", nargs=-1), *verb.PROJECTS)
-def done(what: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool) -> None:
-    """Close a goal, a promise, a question or what was left to do.
+@VERBS.action("done", verb.argument("items", "[ID|NUMBER]...", nargs=-1), *verb.PROJECTS)
+def done(items: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool) -> None:
+    """Close an open item: a goal, a promise, a question, a task left to do.
 
-    Without ID or NUMBER list what is open. `csmd undo` opens it again.
+    Without ID or NUMBER list the open items. `csmd undo` opens one again.
     """
-    where = verb.project_params(project, all_projects)
-    if what:
-        closed = verb.ask("csm_open_done", id=" ".join(what), **where, by_person=verb.is_interactive())
+    scope = verb.project_params(project, all_projects)
+    if items:
+        closed = verb.ask("csm_open_done", id=" ".join(items), **scope, by_person=verb.is_interactive())
         verb.print_answer(closed, as_json, show_closed)
     else:
-        verb.print_answer(verb.ask("csm_open_list", **where), as_json, show_open, all_projects=all_projects)
+        verb.print_answer(verb.ask("csm_open_list", **scope), as_json, show_open, all_projects=all_projects)
 
 
-@render.if_empty("open", "nothing is open here")
+@render.if_empty("open", "no open items here")
 def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
-    """What is open, numbered."""
+    """The open items, numbered."""
     widest = len(str(len(value["open"])))
     for row in value["open"]:
         yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
-        place = last_part(row["project"]) if all_projects else ""
+        project = last_part(row["project"]) if all_projects else ""
         session = (
             "" if row["kind"] in ("goal", "promise") else f"session {display.shorten_session_id(row['session_id'])}"
         )
-        yield dim(join(row["kind"], when(row["at"])[:10], session, place, row["id"], by="  "), indent=widest + 2)
-    yield dim("`csmd done NUMBER` or ID closes one", gap=True)
+        yield dim(join(row["kind"], when(row["at"])[:10], session, project, row["id"], by="  "), indent=widest + 2)
+    yield dim("`csmd done NUMBER` or `csmd done ID` closes one", gap=True)
 
 
 def show_closed(value: dict[str, Any]) -> Screen:
-    """What was closed, and how it is opened again."""
+    """The closed items, and how to open them again."""
     for row in value["closed"]:
         yield Line(row["text"], head=f"done: {row['id']}  ", most=3)
-    yield dim("`csmd undo` opens it again" if len(value["closed"]) == 1 else "`csmd undo ID` opens one again")
+    yield dim("Undo: csmd undo" if len(value["closed"]) == 1 else "Undo one: csmd undo ID")

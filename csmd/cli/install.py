@@ -14,7 +14,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.import_export import show_left
+from csmd.cli.import_export import show_remainder
 from csmd.cli.model import fetch_model, show_model
 from csmd.cli.render import Screen, pairs
 from csmd.config import Config, default_paths
@@ -259,7 +259,7 @@ def install(
     else:
         status = _run_daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
-        result["import"] = verb.work("csm_sync", vectors=False, recent=RECENT)
+        result["import"] = verb.run_job("csm_sync", vectors=False, recent=RECENT)
         # Only now the versions in use are known.
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
@@ -287,7 +287,7 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     if silent or not new or not verb.is_interactive():
         return []
     return [
-        host for host in new if verb.agrees(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
+        host for host in new if verb.ask_yes_no(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
     ]
 
 
@@ -323,7 +323,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
 def _agrees_to_model(size: str) -> bool:
     question = f"Download the model for search by meaning ({size} from huggingface.co)?"
     try:
-        return verb.agrees(question, default=True, err=True)
+        return verb.ask_yes_no(question, default=True, err=True)
     except click.Abort:
         click.echo(err=True)  # ends the line of the question
         return False
@@ -358,9 +358,9 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str,
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
     past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
     yield past if counts["sessions"] else "there are no past sessions here yet"
-    yield from show_left(value)
+    yield from show_remainder(value)
     if model is not None and not model["name"]:
-        hint = f"search is by words alone until {render.model_fetch(model['suggested'])} brings the embedding model"
+        hint = f"search is by words alone until {render.fetch_command(model['suggested'])} brings the embedding model"
         yield render.RawLine(wrap_sentence(hint))
     yield "no language model is asked, and none is needed; `csmd provider add` adds one"
 
@@ -429,10 +429,8 @@ def _plan_installed_unit(paths: Paths) -> service.Plan:
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.recorded_unit(paths):
-        raise CsmdError(
-            f"{file} is gone, or its service manager does not answer",
-            hint="run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without",
-        )
+        hint = "run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without"
+        raise CsmdError(f"{file} is gone, or its service manager does not answer", hint=hint)
     return service.Plan(manager=None, why="no service is installed")
 
 
@@ -460,7 +458,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
         ("settings", ", ".join(value["settings"]) or "as they were"),
         ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
         ("daemon", ended + now),
-        ("corrected", status.corrected(changed) if any(changed.values()) else ""),
+        ("corrected", status.describe_corrections(changed) if any(changed.values()) else ""),
     ])  # fmt: skip
 
 

@@ -12,23 +12,18 @@ from csmd.text.display import amount, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 INSTRUCTIONS = VERBS.add_group("instructions", "Show the assistant's instruction files and own memory.")
 
 
 @INSTRUCTIONS.tool(
     "show", "csm_context_build", verb.PROJECT,
-    verb.option(
-        "--mode", type=click.Choice(["host", "seed"]), default="host", show_default=True,
-        help="As the assistant loads them, or four scopes with @include lines.",
-    ),
+    verb.option("--mode", type=click.Choice(["host", "seed"]), default="host", show_default=True,
+    help="As the assistant loads them, or four scopes with @include lines."),
 )  # fmt: skip
 def show_context(value: dict[str, Any]) -> Screen:
-    """Show the instructions that a session here is given."""
+    """Show the instructions of a session here."""
     # The text alone goes to standard output, so that it can be written to a file.
-    nothing = "nothing: there is no instruction file for this directory"
-    click.echo(value["text"] or nothing, err=not value["text"])
+    click.echo(value["text"] or "no instruction files for this directory", err=not value["text"])
     if files := value["files"]:
         click.echo(f"\n{amount(len(files), 'file')}, about {amount(value['tokens'], 'token')}:", err=True)
     for file in files:
@@ -44,16 +39,16 @@ def show_memos(value: dict[str, Any]) -> Screen:
     """List the files of the assistant's own memory here."""
     yield squeeze(value["folder"])
     if not value["files"]:
-        yield "nothing: the assistant has kept no memory here"
+        yield "no files: the assistant has no memory of its own here"
     for memo in value["files"]:
-        about = f"{memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]}"
-        yield f"\n{squeeze(memo['filename'])}  ({about})"
+        details = f"{memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]}"
+        yield f"\n{squeeze(memo['filename'])}  ({details})"
         if title := memo["description"] or memo["name"]:
             yield f"  {title}"
         yield from (f"  ! {squeeze(problem)}" for problem in memo["problems"])
 
 
-INSTRUCTIONS.row(
+INSTRUCTIONS.add_tool(
     "file", "csm_memdir_load", "{text}", "Show one file of the assistant's own memory, without its head.",
     verb.argument("file"), verb.PROJECT,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Parses the command line; exit codes, crash reports, completion."""
+"""The `csmd` command: dispatches to the verbs, sets exit codes, writes crash reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib
 import io
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -14,7 +13,7 @@ import click
 import csmd
 from csmd import config
 from csmd.cli import render
-from csmd.cli.verb_table import GROUPS, HIDDEN, SUBJECTS, in_view
+from csmd.cli.verb_table import ADVANCED_VERBS, MODULE_VERBS, VERB_GROUPS, visible_verbs
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
@@ -23,18 +22,18 @@ if TYPE_CHECKING:
 
 
 def entry() -> None:
-    """The `csmd` command; every error leaves through here."""
+    """Runs the `csmd` command and turns every error into a message and an exit code."""
     for stream in (sys.stdout, sys.stderr):
-        render.keep_clean(stream)
+        render.escape_output(stream)
     try:
         main.main(standalone_mode=False, prog_name="csmd")
     except (click.exceptions.Abort, KeyboardInterrupt):
         sys.exit(130)
-    except click.exceptions.Exit as leaving:
-        sys.exit(leaving.exit_code)
+    except click.exceptions.Exit as exit_request:
+        sys.exit(exit_request.exit_code)
     except click.ClickException as error:
-        error.show(shown := io.StringIO())  # the message quotes what was typed
-        for line in shown.getvalue().splitlines():
+        error.show(message := io.StringIO())  # quotes the arguments, so it is escaped below
+        for line in message.getvalue().splitlines():
             render.show_error("", line)
         sys.exit(2)
     except DaemonUnreachable as error:
@@ -47,27 +46,24 @@ def entry() -> None:
         if isinstance(error, OSError) and error.errno in DISK_ERRORS:
             _drop_output()
             _fail(explain_disk_error(error, "the output"))
-        path = _crash_report(error)
-        render.complain(
-            f"a bug: {type(error).__name__}. What happened is written to {path}",
-            hint="run `csmd report` and attach its file",
-        )
+        what = f"internal error ({type(error).__name__}); {_crash_report(error)}"
+        render.complain(what, hint="run `csmd report` and attach its file")
         sys.exit(70)
 
 
 def _drop_output() -> None:
-    """Discards what is still buffered for stdout."""
+    """Discards the buffered output."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _fail(error: CsmdError) -> NoReturn:
-    """Prints what went wrong and what to do, and exits with the error's code."""
+    """Prints an error with its hint, and exits with its code."""
     render.complain(error.what, hint=error.hint)
     sys.exit(error.exit_code)
 
 
-def _crash_report(error: BaseException) -> Path | str:
-    """Writes a crash report; returns its path, or the report itself if it cannot be written."""
+def _crash_report(error: BaseException) -> str:
+    """Writes a crash report; returns where it is, or the report itself if it cannot be written."""
     import traceback
 
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
@@ -79,53 +75,54 @@ def _crash_report(error: BaseException) -> Path | str:
         path.touch(mode=0o600)
         path.write_text(report)
     except (OSError, CsmdError) as failure:
-        return f"no file ({failure}):\n{report}"
-    return path
+        return f"its report cannot be written ({failure}):\n{report}"
+    return f"report: {path}"
 
 
-#: What click raises for a group without a command; before version 8.2 it prints the help itself.
+#: Click's error for a group without a command; before version 8.2 click printed the help itself.
 NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 
 
 class _Verbs(click.Group):
-    """The verbs of csmd, each imported when it is asked for."""
+    """The verbs of csmd; the module of a verb is imported when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The verbs in view, in the order of GROUPS (click would sort them), then the others."""
+        """The visible verbs, in the order of VERB_GROUPS (click would sort them), then the others."""
         del ctx
-        return [*in_view(), *HIDDEN.split()]
+        return [*visible_verbs(), *ADVANCED_VERBS]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs under the headings of GROUPS, in one column."""
-        widest = max(map(len, in_view()))
-        room = formatter.width - 6 - widest
-        for heading, verbs in GROUPS.items():
-            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs.split()]
-            rows = [(f"{verb:<{widest}}", command.get_short_help_str(room)) for verb, command in commands if command]
+        """Writes the verbs under the headings of VERB_GROUPS, in one column."""
+        widest = max(map(len, visible_verbs()))
+        help_width = formatter.width - 6 - widest
+        for heading, verbs in VERB_GROUPS.items():
+            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
+            rows = [
+                (f"{verb:<{widest}}", command.get_short_help_str(help_width)) for verb, command in commands if command
+            ]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Like click's, but suggests the nearest verb for a mistyped one."""
+        """Resolves a verb; for a mistyped one the error suggests the nearest."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             import difflib  # only for a mistyped verb
 
-            close = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
-            if not close:
+            if not (near := difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)):
                 raise
-            raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The verbs in view; for bash, which shows no descriptions, no module is imported."""
+        """The visible verbs; for bash, which shows no descriptions, no module is imported."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # only for completion
 
-        names = [name for name in in_view() if name.startswith(incomplete)]
+        names = [name for name in visible_verbs() if name.startswith(incomplete)]
         if config.completing_shell() == "bash":
             return [CompletionItem(name) for name in names]
         commands = [(name, self.get_command(ctx, name)) for name in names]
@@ -133,33 +130,36 @@ class _Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, imported from its module; None for an unknown one."""
-        subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
-        if subject is None:
+        module = next((name for name, verbs in MODULE_VERBS.items() if cmd_name in verbs), None)
+        if module is None:
             return None
-        verbs: click.Group = importlib.import_module(f"csmd.cli.{subject}").VERBS
-        return verbs.get_command(ctx, cmd_name)
+        group: click.Group = importlib.import_module(f"csmd.cli.{module}").VERBS
+        return group.get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Like click's, with three exceptions: a group alone prints its help, an option without its value lists the
-        values, and a closed pipe on stdout is not an error (click would exit with 2, 2 and 1)."""
+        """Runs the command; handles three of click's errors."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
+            # The reader of stdout has closed the pipe, which is not an error; click would exit with 1.
             _drop_output()
-            return None
         except click.BadOptionUsage as error:
-            if words := self._words_of(ctx, error.option_name):
-                raise click.UsageError(f"{error.message} It is one of: {', '.join(words)}.", ctx) from None
+            # An option without its value: the error lists the values.
+            if choices := self._choices_of(ctx, error.option_name):
+                raise click.UsageError(f"{error.message} It is one of: {', '.join(choices)}.", ctx) from None
             raise
         except NO_COMMAND as error:
+            # A group alone prints its help; click would exit with 2.
             click.echo(error.message)
-            return None
+        return None
 
-    def _words_of(self, ctx: click.Context, option: str) -> tuple[str, ...]:
-        """The choices of an option of the verb, or of one below it; () if it takes any value."""
+    def _choices_of(self, ctx: click.Context, option: str) -> tuple[str, ...]:
+        """The choices of an option of the verb or of one of its subcommands; () if it takes any value."""
         verb = self.get_command(ctx, ctx.invoked_subcommand or "")
-        below = verb.commands.values() if isinstance(verb, click.Group) else ()
-        params = [param for command in (verb, *below) if command for param in command.params if option in param.opts]
+        subcommands = verb.commands.values() if isinstance(verb, click.Group) else ()
+        params = [
+            param for command in (verb, *subcommands) if command for param in command.params if option in param.opts
+        ]
         return next((tuple(param.type.choices) for param in params if isinstance(param.type, click.Choice)), ())
 
 
@@ -174,8 +174,8 @@ def main(context: click.Context) -> None:
         show_overview()
 
 
-#: Shell -> where it looks for completion scripts, and what else it needs.
-PLACES = {
+#: Shell -> the file in which it looks for a completion script, with any further setup.
+COMPLETION_FILES = {
     "bash": "~/.local/share/bash-completion/completions/csmd",
     "zsh": "~/.zfunc/_csmd  (with `fpath+=~/.zfunc; autoload -Uz compinit && compinit` in ~/.zshrc)",
     "fish": "~/.config/fish/completions/csmd.fish",
@@ -183,17 +183,17 @@ PLACES = {
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(sorted(PLACES)))
+@click.argument("shell", type=click.Choice(sorted(COMPLETION_FILES)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script that completes csmd in your shell."""
+    """Print the completion script of a shell."""
     from click.shell_completion import get_completion_class
 
     shell_class = get_completion_class(shell)
-    assert shell_class is not None  # PLACES names click's own
-    complete = shell_class(context.find_root().command, {}, "csmd", config.COMPLETION_VARIABLE)
-    click.echo(complete.source_template % complete.source_vars())
-    click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
+    assert shell_class is not None  # COMPLETION_FILES has shells of click's only
+    script = shell_class(context.find_root().command, {}, "csmd", config.COMPLETION_VARIABLE)
+    click.echo(script.source_template % script.source_vars())
+    click.echo(f"to use it, write this to {COMPLETION_FILES[shell]}", err=True)
 
 
 #: The verbs of this module.

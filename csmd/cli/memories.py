@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import click
 
@@ -12,58 +12,50 @@ from csmd import wire
 from csmd.cli import render, verb
 from csmd.cli.injections import warn_of_off_mark
 from csmd.cli.render import Line, Screen, bold, dim, join, many, percent, warning
-from csmd.errors import CsmdError
 from csmd.text import display
 from csmd.text.display import squeeze
-from csmd.vocabulary import (
-    AUTHORITY_RANK,
-    CATEGORIES,
-    GATE_PRIORITY,
-    Authority,
-    Gate,
-    MemdirType,
-    MemoryType,
-    Tier,
-)  # fmt: skip
+from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 ALL_TYPES = (*get_args(MemoryType), *get_args(MemdirType))
-#: Relation of a memory to a new one -> its introduction, what the suggested command does, and that command's last word.
+#: Relation of a memory to a new one -> its introduction, the effect of the suggested command, and its last argument
+#: ("" for the new memory).
 RELATED = {
     "replaced": ("Replaced", "Undo", "--undo"),
     "doubtful": ("May be replaced:", "Replace it", ""),
     "related": ("Related memory still active:", "Replace it", ""),
 }
+#: Most memories of a topic that are read: more than any topic has.
+TOPIC_LIMIT = 5000
+#: Memories of a gate that are listed unless --limit says otherwise: of one project, and of each of several.
+MAX_PER_GATE_ONE_PROJECT = 8
+MAX_PER_GATE_SEVERAL = 3
 
 
 @VERBS.action(
-    "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
-    verb.flag("--all-projects", "everywhere", help="It holds in every project."),
+    "remember", verb.argument("text"), verb.project_option("Its project; this directory's by default."),
+    verb.flag("--all-projects", "everywhere", help="Remember it for every project."),
     verb.flag("--pin", help="Never let it fade."),
-    verb.option(
-        "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
-        help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
-    ),
-    verb.yes("Keep a question, too, and do not ask."),
+    verb.option("--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
+    help=f"Its type, if its words do not show it: {', '.join(ALL_TYPES)}."),
+    verb.yes("Save a question without asking."),
 )  # fmt: skip
 def remember(
     text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool
 ) -> None:
     """Remember a statement.
 
-    Typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
-    by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
+    Typed in a terminal it counts as yours. Otherwise it counts as your assistant's and confirms nothing."""
+    by_person, scope = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:
-        verb.ask_first("This asks something: keep it all the same?", err=as_json)
-    saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, type=type_ or "", by_person=by_person)
+        verb.require_yes("This is a question. Save it as a fact?", err=as_json)
+    saved = verb.ask("csm_memory_save", text=text, **scope, pin=pin, type=type_ or "", by_person=by_person)
     verb.print_answer(saved, as_json, show_remembered, by_person=by_person)
     if is_question and not by_person and not as_json:
-        render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
-    warn_of_off_mark(place["project"], as_json)
+        render.show([dim(f"Saved a question as a fact. Delete: csmd forget {saved['id']}")])
+    warn_of_off_mark(scope["project"], as_json)
 
 
 def _is_question(text: str) -> bool:
@@ -75,75 +67,59 @@ def _is_question(text: str) -> bool:
 
 
 def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
-    """What was remembered, and where it holds."""
+    """The remembered statement, its scope, and the memories on the same subject."""
     state = "remembered" if value["new"] else "confirmed" if by_person else "known already"
     workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
-    place = f"in {value['project']}" if value["project"] else f"everywhere{workspace}"
     yield f"{state} as {value['id']}: {value['text']}"
-    yield dim(f"it holds {place}")
+    yield dim(f"applies {'in ' + value['project'] if value['project'] else 'everywhere' + workspace}")
     if value["waits"]:
-        yield warning(
-            "typed by no person: search finds it, and no session is told of it before the user accepts it "
-            "(`csmd review`)"
-        )
+        text = "searchable, but not shown to sessions until you accept it (csmd review)"
+        yield warning(f"Not typed by a person: {text}")
     if value["paused"] and by_person:
-        yield warning("kept, though csmd is paused: you said it yourself")
+        yield warning("saved although csmd is paused, because you typed it")
     for other in value["beside"]:
-        relation, does, end = RELATED[other["is"]]
+        relation, effect, argument = RELATED[other["is"]]
         yield Line(f"{relation} {other['id']}: {other['text']}", most=4)
         if other["rest"]:
             yield Line(f"Still active from it: {other['rest']['id']}: {other['rest']['text']}", indent=2, most=4)
-        yield dim(f"{does}: csmd supersede {other['id']} {end or value['id']}", indent=2)
+        yield dim(f"{effect}: csmd supersede {other['id']} {argument or value['id']}", indent=2)
 
 
-#: Memories of a gate that are listed unless --limit says otherwise: when one project is shown.
-MAX_HERE = 8
-#: The same when several projects are shown.
-MAX_ANYWHERE = 3
-#: More memories than any topic has.
-ALL_OF_TOPIC = 5000
-_SPAN = re.compile(r"(\d+)\s*(d|w)")
-_DAYS = {"d": 1, "w": 7}
-
-
-def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """Turns a typed day, or number of days or weeks ago, into the beginning of a stored time; "" for none."""
-    span = _SPAN.fullmatch(typed.strip())
+def _parse_since(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
+    """Turns a day, or a number of days or weeks ago, into the beginning of a stored time; "" if nothing was typed."""
+    span = re.fullmatch(r"(\d+)\s*(d|w)", typed.strip())
     try:
         if span:
-            ago = timedelta(days=int(span[1]) * _DAYS[span[2]])
+            ago = timedelta(days=int(span[1]) * (7 if span[2] == "w" else 1))
             return (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%S")
         return datetime.fromisoformat(typed).strftime("%Y-%m-%d") if typed else ""
     except (ValueError, OverflowError):
-        raise click.BadParameter(f"{typed!r} is no day (2026-05-04) and no span (30d, 6w)") from None
+        raise click.BadParameter(f"{typed!r} is not a day (2026-05-04) or a span (30d, 6w)") from None
 
 
 @VERBS.action(
     "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"),
-    verb.one_of("category", [*CATEGORIES], "WORD"),
-    verb.one_of("type", get_args(MemoryType), "WORD"),
-    verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
-    verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
-    verb.text("--origin", "WORD", "Only what came so: stated, model_saved."),
-    verb.text("--since", "DAY", "Only what was said since: 2026-05-04, 30d, 6w.", callback=_since),
-    verb.text("--topic", "NAME", "Only what is about it; `csmd topics` lists them."),
-    verb.text("--session", "ID", "Only what was said in this session."),
-    verb.flag("--superseded", help="Only what something else has taken the place of."),
-    verb.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
+    verb.one_of("category", [*CATEGORIES], "WORD"), verb.one_of("type", get_args(MemoryType), "WORD"),
+    verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only this tier."),
+    verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only statements of this authority."),
+    verb.text("--origin", "WORD", "Only this origin: stated, model_saved."),
+    verb.text("--since", "DAY", "Only statements since: 2026-05-04, 30d, 6w.", callback=_parse_since),
+    verb.text("--topic", "NAME", "Only this topic; `csmd topics` lists them."),
+    verb.text("--session", "ID", "Only statements of this session."),
+    verb.flag("--superseded", help="Only superseded memories."),
+    verb.option("--limit", type=click.IntRange(1), help="Memories of each gate; "
+    f"{MAX_PER_GATE_ONE_PROJECT} of one project, {MAX_PER_GATE_SEVERAL} of several."),
     verb.ALL,
 )  # fmt: skip
 def memories(
     project: str | None, all_projects: bool, since: str, topic: str, session: str, superseded: bool, limit: int | None,
-    everything: bool, as_json: bool,
-    **filters: str | None,
+    everything: bool, as_json: bool, **filters: str | None,
 ) -> None:  # fmt: skip
-    """List what is remembered here."""
-    place = verb.project_params(project, all_projects)
-    answer = (
-        verb.ask("csm_memory_by_topic", topic=topic, limit=ALL_OF_TOPIC, **place)
-        if topic
-        else verb.ask("csm_memory_list", **place)
-    )
+    """List the memories here."""
+    params: dict[str, Any] = verb.project_params(project, all_projects)
+    if topic:
+        params |= {"topic": topic, "limit": TOPIC_LIMIT}
+    answer = verb.ask("csm_memory_by_topic" if topic else "csm_memory_list", **params)
     rows = [
         row
         for row in answer["memories"]
@@ -153,46 +129,57 @@ def memories(
         and all(row[name] == value for name, value in filters.items() if value)
     ]
     # Superseded memories are counted, not listed.
-    shown = rows if superseded else [row for row in rows if not row["superseded_by"]]
-    several = len({row["project"] for row in shown}) > 1
-    most = len(shown) if everything else limit or (MAX_ANYWHERE if several else MAX_HERE)
+    current = rows if superseded else [row for row in rows if not row["superseded_by"]]
+    is_one_project = len({row["project"] for row in current}) <= 1
+    per_gate = limit or (MAX_PER_GATE_ONE_PROJECT if is_one_project else MAX_PER_GATE_SEVERAL)
+    per_gate = len(current) if everything else per_gate
     if as_json:
-        listed = [row for _, gates in _choose(shown, most) for _, chosen, _ in gates for row in chosen]
+        listed = [row for _, gates in _group_by_gate(current, per_gate) for group in gates for row in group.listed]
         click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))
     else:
-        render.show(show_listed(shown, in_all=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
+        count, left_out = len(answer["memories"]), len(rows) - len(current)
+        render.show(show_memories(current, total=count, superseded=left_out, per_gate=per_gate))
 
 
-def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple[Gate, list[dict[str, Any]], int]]]]:
-    """Groups memories: [(project, [(gate, memories to list, number of memories)])]."""
-    chosen = []
+class GateRows(NamedTuple):
+    """The memories of one gate in one project: those to list, and the number of all."""
+
+    gate: Gate
+    listed: list[dict[str, Any]]
+    total: int
+
+
+def _group_by_gate(rows: list[dict[str, Any]], per_gate: int) -> list[tuple[str, list[GateRows]]]:
+    """Groups memories by project and gate, the gate of the highest priority first."""
+    groups = []
     for project, in_project in by_project(rows):
         gates = []
         for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
-            # Leaving out a single one would not save a line.
-            gates.append((gate, of_gate if len(of_gate) <= most + 1 else of_gate[:most], len(of_gate)))
-        chosen.append((project, [row for row in gates if row[2]]))
-    return chosen
+            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_sort_key, reverse=True)
+            # Leaving out a single memory would not save a line.
+            listed = of_gate if len(of_gate) <= per_gate + 1 else of_gate[:per_gate]
+            gates += [GateRows(gate, listed, len(of_gate))] if of_gate else []
+        groups.append((project, gates))
+    return groups
 
 
-def show_listed(rows: list[dict[str, Any]], *, in_all: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
-    """Memories by project and gate; in each the user's and the surest first, at most `most` of a gate."""
+def show_memories(rows: list[dict[str, Any]], *, total: int = 0, superseded: int = 0, per_gate: int = 2**31) -> Screen:
+    """Memories by project and gate; in each the user's and the surest first, at most `per_gate` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
-        yield f"none of {many(in_all, 'memory')} is such" if in_all else nothing
+        yield f"No memory matches ({total:,} in all)" if total else nothing
         return
-    shown, projects = 0, _choose(rows, most)
+    shown, projects = 0, _group_by_gate(rows, per_gate)
     for number, (project, gates) in enumerate(projects):
         if len(projects) > 1:
             yield project_heading(project, gap=bool(number))
-        for gate, listed, count in gates:
+        for gate, listed, gate_total in gates:
             shown += len(listed)
-            part = f"{len(listed)} of " if len(listed) < count else ""
-            yield dim(f"{gate}, {part}{count:,}")
+            part = f"{len(listed)} of " if len(listed) < gate_total else ""
+            yield dim(f"{gate}, {part}{gate_total:,}")
             for row in listed:
                 yield Line(squeeze(row["text"]), indent=2, most=4)
-                yield dim(_about(row), indent=6)
+                yield dim(_details(row), indent=6)
     left_out = shown < len(rows) and f"{len(rows) - shown:,} not shown (--all)"
     replaced = superseded and f"{superseded:,} superseded (--superseded)"
     yield dim(join(many(len(rows), "memory"), left_out, replaced, by="; "), gap=True)
@@ -209,25 +196,25 @@ def project_heading(project: str, *, gap: bool) -> Line:
     return bold(render.shorten(project, render.width(), end=True) or "everywhere", gap=gap)
 
 
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+def _sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
     """Sort key, greatest first: pinned, said by a person, sure, new."""
     rank = AUTHORITY_RANK[row["authority"]]
     return row["pinned"], row["origin"] != "model_saved", rank, round(row["confidence"], 1), row["confirmed_at"]
 
 
-def _about(row: dict[str, Any]) -> str:
+def _details(row: dict[str, Any]) -> str:
     """The line below a memory in a list: its id, date, confidence, category and marks."""
     marks = join(
         row["pinned"] and "pinned",
         row["times"] > 1 and f"said {row['times']} times",
         row["authority"] == "assistant" and "by the assistant",
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
-        row["origin"] == "model_saved" and "unsaid",
+        row["origin"] == "model_saved" and "saved by the assistant",
         row["attention"] == "COLD" and "cold",
         row.get("tier") == "archive" and "archived",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
         row["is_refuted"] and "refuted",
-        row["is_edited"] and "its code edited since",
+        row["is_edited"] and "its code was edited since",
     )
     sure = f"{percent(row['confidence']):>5}"
     return join(row["id"], row["confirmed_at"][:10], sure, row["category"], marks, by="  ")
@@ -236,8 +223,7 @@ def _about(row: dict[str, Any]) -> str:
 @VERBS.action("edit", verb.ID, verb.optional("wording", "[TEXT]"))
 def edit(id: str, wording: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Reword a memory: as TEXT, or in your editor."""
-    if not verb.is_interactive():
-        raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
+    verb.require_terminal()
     memory = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
     wording = wording or verb.edit_text(memory["text"])
     change = {"id": memory["id"], "text": wording, "version": memory["version"], "as_json": as_json}
@@ -247,27 +233,26 @@ def edit(id: str, wording: str, as_json: bool) -> None:  # noqa: A002 - the tool
 def show_rewording(value: dict[str, Any]) -> Screen:
     """The new wording and the memory that it replaces."""
     if not value["changed"]:
-        return [f"nothing was changed: {value['id']} stays as it is"]
-    undo = f"it takes the place of {value['id']}; `csmd undo` takes that back"
-    return render.done(f"{value['made']}: {value['text']}", undo)
+        return [f"Nothing to do: {value['id']} has that wording already"]
+    return render.done(f"{value['made']}: {value['text']}", f"Replaced {value['id']}. Undo: csmd undo")
 
 
 @VERBS.action(
     "supersede", verb.argument("old", "OLD"), verb.optional("new", "NEW"),
-    verb.flag("--undo", help="Restore OLD; csmd does not replace it with the same memory again."),
+    verb.flag("--undo", help="Restore OLD. csmd does not replace it with the same memory again."),
 )  # fmt: skip
 def supersede(**options: Any) -> None:
     """Replace memory OLD with NEW (--undo restores OLD)."""
     if not options["new"] and not options["undo"]:
-        raise click.UsageError("name the memory that holds now, or give --undo")
+        raise click.UsageError("give NEW or --undo")
     verb.reply("csm_memory_supersede", show_superseded, options, sends_by_person=True)
 
 
 def show_superseded(value: dict[str, Any]) -> Screen:
     """The memory that was replaced, or restored."""
     if value["undone"]:
-        stays = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays"
-        yield from render.done(f"{value['id']} holds again: {value['text']}", stays)
+        note = f"{percent(value['confidence'])} sure; {value['was_superseded_by']} stays active"
+        yield from render.done(f"Restored {value['id']}: {value['text']}", note)
         return
     yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
     if value["rest"]:
@@ -284,13 +269,11 @@ def show_pinned(value: dict[str, Any]) -> Screen:
     return render.done(change, "Undo: csmd undo")
 
 
-VERBS.row(
-    "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and stays as sure as it is.", verb.ID,
+VERBS.add_tool(
+    "pin", "csm_memory_pin", show_pinned, "Pin a memory: it never fades and keeps its confidence.", verb.ID,
     sends_by_person=True, fixed={"undo": False},
 )  # fmt: skip
-
-
-VERBS.row(
-    "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades from now on as others do.", verb.ID,
+VERBS.add_tool(
+    "unpin", "csm_memory_pin", show_pinned, "Unpin a memory: it fades like others from now on.", verb.ID,
     sends_by_person=True, fixed={"undo": True},
 )  # fmt: skip

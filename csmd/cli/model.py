@@ -76,7 +76,7 @@ def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int 
         raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
     if not is_directory(folder):
         return {"model": "", "dim": 0, "tokens": "counted"}
-    return verb.work("csm_model_add", path=str(folder), name=name)
+    return verb.run_job("csm_model_add", path=str(folder), name=name)
 
 
 def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
@@ -126,7 +126,7 @@ def model_add(source: str, name: str, as_json: bool) -> None:
     """
     config, path = plan.configuration(), Path(source).expanduser().absolute()
     if is_directory(path):
-        verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, show_model)
+        verb.print_answer(verb.run_job("csm_model_add", path=str(path), name=name), as_json, show_model)
         return
     verb.ask("csm_tools")  # fails before the model is unpacked if no daemon runs
     source = str(path) if is_file(path) else source

@@ -1,4 +1,4 @@
-"""What `csmd` alone prints, and `csmd help`: the state, the most useful commands, short texts by topic."""
+"""The overview that `csmd` alone prints, and the help topics of `csmd help`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from csmd.cli import render, status, verb
 from csmd.cli.render import Line, Screen, bold, dim, many
-from csmd.cli.verb_table import HIDDEN
+from csmd.cli.verb_table import ADVANCED_VERBS
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
@@ -19,20 +19,20 @@ from csmd.text.ages import ago
 #: The verbs of this module.
 VERBS = verb.Verbs()
 
-#: The most useful commands, and what each is for.
-FIRST: dict[str, str] = {
-    "csmd search WORDS": "find what was said or decided",
-    "csmd brief": "what the next session here is told",
-    "csmd why": "what this session was told, and why",
-    "csmd remember TEXT": "state something once and for all",
-    "csmd today": "what changed, was decided and is open",
-    "csmd review": "answer what waits for you, one key each",
-    "csmd doctor": "prove that recording works",
+#: The most useful commands -> their purpose.
+USEFUL_COMMANDS: dict[str, str] = {
+    "csmd search WORDS": "find past statements and decisions",
+    "csmd brief": "show the notes for the next session here",
+    "csmd why": "show the notes that this session got, and why",
+    "csmd remember TEXT": "save a statement",
+    "csmd today": "list changes, decisions and open points",
+    "csmd review": "answer open questions, one key each",
+    "csmd doctor": "check that recording works",
 }
-#: Topic -> (what it is about, its text).
+#: Topic -> (subject, text).
 TOPICS: dict[str, tuple[str, str]] = {
     "start": (
-        "from installation to the first thing that is remembered",
+        "from installation to the first memory",
         """
 `csmd install` puts hooks into the assistant's settings, starts a user service and imports past sessions. From then
 on nothing has to be typed: sessions are recorded, and the next one starts with what matters.
@@ -54,7 +54,7 @@ pages below `memory/`.
 """,
     ),
     "privacy": (
-        "what is left out, and how to remove it",
+        "exclusions, and how to remove text",
         """
 Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a
 prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out;
@@ -99,12 +99,12 @@ For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish
 """,
     ),
 }
-#: The topic that lists the commands that `csmd --help` leaves out.
+#: The topic that lists ADVANCED_VERBS.
 MORE = "more"
 
 
 def show_overview() -> None:
-    """Prints csmd's state, what it knows here, and the most useful commands; works without a daemon."""
+    """Prints the state, the number of memories here, and the most useful commands; works without a daemon."""
     try:
         value = status.fetch_status(default_paths())
     except DaemonUnreachable as error:
@@ -112,23 +112,23 @@ def show_overview() -> None:
         render.show([bold(reason.what), Line(reason.hint, head="try: "), ""])
     else:
         render.show(_state_lines(value))
-    widest = max(map(len, FIRST))
-    render.show(Line(about, head=f"  {name:<{widest}}  ") for name, about in FIRST.items())
+    widest = max(map(len, USEFUL_COMMANDS))
+    render.show(Line(purpose, head=f"  {name:<{widest}}  ") for name, purpose in USEFUL_COMMANDS.items())
     render.show([dim("All commands: csmd --help, csmd help more. By topic: csmd help.", gap=True)])
 
 
 def _state_lines(value: dict[str, Any]) -> Screen:
-    """The state in a sentence, and what is known of the project of this directory."""
+    """The state in a sentence, and the number of memories in the project of this directory."""
     yield bold(status.headline(value))
-    here = os.path.realpath(Path())
-    rows = [row for row in value["projects"] if Path(here).is_relative_to(row["root"])]
-    if rows:
-        row = max(rows, key=lambda row: len(row["root"]))
-        sessions, last = many(row["sessions"], "session"), ago(row["last"], value["at"])
-        where = render.tilde(row["root"], str(user_home()))
-        yield f"Here, in {where}: {many(row['memories'], 'memory')} from {sessions}, the last {last}."
+    directory = Path(os.path.realpath(Path()))
+    projects = [row for row in value["projects"] if directory.is_relative_to(row["root"])]
+    if projects:
+        project = max(projects, key=lambda row: len(row["root"]))
+        sessions, last = many(project["sessions"], "session"), ago(project["last"], value["at"])
+        root = render.tilde(project["root"], str(user_home()))
+        yield f"Here, in {root}: {many(project['memories'], 'memory')} from {sessions}, the last {last}."
     else:
-        yield "Nothing is known of this directory yet."
+        yield "No memories of this directory yet."
     yield ""
 
 
@@ -140,24 +140,20 @@ def show_help(context: click.Context, topic: str) -> None:
     group = context.find_root().command
     assert isinstance(group, click.Group)
     if topic in TOPICS:
-        about, text = TOPICS[topic]
-        render.show(
-            [
-                bold(f"{topic}: {about}"),
-                *(Line(" ".join(part.split()), gap=True) for part in text.strip().split("\n\n")),
-            ]
-        )
+        subject, text = TOPICS[topic]
+        paragraphs = text.strip().split("\n\n")
+        render.show([bold(f"{topic}: {subject}"), *(Line(" ".join(part.split()), gap=True) for part in paragraphs)])
     elif topic == MORE:
-        commands = [(name, group.get_command(context, name)) for name in HIDDEN.split()]
+        commands = [(name, group.get_command(context, name)) for name in ADVANCED_VERBS]
         room = render.width() - 18
-        widest = max(map(len, HIDDEN.split()))
+        widest = max(map(len, ADVANCED_VERBS))
         render.show(f"  {name:<{widest}}  {command.get_short_help_str(room)}" for name, command in commands if command)
     elif topic and (command := group.get_command(context, topic)):
         with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
             click.echo(command.get_help(inner))
     elif topic:
-        raise CsmdError(f"no topic and no command is called {topic!r}", hint="`csmd help` lists the topics")
+        raise CsmdError(f"no topic or command {topic!r}", hint="`csmd help` lists the topics")
     else:
-        topics = {name: about for name, (about, _) in TOPICS.items()} | {MORE: "commands that few people need"}
-        render.show(Line(about, head=f"  {name:<12}") for name, about in topics.items())
+        topics = {name: subject for name, (subject, _) in TOPICS.items()} | {MORE: "commands that few people need"}
+        render.show(Line(subject, head=f"  {name:<12}") for name, subject in topics.items())
         render.show([dim("csmd help TOPIC explains one, csmd help COMMAND its options.", gap=True)])

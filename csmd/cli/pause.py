@@ -24,39 +24,33 @@ VERBS = verb.Verbs()
 
 @VERBS.action(
     "pause",
-    verb.option(
-        "--for", "length", metavar="TIME", default="",
-        help="How long, e.g. 30m, 2h or 1d; else until `csmd resume`.",
-    ),
+    verb.text("--for", "TIME", "Length, e.g. 30m, 2h or 1d; until `csmd resume` by default."),
 )  # fmt: skip
-def pause(length: str, as_json: bool) -> None:
-    """Stop capture and injection. What is said meanwhile is never captured."""
-    now = datetime.now(UTC)
-    end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
+def pause(as_json: bool, **options: str) -> None:
+    """Stop capture and injection. The time of the pause is never captured."""
+    now, length = datetime.now(UTC), options["for"]
+    end = _iso(now + timedelta(seconds=exclusions.parse_length(length))) if length else ""
     with _locked_pauses() as pauses:
-        pauses = pauses.begun(_iso(now), end=end, by=verb.who())
+        pauses = pauses.begin(_iso(now), end=end, by=verb.describe_caller())
         _write(pauses)
-    current = pauses.current(_iso(now))
-    value = {
-        "paused": {"since": current[0] if current else "", "until": end, "by": pauses.by},
-        "daemon": _daemon_knows(),
-    }
-    verb.print_answer(value, as_json, show_paused, length=length)
+    current = pauses.find_current(_iso(now))
+    paused = {"since": current[0] if current else "", "until": end, "by": pauses.by}
+    verb.print_answer({"paused": paused, "daemon": _notify_daemon()}, as_json, show_paused, length=length)
 
 
 @VERBS.action("resume", verb.YES)
 def resume(yes: bool, as_json: bool) -> None:
-    """End a pause. What is said from now on is captured again."""
+    """End a pause. Capture and injection start again."""
     now = _iso(datetime.now(UTC))
     with _locked_pauses() as pauses:
-        is_paused = pauses.current(now) is not None
+        is_paused = pauses.find_current(now) is not None
     if is_paused:
-        verb.confirm("Capture what is said, and tell sessions of it, from now on?", yes=yes)
+        verb.confirm("Resume capture and injection now?", yes=yes)
     with _locked_pauses() as pauses:
-        current = pauses.current(now)
+        current = pauses.find_current(now)
         if current:
-            _write(pauses.ended(now))
-    value = {"paused": None, "since": current[0] if current else "", "daemon": _daemon_knows()}
+            _write(pauses.end(now))
+    value = {"paused": None, "since": current[0] if current else "", "daemon": _notify_daemon()}
     verb.print_answer(value, as_json, show_resumed, now=now)
 
 
@@ -66,10 +60,10 @@ def _iso(moment: datetime) -> str:
 
 @contextlib.contextmanager
 def _locked_pauses() -> Iterator[Pauses]:
-    """The pauses so far, under a lock: two commands at once wait for each other."""
+    """Reads the pauses under a lock: of two commands at once, one waits for the other."""
     paths = default_paths()
     if not is_directory(paths.home):
-        raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
+        raise CsmdError(f"csmd is not installed in {paths.home}", hint="csmd install")
     for folder in (paths.home, paths.run_dir):
         foreign_files.make_private(folder)
     with plan.file_lock(paths.run_dir / "pause.lock"):
@@ -81,11 +75,11 @@ def _locked_pauses() -> Iterator[Pauses]:
 
 
 def _write(pauses: Pauses) -> None:
-    verb.write(default_paths().pauses, exclusions.written_pauses(pauses), hint="make room on that disk")
+    verb.write_file(default_paths().pauses, exclusions.format_pauses(pauses), hint="make room on that disk")
 
 
-def _daemon_knows() -> bool:
-    """Whether a daemon runs and has read the pauses; a busy daemon reads them later."""
+def _notify_daemon() -> bool:
+    """Makes the daemon read the pauses; False if none runs, or it is busy and reads them later."""
     try:
         verb.ask("csm_runtime_pause")
     except (DaemonUnreachable, DaemonBusy):
@@ -94,25 +88,24 @@ def _daemon_knows() -> bool:
 
 
 def show_paused(value: dict[str, Any], *, length: str) -> Screen:
-    """The end of the pause, and what it means."""
+    """The end and the effect of the pause."""
     until = value["paused"]["until"]
     yield bold(f"paused until {f'{when(until)} ({length})' if until else '`csmd resume`'}")
-    yield "Nothing that is said from now on is captured, and no session is told anything."
+    yield "No session is captured, and none gets notes."
     if until:
         yield "`csmd resume` ends it earlier."
-    yield dim("It stays left out afterwards, too: also when its transcript is read later.")
+    yield dim("The time of the pause stays excluded, also when its transcripts are read later.")
     if not value["daemon"]:
-        yield dim("No daemon runs now; the next one keeps to it.")
+        yield dim("No daemon runs now; the pause applies to the next one.")
 
 
 @render.raw
 def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
-    """How long the pause was."""
+    """The length of the pause that was ended."""
     if not value["since"]:
         yield "csmd was not paused"
         return
-    length = (datetime.fromisoformat(now) - datetime.fromisoformat(value["since"])).total_seconds()
-    after = f"after {ages.age(length)}: " if length > 0 else ""
-    yield f"resumed {after}what is said from now on is captured again"
+    length_s = ages.seconds_between(value["since"], now)
+    yield f"resumed{f' after {ages.age(length_s)}' if length_s > 0 else ''}: sessions are captured again"
     if not value["daemon"]:
         yield "no daemon runs now: csmd start"

@@ -1,4 +1,4 @@
-"""How statements become memories, step by step: the commands of `csmd pipeline`, and governance."""
+"""The commands of `csmd pipeline`, which show how statements become memories; and governance."""
 
 from __future__ import annotations
 
@@ -16,59 +16,56 @@ VERBS = verb.Verbs()
 PIPELINE = VERBS.add_group("pipeline", "How statements become memories, step by step.")
 HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Worldviews"}
 #: Lines of a memory's text that are shown.
-LINES = 3
+MAX_LINES = 3
 
 
-@PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
+@PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, description="Beliefs of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
-    """Show what is believed here, by subject, with its evidence.
-
-    Preferences, opinions and worldviews.
-    """
+    """Show the beliefs here, by subject, with their evidence."""
     if not value["beliefs"]:
-        yield "nothing is held here yet: what you state, and what is told more than once, comes here"
+        yield "no beliefs here yet: they come from your statements, and from repetition"
     for kind, heading in HEADINGS.items():
         rows = [row for row in value["beliefs"] if row["kind"] == kind]
         if rows:
             yield bold(heading, gap=rows[0] is not value["beliefs"][0])
         for row in rows:
-            sessions = f"told {row['told']} times in {amount(row['sessions'], 'session')}"
+            sessions = f"said {row['told']} times in {amount(row['sessions'], 'session')}"
             others = row["also"]
             alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
             subject = f"{row['subject']}: " if row["subject"] else ""
-            evidence = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
-            yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
+            evidence = f"{subject}{'said once' if row['told'] == 1 else sessions}{_describe_speaker(row, ' ')}"
+            yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=MAX_LINES)
             yield dim(f"{evidence}, {row['id']}{alike}", indent=7)
         if rows and kind in value["more"]:
             yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
 
 
-def _by(row: dict[str, Any], before: str) -> str:
-    """Who said it, if not the user."""
-    by = {"user": "", "assistant": f"{before}by the assistant", "external": f"{before}from another program"}
-    return by[row["authority"]]
+def _describe_speaker(row: dict[str, Any], separator: str) -> str:
+    """Describes the speaker, after a separator; "" for the user."""
+    speaker = {"user": "", "assistant": "by the assistant", "external": "from another program"}[row["authority"]]
+    return speaker and f"{separator}{speaker}"
 
 
 @PIPELINE.tool("duplicates", "csm_memory_dedup_detect", *verb.PROJECTS)
-@render.if_empty("duplicates", "no two memories here say the same, or nearly so")
+@render.if_empty("duplicates", "no duplicates here")
 def show_duplicates(value: dict[str, Any]) -> Screen:
     """List memories that say the same as another one, or nearly so."""
     for number, row in enumerate(value["duplicates"]):
-        stays, goes = row["memories"]
+        keeper, duplicate = row["memories"]
         near = f"nearly the same: {percent(row['confidence'])} of their words"
         yield bold("the same" if row["kind"] == "duplicate" else near, gap=number > 0)
-        for name, memory in (("stays", stays), ("goes", goes)):
-            about = f"{memory['id']}, {percent(memory['confidence'])}, {memory['confirmed_at'][:10]}{_by(memory, ', ')}"
-            yield dim(about, head=f"{name:<7}")
-            yield Line(squeeze(memory["text"]), indent=7, most=2 * LINES)
-        yield dim(f"csmd pipeline merge {goes['id']} {stays['id']}", indent=7)
+        for label, memory in (("stays", keeper), ("goes", duplicate)):
+            sure, day = percent(memory["confidence"]), memory["confirmed_at"][:10]
+            yield dim(f"{memory['id']}, {sure}, {day}{_describe_speaker(memory, ', ')}", head=f"{label:<7}")
+            yield Line(squeeze(memory["text"]), indent=7, most=2 * MAX_LINES)
+        yield dim(f"csmd pipeline merge {duplicate['id']} {keeper['id']}", indent=7)
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
     counts = f"{exact} say the same, {len(value['duplicates']) - exact} nearly"
     yield dim(f"{counts}; `csmd pipeline merge` merges the first, `csmd pipeline merge --near` all", gap=True)
 
 
-#: Kind of an action -> its verb when done and when planned.
-DONE_TO_BELIEFS = {
+#: Kind of an action -> its words when done and when planned.
+ACTION_WORDS = {
     "merge": ("merged", "would merge"),
     "archive": ("archived", "would archive"),
     "embed": ("waits for its vector", "would embed"),
@@ -82,41 +79,41 @@ def show_mended(value: dict[str, Any]) -> Screen:
     `csmd pipeline merge --undo ID` brings one back.
     """
     if not value["actions"] and not value["left"]:
-        yield "there is nothing to do"
+        yield "nothing to do"
         return
     for row in value["actions"]:
         into = f" into {row['into']}" if row["into"] else ""
-        yield bold(f"{DONE_TO_BELIEFS[row['do']][value['dry_run']]} {row['id']}{into}")
-        yield Line(squeeze(row["text"]), indent=2, most=LINES)
+        yield bold(f"{ACTION_WORDS[row['do']][value['dry_run']]} {row['id']}{into}")
+        yield Line(squeeze(row["text"]), indent=2, most=MAX_LINES)
         if row["into_text"]:
-            yield Line(f"stays: {squeeze(row['into_text'])}", indent=2, most=LINES)
+            yield Line(f"stays: {squeeze(row['into_text'])}", indent=2, most=MAX_LINES)
         yield dim(row["reason"], indent=2)
     for row in value["left"]:
-        yield warning(f"left {row['id']} as it is: it has changed meanwhile")
+        yield warning(f"skipped {row['id']}: it has changed meanwhile")
     if not value["dry_run"] and any(row["do"] in ("merge", "archive") for row in value["actions"]):
-        yield dim("`csmd pipeline merge --undo ID` takes one back")
+        yield dim("Undo: csmd pipeline merge --undo ID")
 
 
 @PIPELINE.action("merge", verb.optional("id", "[ID"), verb.optional("into", "INTO]"),
-    verb.flag("--near", help="Of all duplicates also those that only nearly say the same."),
-    verb.text("--undo", "ID", "Take back that a memory was merged or archived."), *verb.PROJECTS, verb.DRY_RUN,
+    verb.flag("--near", help="Merge near duplicates, too."),
+    verb.text("--undo", "ID", "Undo the merge or the archiving of a memory."), *verb.PROJECTS, verb.DRY_RUN,
 )  # fmt: skip
 def merge(**options: Any) -> None:
     """Merge memory ID into INTO, or all duplicates here."""
     if options["undo"] and (options["id"] or options["near"]):
         raise click.UsageError("--undo goes with one ID and nothing else")
     if options["near"] and options["id"]:
-        raise click.UsageError("--near is for all duplicates, not for two that are named")
-    if options["id"] or options["undo"]:  # these apply to memories of any project
+        raise click.UsageError("--near does not go with an ID")
+    if options["id"] or options["undo"]:  # memories of any project
         del options["project"], options["all_projects"]
     verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
     """The memory that is no longer merged or archived."""
-    stands = "would stand" if value["dry_run"] else "stands"
-    origin = f", apart from {value['from']}" if value["from"] else ""
-    yield Line(f"{value['undone']} {stands} by itself again{origin}: {squeeze(value['text'])}", most=LINES)
+    restored = "would be restored" if value["dry_run"] else "restored"
+    origin = f", separate from {value['from']}" if value["from"] else ""
+    yield Line(f"{restored}: {value['undone']}{origin}: {squeeze(value['text'])}", most=MAX_LINES)
 
 
 @VERBS.action("governance")
@@ -132,7 +129,7 @@ def governance(as_json: bool) -> None:
 
 
 def show_governance(value: dict[str, Any]) -> Screen:
-    """Each rule and whether it holds; what breaks one, and the remedy."""
+    """Each rule and whether it holds; of a broken one the causes and the remedy."""
     for row in value["rules"]:
         if row["holds"]:
             yield Line(row["rule"], head="ok      ")
@@ -146,31 +143,29 @@ def show_governance(value: dict[str, Any]) -> Screen:
 
 
 #: Step of a plan -> its words when planned and when done.
-STEPS = {
+STEP_WORDS = {
     "promote": ("becomes a memory", "became a memory"),
     "known": ("known already", "known already"),
-    "review": ("a person has to say", "a person has to say"),
+    "review": ("needs a person's answer", "needs a person's answer"),
     "wait": ("waits", "waits"),
 }
 
 
-def _rests_on(candidate: dict[str, Any]) -> Screen:
+def _describe_candidate(candidate: dict[str, Any]) -> str:
     """The line below a candidate: its id, kind, confidence, reason and project."""
-    # Rounded down, as the reason says it: what is shown as 70 reaches a threshold of 70.
+    # Rounded down like the reason, so that a confidence shown as 70 reaches a threshold of 70.
     kind, sure = candidate["kind"].replace("_", " "), f"confidence {int(round(candidate['confidence'] * 100, 2))}"
-    about = join(kind, sure, candidate["reason"], candidate["project"] and f"in {candidate['project']}")
-    return [dim(f"{candidate['id']}  {about}", indent=2), ""]
+    details = join(kind, sure, candidate["reason"], candidate["project"] and f"in {candidate['project']}")
+    return f"{candidate['id']}  {details}"
 
 
 @PIPELINE.tool("promote", "csm_belief_promote", *verb.PROJECTS,
     verb.flag("--dry-run", "apply", help="Only show the plan.", flag_value=False, default=True),
-    verb.flag(
-        "--relaxed", "profile", flag_value="relaxed", default="default",
-        help="Lower thresholds: what a small history would give. For trying out.",
-    ),
+    verb.flag("--relaxed", "profile", flag_value="relaxed", default="default",
+    help="Use lower thresholds, to try it out on a small history."),
     sends_by_person=True,
 )  # fmt: skip
-@render.if_empty("actions", "nothing waits here")
+@render.if_empty("actions", "no candidates wait here")
 def show_promoted(value: dict[str, Any]) -> Screen:
     """Make memories of candidates that are sure enough."""
     promoted = [action for action in value["actions"] if action["step"] == "promote"]
@@ -178,8 +173,9 @@ def show_promoted(value: dict[str, Any]) -> Screen:
         ident = f" {action['memory_id']}" if action["memory_id"] and action in promoted else ""
         reasons = f": {'; '.join(action['reasons'])}" if action["reasons"] else ""
         yield bold(action["candidate"]["text"])
-        yield Line(f"{STEPS[action['step']][value['applied']]}{ident}{reasons}", indent=2)
-        yield from _rests_on(action["candidate"])
+        yield Line(f"{STEP_WORDS[action['step']][value['applied']]}{ident}{reasons}", indent=2)
+        yield dim(_describe_candidate(action["candidate"]), indent=2)
+        yield ""
     would = f"{amount(len(promoted), 'candidate')} would become a memory"
     yield bold(amount(len(promoted), "new memory") if value["applied"] else would)
 
@@ -187,6 +183,6 @@ def show_promoted(value: dict[str, Any]) -> Screen:
 @PIPELINE.tool("advisory", "csm_living_state_preview", verb.PROJECT)
 def show_advisory(value: dict[str, Any]) -> Screen:
     """Preview tentative observations from recent sessions."""
-    yield from show_injection(value, nothing="nothing: there is nothing unsettled about this project")
-    off = "no brief has it; `csmd config set stages.advisory true` adds it"
-    yield dim(f"{value['note']}; {'briefs have it' if value['enabled'] else off}")
+    yield from show_injection(value, nothing="no tentative observations of this project")
+    off = "not in briefs; `csmd config set stages.advisory true` adds it"
+    yield dim(f"{value['note']}; {'in briefs' if value['enabled'] else off}")

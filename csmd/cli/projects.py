@@ -16,24 +16,18 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-def ask_as_person(tool: str, **params: Any) -> Any:
-    """Calls a tool that only a person may use."""
-    return verb.ask(tool, by_person=verb.is_interactive(), **params)
+PROJECT = VERBS.add_group("project", "Manage projects: merge, move, isolate.")
+DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
+#: Reason of an alias -> its label.
+ALIAS_LABELS = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
 
 
 def amounts(value: dict[str, Any], **nouns: str) -> list[str]:
-    """Numbers of a value with their nouns, as in `2 memories`."""
+    """Numbers of a value with their nouns, as `2 memories`."""
     return [amount(value[name], noun) for name, noun in nouns.items()]
 
 
-PROJECT = VERBS.add_group("project", "Manage projects: merge, move, isolate.")
-DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
-_WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
-
-
-def _resolve_word(word: str) -> str:
+def _resolve_path(word: str) -> str:
     """Makes a path absolute; leaves an id, a name or a title (`clients/shop`) as it is."""
     path = Path(word).expanduser()
     is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and is_there(path))
@@ -49,45 +43,44 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
     if other:
-        verb.confirm(f"Let {other} see what was said in {place}, and the other way round?", yes=yes)
-    value = ask_as_person(
-        "csm_project_alias", place=verb.resolve_project(place), other=_resolve_word(other), remove=remove
-    )
+        verb.confirm(f"Share all memories between {other} and {place}?", yes=yes)
+    params = {"place": verb.resolve_project(place), "other": _resolve_path(other), "remove": remove}
+    value = verb.ask("csm_project_alias", **params, by_person=verb.is_interactive())
     verb.print_answer(value, as_json, show_alias, remove=remove)
 
 
 @render.raw
 def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
-    """The project that a directory is part of now."""
-    state = "is a project of its own again" if remove else f"counts to {value['project']}"
+    """The project of a directory."""
+    state = "is a project of its own again" if remove else f"belongs to {value['project']}"
     yield f"{value['path']} {state}"
 
 
 @PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN, verb.YES)
 def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Bring all of project A into B. `split B A` takes it out again."""
+    """Merge project A into B. `split B A` undoes it."""
     if not dry_run:
-        verb.confirm(f"Let {into} see what was said in {source}, and the other way round?", yes=yes)
-    value = ask_as_person("csm_project_merge", source=_resolve_word(source), into=_resolve_word(into), dry_run=dry_run)
-    verb.print_answer(value, as_json, show_moved, way=f"from {source} to {into}")
+        verb.confirm(f"Share all memories between {into} and {source}?", yes=yes)
+    params = {"source": _resolve_path(source), "into": _resolve_path(into), "dry_run": dry_run}
+    value = verb.ask("csm_project_merge", **params, by_person=verb.is_interactive())
+    verb.print_answer(value, as_json, show_moved, direction=f"from {source} to {into}")
 
 
 @PROJECT.action("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
 def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
-    """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
-    value = ask_as_person(
-        "csm_project_split", whole=_resolve_word(whole), place=verb.resolve_project(place), dry_run=dry_run
-    )
-    verb.print_answer(value, as_json, show_moved, way=f"from {whole} to {place}")
+    """Make PATH a project of its own. It is a directory in project A, or a project that was merged into A."""
+    params = {"whole": _resolve_path(whole), "place": verb.resolve_project(place), "dry_run": dry_run}
+    value = verb.ask("csm_project_split", **params, by_person=verb.is_interactive())
+    verb.print_answer(value, as_json, show_moved, direction=f"from {whole} to {place}")
 
 
 @render.raw
-def show_moved(value: dict[str, Any], *, way: str) -> Screen:
-    """The numbers of what was moved, or would be."""
-    moved = ", ".join(amounts(value, sessions="session", turns="turn", memories="memory"))
-    yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {moved}"
+def show_moved(value: dict[str, Any], *, direction: str) -> Screen:
+    """The numbers of rows that were moved, or would be."""
+    counts = ", ".join(amounts(value, sessions="session", turns="turn", memories="memory"))
+    yield f"{'would be moved' if value['dry_run'] else 'moved'} {direction}: {counts}"
     if value["twins"]:
-        yield f"{amount(value['twins'], 'memory')} said the same on both sides"
+        yield f"{amount(value['twins'], 'memory')} are the same in both projects"
 
 
 def _join_words(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
@@ -95,29 +88,29 @@ def _join_words(_context: click.Context, _option: click.Parameter, words: tuple[
 
 
 def _join_paths(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
-    return "\n".join(map(_resolve_word, words))
+    return "\n".join(map(_resolve_path, words))
 
 
 @PROJECT.tool(
     "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_join_paths),
     verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_join_words,
     help="Rank this topic first, too."),
-    verb.flag("--wall", help="Nothing said there is seen from elsewhere."),
-    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True,
-    scope="none",
-    opens=lambda options: "Let every project see what was said there?" if options["remove"] and options["wall"] else "",
+    verb.flag("--wall", help="Hide their memories from other projects."),
+    verb.flag("--remove", help="Remove these from the lens; without any, remove the lens."), verb.YES,
+    sends_by_person=True, scope="none",
+    make_question=lambda options: "Show their memories to every project?" if options["remove"] and options["wall"] else "",
 )  # fmt: skip
 @render.raw
 def show_lens(value: dict[str, Any]) -> Screen:
     """Rank these projects and topics first in sessions there."""
     yield from _describe_lens(value)
     if value["moved"]:
-        yield f"{amount(value['moved'], 'memory')} that held everywhere and came from there only: inside now"
+        yield f"{amount(value['moved'], 'memory')} of all projects moved inside, as they came only from there"
 
 
-def _describe_lens(row: dict[str, Any], *, here: bool = False) -> Screen:
+def _describe_lens(row: dict[str, Any], *, is_current: bool = False) -> Screen:
     home = str(Path.home())
-    yield bold(f"lens {row['name']}: {amount(row['projects'], 'project')}{' (here)' * here}")
+    yield bold(f"lens {row['name']}: {amount(row['projects'], 'project')}{' (here)' * is_current}")
     yield from (pair("  wall", tilde(root, home)) for root in row["walled"])
     yield from (pair("  ranked", tilde(root, home)) for root in row["ranked"])
     if row["topics"]:
@@ -135,17 +128,17 @@ def show_projects(value: dict[str, Any]) -> Screen:
         room = columns - len(numbers) - 2
         yield bold(f"{render.shorten('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
         kind = {"submodule": ", a submodule", "part": f", a part of {row['part_of']}"}.get(row["kind"], "")
-        about = [
+        details = [
             ("path", f"{tilde(row['root'], home)}{kind}"),
             ("last", f"{when(row['last'])}, id {row['id']}"),
-            ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
+            ("off", "not captured, because of its .csmd-off file" if row["off"] else ""),
             ("remote", row["remote"]),
-            *((_WHY[other["why"]], tilde(other["path"], home)) for other in row["aliases"]),
+            *((ALIAS_LABELS[other["why"]], tilde(other["path"], home)) for other in row["aliases"]),
             *(("merged", tilde(path, home)) for path in row["merged"]),
         ]
-        yield from (pair(f"  {name}", text) for name, text in about if text)
+        yield from (pair(f"  {name}", text) for name, text in details if text)
     for row in value["workspaces"]:
         numbers = ", ".join(amounts(row, projects="project", memories="memory"))
         yield f"workspace {row['name']}: {numbers} for all of them"
     for row in value["lenses"]:
-        yield from _describe_lens(row, here=row["name"] == value["lens"])
+        yield from _describe_lens(row, is_current=row["name"] == value["lens"])

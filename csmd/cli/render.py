@@ -1,6 +1,6 @@
-"""How screens look at 80 columns: lines, tables, amounts, widths.
+"""Screens for a terminal: lines, tables, amounts and widths.
 
-A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several:
+A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is one or more words:
 `bold`, `dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
 """
 
@@ -24,32 +24,31 @@ from csmd.text.display import amount
 
 #: A space at which no line is broken.
 GLUE = "\u00a0"
-_GAP = re.compile(rf"[^\S{GLUE}]+")
 #: Columns of an unknown terminal.
-COLUMNS = 80
+DEFAULT_WIDTH = 80
 #: Columns of a label.
-LABEL = 9
-#: Columns to which no text is wrapped further.
+LABEL_WIDTH = 9
+#: Fewest columns to which a text is wrapped.
 MIN_WIDTH = 20
-#: Columns next to a progress bar for the name of a project.
-PROGRESS_PROJECT = 30
+#: Columns for the name of a project next to a progress bar.
+PROGRESS_PROJECT_WIDTH = 30
 
 
 # --- words for amounts
 
 
 def many(number: int, noun: str) -> str:
-    """`1 secret`, `2 memories`, `1,204 turns`."""
+    """Formats a number with its noun: `1 secret`, `2 memories`, `1,204 turns`."""
     return f"{number:,} {amount(number, noun).partition(' ')[2]}"
 
 
 def percent(share: float) -> str:
-    """`87 %`."""
+    """Formats a share: `87 %`."""
     return f"{share * 100:.0f} %"
 
 
-def week_in_words(week: dict[str, int]) -> str:
-    """The sum of a week in one line."""
+def describe_week(week: dict[str, int]) -> str:
+    """Describes the injections of a week in one line."""
     share = f" ({percent(week['used'] / week['judged'])} of {week['judged']} judged)" if week["judged"] else ""
     tokens = amount(week["tokens"], "token") if week["tokens"] < 10_000 else f"{week['tokens'] / 1000:.0f}k tokens"
     injections, facts = amount(week["injections"], "time"), amount(week["items"], "fact")
@@ -57,12 +56,12 @@ def week_in_words(week: dict[str, int]) -> str:
 
 
 def today() -> str:
-    """The date here."""
+    """The local date, as YYYY-MM-DD."""
     return datetime.now().astimezone().date().isoformat()
 
 
 def size(number: float) -> str:
-    """Bytes for people."""
+    """Formats a number of bytes: `1.2 MB`."""
     power = next((power for power in range(3) if number < 1000 ** (power + 1)), 3)
     return f"{number:.0f} B" if not power else f"{number / 1000**power:.1f} {('KB', 'MB', 'GB')[power - 1]}"
 
@@ -72,40 +71,38 @@ def size(number: float) -> str:
 
 def tilde(path: str, home: str) -> str:
     """A path with `~` for the user's home."""
-    inside = bool(home) and (path == home or path.startswith(f"{home.rstrip('/')}/"))
-    return f"~{path[len(home.rstrip('/')) :]}" if inside else path
+    is_inside = bool(home) and (path == home or path.startswith(f"{home.rstrip('/')}/"))
+    return f"~{path[len(home.rstrip('/')) :]}" if is_inside else path
 
 
 def glue(text: str) -> str:
-    """A text that `wrap` keeps on one line if it fits."""
+    """Joins the words of a text so that `wrap` keeps them on one line if they fit."""
     return text.replace(" ", GLUE)
 
 
 def plain(text: str, *, keep_glue: bool = False) -> str:
-    """A text on one line, without control characters."""
-    single = _GAP.sub(" ", text if keep_glue else text.replace(GLUE, " ")).strip()
-    return "".join(letter if letter.isprintable() or letter == GLUE else " " for letter in single)
+    """Puts a text on one line, without control characters."""
+    line = re.sub(rf"[^\S{GLUE}]+", " ", text if keep_glue else text.replace(GLUE, " ")).strip()
+    return "".join(letter if letter.isprintable() or letter == GLUE else " " for letter in line)
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The number of terminal columns that a text takes."""
     from rich.cells import cell_len
 
     return cell_len(text)
 
 
-def recording_state(value: Mapping[str, Any]) -> str:
-    """What is recorded now and what is known, in words, from the daemon's state."""
+def describe_recording(value: Mapping[str, Any]) -> str:
+    """Describes the recorded sessions and the number of memories, from the daemon's state."""
     live, counts = len(value.get("live") or ()), value["counts"]
     totals = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
-    return join(
-        f"recording {many(live, 'session')}" if live else "ready to record",
-        totals if counts["sessions"] else "nothing is known yet",
-    )
+    recording = f"recording {many(live, 'session')}" if live else "ready to record"
+    return f"{recording}, {totals if counts['sessions'] else 'no memories yet'}"
 
 
-def dream_state(value: dict[str, Any]) -> str:
-    """Whether a dream is under way and at which step, or why none is."""
+def describe_dream(value: dict[str, Any]) -> str:
+    """Describes the step of the running dream, or the reason why none runs."""
     running = value["running"]
     return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
 
@@ -115,17 +112,17 @@ def shorten(text: str, width: int, *, end: bool = False) -> str:
     if cells(text) <= width:
         return text
     letters = text[::-1] if end else text
-    part = letters[: _fitting(letters, width - 1)]
+    part = letters[: _count_fitting(letters, width - 1)]
     return f"…{part[::-1]}" if end else f"{part}…"
 
 
 def last_part(path: str) -> str:
-    """The last part of a path, also of a Windows path; "" for none."""
+    """The last part of a path, also of a Windows path; "" for an empty one."""
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
-def _fitting(text: str, width: int) -> int:
-    """How many of a text's first characters fit in `width` columns."""
+def _count_fitting(text: str, width: int) -> int:
+    """Counts a text's first characters that fit in `width` columns."""
     return len(list(takewhile(lambda columns: columns <= width, accumulate(map(cells, text)))))
 
 
@@ -143,34 +140,35 @@ def wrap(text: str, width: int) -> list[str]:
             lines.append(line)
         line = word
         while cells(line) > width:
-            head = _head(line, width)
+            head = _split_head(line, width)
             lines.append(head)
             line = line[len(head) :]
-    return [done.replace(GLUE, " ").rstrip() for done in (*lines, line)]
+    return [line.replace(GLUE, " ").rstrip() for line in (*lines, line)]
 
 
-def _head(text: str, width: int) -> str:
-    """As many characters as fit, at least one; up to the last glued space if there is one."""
-    length = max(1, _fitting(text, width))
+def _split_head(text: str, width: int) -> str:
+    """The first characters that fit, at least one; up to the last glued space if there is one."""
+    length = max(1, _count_fitting(text, width))
     gap = text.rfind(GLUE, 1, length)
     return text[: gap + 1] if gap > 0 else text[:length]
 
 
 #: Kind of event in `csmd tail` -> its name; other kinds have names of their own.
-NAMES = {"statement": "chosen", "memory": "memory", "injection": "told", "act": "done", "search": "searched"}
+KIND_NAMES = {"statement": "chosen", "memory": "memory", "injection": "told", "act": "done", "search": "searched"}
 
 
 def describe_item(item: dict[str, Any]) -> str:
-    """The words of an event: what was said, or what it was about."""
-    if item["kind"] == "injection":
+    """Describes an event of `csmd tail`: its text, or its numbers."""
+    kind = item["kind"]
+    if kind == "injection":
         event = plain(item["what"].replace("_", " "))
         return f"{many(item['memories'], 'memory')}, {many(item['tokens'], 'token')} ({event})"
-    if item["kind"] == "search":
+    if kind == "search":
         return f"{many(item['results'], 'hit')} ({plain(item['what'])})"
-    if item["kind"] == "event":
-        about = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {plain(display.shorten_session_id(item['session']))}{about}"
-    return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
+    if kind == "event":
+        detail = f" ({plain(item['text'])})" if item["text"] else ""
+        return f"session {plain(display.shorten_session_id(item['session']))}{detail}"
+    return plain(f"{item['what']}: {item['text']}" if kind in KIND_NAMES else item["text"])
 
 
 # --- screens
@@ -180,7 +178,7 @@ def describe_item(item: dict[str, Any]) -> str:
 class Line:
     """A text after its head, wrapped at the terminal's width.
 
-    `most` is how many lines of it are shown, 0 for all; `gap` puts an empty line before it.
+    At most `most` lines of it are shown, 0 for all; `gap` puts an empty line before it.
     """
 
     text: str
@@ -209,7 +207,7 @@ warning = partial(Line, style="yellow")
 
 def pair(name: str, text: str) -> Line:
     """A line with a label and a text."""
-    return Line(text, head=f"{name:<{LABEL}}")
+    return Line(text, head=f"{name:<{LABEL_WIDTH}}")
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Screen:
@@ -224,7 +222,7 @@ def block(title: str, lines: Iterable[Line | str], *, style: str = "dim") -> Scr
 
 
 def done(text: str, *notes: str) -> Screen:
-    """What a command did, then notes; empty notes are left out."""
+    """The effect of a command, then notes; empty notes are left out."""
     return [text, *map(dim, filter(None, notes))]
 
 
@@ -234,27 +232,27 @@ def join(*parts: object, by: str = ", ") -> str:
 
 
 def if_empty(key: str, sentence: str) -> Callable[[Callable[_P, Screen]], Callable[_P, Screen]]:
-    """Decorates a screen: if the list `key` of the answer is empty, it is this sentence."""
+    """Decorates a screen: if the list `key` of the answer is empty, the screen is this sentence."""
 
     def decorate(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
         @wraps(screen)
-        def shown(*args: _P.args, **named: _P.kwargs) -> Screen:
+        def show_or_say(*args: _P.args, **kwargs: _P.kwargs) -> Screen:
             answer: Any = args[0]
-            return screen(*args, **named) if answer[key] else [sentence]
+            return screen(*args, **kwargs) if answer[key] else [sentence]
 
-        return shown
+        return show_or_say
 
     return decorate
 
 
 def first(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], list[Line]]:
-    """The first `most` rows, and a line that counts the rest."""
-    left = len(rows) - most
-    return rows[:most], [dim(f"... and {left} more (--json)", indent=2)] if left > 0 else []
+    """The first `most` rows, and a line with the number of the others."""
+    rest = len(rows) - most
+    return rows[:most], [dim(f"... and {rest} more (--json)", indent=2)] if rest > 0 else []
 
 
 def degraded(reasons: Iterable[str]) -> Screen:
-    """What could not be used, and why."""
+    """The parts that do not work, and why."""
     return (warning(reason, head="degraded: ") for reason in reasons)
 
 
@@ -262,8 +260,8 @@ def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
     """Decorates a screen whose strings are printed unwrapped."""
 
     @wraps(screen)
-    def unwrapped(*args: _P.args, **named: _P.kwargs) -> Screen:
-        return (RawLine(line) if isinstance(line, str) else line for line in screen(*args, **named))
+    def unwrapped(*args: _P.args, **kwargs: _P.kwargs) -> Screen:
+        return (RawLine(line) if isinstance(line, str) else line for line in screen(*args, **kwargs))
 
     return unwrapped
 
@@ -274,36 +272,36 @@ def template(text: str) -> Callable[[dict[str, Any]], Screen]:
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
-    """A table with two spaces between columns; the first one is shortened at its beginning. `heads` has | between them.
+    """A table with two spaces between columns; cells of the first column are shortened at their beginning.
 
-    `sides` aligns each column left (<) or right (>); `least` is the minimum width of the first one.
+    `heads` are separated by |. `sides` aligns each column left (<) or right (>); `least` is the minimum width of the
+    first one.
     """
-    cleaned = [[plain(cell) for cell in row] for row in (heads.split("|"), *rows)]
     if not rows:
         return
-    room = width()
-    rest = [max(map(cells, column)) for column in list(zip(*cleaned, strict=True))[1:]]
-    room_left = room - sum(rest) - 2 * len(rest)
-    widest = max(least, min(max(8, room_left), max(cells(row[0]) for row in cleaned)))
+    cleaned = [[plain(cell) for cell in row] for row in (heads.split("|"), *rows)]
+    first_width, *widths = (max(map(cells, column)) for column in zip(*cleaned, strict=True))
+    available = width() - sum(widths) - 2 * len(widths)
+    first_width = max(least, min(max(8, available), first_width))
     for number, row in enumerate(cleaned):
         parts = []
-        for cell, length, side in zip(row, [widest, *rest], sides, strict=True):
-            cut = shorten(cell, length, end=True)
-            gap = " " * (length - cells(cut))
-            parts.append(cut + gap if side == "<" else gap + cut)
-        yield Line(shorten("  ".join(parts).rstrip(), room), style="" if number else "dim")
+        for cell, length, side in zip(row, [first_width, *widths], sides, strict=True):
+            text = shorten(cell, length, end=True)
+            padding = " " * (length - cells(text))
+            parts.append(text + padding if side == "<" else padding + text)
+        yield Line(shorten("  ".join(parts).rstrip(), width()), style="" if number else "dim")
 
 
-def lay_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
+def lay_out(screen: Iterable[Line | str], columns: int) -> Iterator[Parts]:
     """Lays a screen out as lines of a terminal."""
     for line in screen:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
             yield ()
         head = " " * row.indent + display.remove_unseen(row.head)
-        space = max(room - cells(head), MIN_WIDTH)
+        room = max(columns - cells(head), MIN_WIDTH)
         texts = [
-            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), space)
+            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), room)
         ]
         parts = [part for part in texts if part]
         if row.most and len(parts) > row.most:
@@ -323,21 +321,21 @@ def plain_text(parts: Parts) -> str:
 
 def paint(parts: Parts) -> str:
     """A line with its styles as escape sequences."""
-    return "".join(click.style(text, **_style(style)) if style else text for text, style in parts)
+    return "".join(click.style(text, **_style_options(style)) if style else text for text, style in parts)
 
 
-def _style(words: str) -> dict[str, Any]:
-    return dict((word, True) if word in ("bold", "dim") else ("fg", word) for word in words.split())
+def _style_options(style: str) -> dict[str, Any]:
+    return dict((word, True) if word in ("bold", "dim") else ("fg", word) for word in style.split())
 
 
 def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
     """Prints a screen."""
-    room, colours = width(), config.wants_colours()
+    columns, colours = width(), config.wants_colours()
     for line in screen:
         if isinstance(line, RawLine):
             click.echo(display.remove_unseen(line), err=err)
         else:
-            for parts in lay_out([line], room):
+            for parts in lay_out([line], columns):
                 click.echo(paint(parts), color=colours)
 
 
@@ -362,24 +360,24 @@ def show_error(head: str, text: str) -> None:
         head = " " * len(head)
 
 
-def keep_clean(stream: Any) -> None:
+def escape_output(stream: Any) -> None:
     """Makes a text stream escape invisible and control characters, since texts come from outside.
 
-    Bytes that are written to its buffer stay as they are.
+    Bytes that are written to its buffer are not changed.
     """
     write = stream.write
     stream.write = lambda text: write(display.escape_unseen(text))
 
 
 def width() -> int:
-    """The columns of the terminal, by $COLUMNS or as it reports them; 80 if unknown."""
+    """The columns of the terminal, by $COLUMNS or as it reports them; DEFAULT_WIDTH if unknown."""
     if columns := config.chosen_columns():
         return columns
     for stream in range(3):  # the output may go through a pager
         with suppress(OSError):
             if columns := os.get_terminal_size(stream).columns:
                 return columns
-    return COLUMNS
+    return DEFAULT_WIDTH
 
 
 @contextmanager
@@ -402,18 +400,18 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
 
         def advance(state: dict[str, Any]) -> None:
             if state:
-                place = state.get("project", "") if state.get("step") == "reading" else ""
+                project = state.get("project", "") if state.get("step") == "reading" else ""
                 done, total = state.get("done", 0), state.get("total")
                 bar.update(
                     task, description=state.get("step", ""), completed=done, total=total,
                     count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
-                    about=escape(shorten(place, PROGRESS_PROJECT, end=True)),
+                    about=escape(shorten(project, PROGRESS_PROJECT_WIDTH, end=True)),
                 )  # fmt: skip
 
         yield advance
 
 
-def model_fetch(suggested: str) -> str:
+def fetch_command(suggested: str) -> str:
     """The command that fetches an embedding model, with its size; `suggested` is "" for the usual one."""
     return f"`csmd model fetch{suggested and f' {suggested}'}` ({model_size(suggested)}, once)"
 

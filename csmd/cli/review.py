@@ -1,4 +1,4 @@
-"""Commands that answer what waits for a person, and take answers back: review, undo."""
+"""Commands that answer the items that wait for a person, and undo answers: review, undo."""
 
 from __future__ import annotations
 
@@ -18,42 +18,39 @@ from csmd.vocabulary import REVIEW_ALL, REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, 
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-#: Key -> answer. `k` also keeps: `y` and `k` mean the same here.
+#: Key -> answer; `k` keeps, too.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
-DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
-
-
-DONE |= {"pin": "pinned", "unpin": "unpinned", "done": "done", "remember": "remembered"}
-
-
-#: Sources of an item that are shown before somebody decides.
-MOST = 3
+#: Answer, or other change of a person, in the past tense.
+PAST_TENSE = {
+    "keep": "kept", "edit": "reworded", "drop": "dropped", "supersede": "superseded", "pin": "pinned",
+    "unpin": "unpinned", "done": "done", "remember": "remembered",
+}  # fmt: skip
+#: Sources of an item that are shown with the question.
+MAX_SOURCES = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
 
 
 @VERBS.action(
-    "review", verb.optional("id", "[ID]"), verb.flag("--keep", help="It is right."),
-    verb.option("--edit", metavar="TEXT", default=None, help="Your wording takes its place."),
-    verb.flag("--drop", help="It goes, and does not come back."),
-    verb.option("--supersede", metavar="ID", default=None, help="This memory takes its place."),
-    verb.flag("--undo", help="Take the last answer back, or the answer ID."), *reversed(verb.PROJECTS),
-    verb.limit(50, about="How many at most."), verb.yes("Do not ask before all of an import is kept or dropped."),
+    "review", verb.optional("id", "[ID]"), verb.flag("--keep", help="Keep it: it is right."),
+    verb.option("--edit", metavar="TEXT", default=None, help="Replace its wording."),
+    verb.flag("--drop", help="Delete it for good."),
+    verb.option("--supersede", metavar="ID", default=None, help="Replace it by this memory."),
+    verb.flag("--undo", help="Undo the last answer, or the answer ID."), *reversed(verb.PROJECTS),
+    verb.limit(50, description="Number of items."), verb.yes("Do not ask before an import is kept or dropped."),
 )  # fmt: skip
 def review(
     id: str, undo: bool, project: str | None, all_projects: bool, limit: int, yes: bool, as_json: bool, **answers: Any,  # noqa: A002
 ) -> None:  # fmt: skip
-    """Answer what waits for you, one key each.
+    """Answer the items that wait for you, one key each.
 
-    ID is that of a memory, of a question, or of an import: all that waits of it is kept or dropped at once. An import
-    is also named by its program or its path.
+    ID is a memory's, a question's or an import's: --keep and --drop then apply to all that waits of the import. An
+    import is also named by its program or its path.
     """
-    chosen = [name for name in DONE if answers.get(name) not in (None, False)]
+    chosen = [name for name in PAST_TENSE if answers.get(name) not in (None, False)]
     if len(chosen) + undo > 1:
         raise click.UsageError("one answer at a time")
     if chosen and not id:
-        raise click.UsageError(f"--{chosen[0]} of what? csmd review ID --{chosen[0]}")
+        raise click.UsageError(f"--{chosen[0]} needs an ID: csmd review ID --{chosen[0]}")
     if undo:
         verb.print_answer(_undo_answer(id), as_json, show_answer_undone)
     elif chosen and (waiting := _find_import(id, chosen[0])):
@@ -64,11 +61,10 @@ def review(
         answer = _answer(id, chosen[0], text=answers["edit"] or "", other=answers["supersede"] or "")
         verb.print_answer(answer, as_json, show_answered)
     else:
-        value = verb.ask(
-            "csm_review_list", id=id, **verb.project_params(project, all_projects or bool(id)), limit=limit
-        )
+        scope = verb.project_params(project, all_projects or bool(id))
+        value = verb.ask("csm_review_list", id=id, **scope, limit=limit)
         if id and not value["items"]:
-            raise CsmdError(f"{id} does not wait for you", hint=f"csmd show {id}")
+            raise CsmdError(f"{id} does not wait for an answer", hint=f"csmd show {id}")
         if as_json or not value["items"] or not (verb.is_interactive() and sys.stdout.isatty()):
             verb.print_answer(value, as_json, show_waiting)
             return
@@ -76,56 +72,45 @@ def review(
             imports = {row["id"]: row for row in value["imports"]}
             sitting = Sitting(items=value["items"], total=value["total"], keys=keys, imports=imports)
             sitting.run()
-        render.show(sitting.end())
+        render.show(sitting.summarize())
 
 
-def _answer(ident: str, what: str, **options: Any) -> Any:
+def _answer(ident: str, answer: str, **options: Any) -> Any:
     """Sends an answer; `options` are its text, the other memory, and the version that was shown."""
-    answer = {"text": "", "other": "", "version": 0, **options}
-    return verb.ask(
-        "csm_review_answer",
-        id=ident,
-        verb=what,
-        **answer,
-        asking=verb.resolve_project(None),
-        by_person=verb.is_interactive(),
-    )
+    params = {"text": "", "other": "", "version": 0, **options}
+    return verb.ask_here("csm_review_answer", id=ident, verb=answer, **params)
 
 
-def _find_import(typed: str, what: str) -> dict[str, Any] | None:
+def _find_import(typed: str, answer: str) -> dict[str, Any] | None:
     """The waiting import with this id, program or path; None if the text names no import."""
-    if what not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", typed):
+    if answer not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", typed):
         return None
     imports = verb.ask("csm_review_list", project="", asking=verb.resolve_project(None), limit=1)["imports"]
-    named = [row for row in imports if row["id"].startswith(typed) or typed in (row["source"], row["path"])]
-    if len(named) > 1:
-        raise CsmdError(
-            f"{typed} names {len(named)} imports", hint=f"give the id of one: {', '.join(row['id'] for row in named)}"
-        )
-    return next(iter(named), None)
+    matches = [row for row in imports if row["id"].startswith(typed) or typed in (row["source"], row["path"])]
+    if len(matches) > 1:
+        hint = f"give the id of one: {', '.join(row['id'] for row in matches)}"
+        raise CsmdError(f"{typed} names {len(matches)} imports", hint=hint)
+    return next(iter(matches), None)
 
 
-def _answer_import(ident: str, what: str) -> Any:
-    """Keeps or drops all that waits of an import."""
-    asking = verb.resolve_project(None)
-    return verb.ask(
-        "csm_review_import", id=ident, verb=what, project="", asking=asking, by_person=verb.is_interactive()
-    )
+def _answer_import(ident: str, answer: str) -> Any:
+    """Keeps or drops all memories of an import that wait."""
+    return verb.ask_here("csm_review_import", id=ident, verb=answer, project="")
 
 
 def _undo_answer(ident: str) -> Any:
     """Undoes an answer; "" means the last one."""
-    return verb.ask("csm_review_undo", id=ident, asking=verb.resolve_project(None), by_person=verb.is_interactive())
+    return verb.ask_here("csm_review_undo", id=ident)
 
 
-class Answered(NamedTuple):
-    """An answer: its item's index, its id and verb, how many memories it covered, and the items it removed."""
+class Answer(NamedTuple):
+    """An answer: its item's position, its id and verb, the number of memories it covers, and the items it removed."""
 
-    at: int
+    position: int
     id: str
     verb: str
     amount: int = 1
-    gone: tuple[dict[str, Any], ...] = ()
+    removed: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,40 +120,40 @@ class Sitting:
     items: list[dict[str, Any]]
     total: int
     keys: verb.Keys
-    at: int = 0
+    index: int = 0
     imports: dict[str, dict[str, Any]]
     #: The answers that were not undone, latest last.
-    answered: list[Answered] = field(default_factory=list)
+    answers: list[Answer] = field(default_factory=list)
 
     def run(self) -> None:
         """Asks about each item until the last one or `q`."""
-        while self.at < len(self.items):
-            item = self.items[self.at]
+        while self.index < len(self.items):
+            item = self.items[self.index]
             waiting = self.imports.get(item.get("import", ""))
-            number = 1 + self.at + sum(answer.amount for answer in self.answered if answer.gone)
-            render.show(show_item(item, number=number, total=self.total, undo=bool(self.answered), waiting=waiting))
-            while not self._handle_key(item, self.keys.press()):
+            number = 1 + self.index + sum(answer.amount for answer in self.answers if answer.removed)
+            render.show(show_item(item, number=number, total=self.total, undo=bool(self.answers), waiting=waiting))
+            while not self._handle_key(item, self.keys.read()):
                 pass
 
-    def end(self) -> Screen:
-        """How many items were answered in which way, and how many are left."""
-        verbs = [answer.verb for answer in self.answered for _ in range(answer.amount)]
-        counted = [f"{verbs.count(name)} {DONE[name]}" for name in REVIEW_KEYS if name in verbs]
+    def summarize(self) -> Screen:
+        """The numbers of answers by kind, and of items that are left."""
+        verbs = [answer.verb for answer in self.answers for _ in range(answer.amount)]
+        counts = [f"{verbs.count(name)} {PAST_TENSE[name]}" for name in REVIEW_KEYS if name in verbs]
         left = self.total - len(verbs)
         yield ""
-        yield f"{', '.join(counted) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
-        if counted:
-            yield dim("`csmd undo` takes the last one back")
+        yield f"{', '.join(counts) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
+        if counts:
+            yield dim("Undo the last: csmd undo")
 
     def _handle_key(self, item: dict[str, Any], key: str) -> bool:
         """Acts on a key; False for an unknown key or an abandoned answer."""
         key = key.lower()
         try:
-            if key in (REVIEW_QUIT.key, verb.END):
-                self.items = self.items[: self.at]
+            if key in (REVIEW_QUIT.key, verb.END_OF_INPUT):
+                self.items = self.items[: self.index]
             elif key == REVIEW_LATER.key:
-                self.at += 1
-            elif key == REVIEW_UNDO.key and self.answered:
+                self.index += 1
+            elif key == REVIEW_UNDO.key and self.answers:
                 self._undo()
             elif key == REVIEW_ALL.key and item.get("import") in self.imports:
                 return self._answer_import(self.imports[item["import"]])
@@ -183,50 +168,50 @@ class Sitting:
             return key == REVIEW_UNDO.key
         return True
 
-    def _answer(self, item: dict[str, Any], what: str) -> bool:
+    def _answer(self, item: dict[str, Any], answer: str) -> bool:
+        """Sends an answer, after asking for its text or the other memory; False if the person types nothing."""
         options = {}
-        if what == "edit" or (what == "supersede" and not _is_pair(item)):
-            with self.keys.lines():
-                typed = verb.edit_text(_wording(item)) if what == "edit" else _ask_for_other(item)
+        if answer == "edit" or (answer == "supersede" and not _is_pair(item)):
+            with self.keys.line_mode():
+                typed = verb.edit_text(_wording(item)) if answer == "edit" else _ask_for_other(item)
             if typed in ("", _wording(item)):
                 render.show([dim("nothing was changed")])
                 return False
-            options = {"text" if what == "edit" else "other": typed}
-        answer = _answer(item["id"], what, version=item["version"], **options)
-        render.show(show_answered(answer, brief=True))
-        self.answered.append(Answered(self.at, answer["answer"], what))
-        self.at += 1
+            options = {"text" if answer == "edit" else "other": typed}
+        value = _answer(item["id"], answer, version=item["version"], **options)
+        render.show(show_answered(value, brief=True))
+        self.answers.append(Answer(self.index, value["answer"], answer))
+        self.index += 1
         return True
 
     def _answer_import(self, waiting: dict[str, Any]) -> bool:
-        """Keeps or drops all that waits of an import, by a second key; anything else leaves it as it is."""
+        """Keeps or drops all memories of an import that wait, by a second key; any other key does neither."""
         keep, drop = REVIEW_KEYS["keep"].key, REVIEW_KEYS["drop"].key
-        about = f"all {many(waiting['waiting'], 'memory')} from {waiting['source']}"
-        render.show([f"  {about}: {keep} keep   {drop} drop   any other key: neither"])
-        what = {keep: "keep", drop: "drop"}.get(self.keys.press().lower())
-        if what is None:
+        memories = f"all {many(waiting['waiting'], 'memory')} from {waiting['source']}"
+        render.show([f"  {memories}: {keep} keep   {drop} drop   any other key: neither"])
+        answer = {keep: "keep", drop: "drop"}.get(self.keys.read().lower())
+        if answer is None:
             render.show([dim("nothing was changed")])
             return False
-        answer = _answer_import(waiting["id"], what)
-        render.show(show_answered(answer, brief=True))
-        gone = [item for item in self.items[self.at :] if item.get("import") == waiting["id"]]
-        self.items[self.at :] = [item for item in self.items[self.at :] if item.get("import") != waiting["id"]]
-        self.answered.append(Answered(self.at, answer["answer"], what, waiting["waiting"], tuple(gone)))
+        value = _answer_import(waiting["id"], answer)
+        render.show(show_answered(value, brief=True))
+        removed = [item for item in self.items[self.index :] if item.get("import") == waiting["id"]]
+        self.items[self.index :] = [item for item in self.items[self.index :] if item.get("import") != waiting["id"]]
+        self.answers.append(Answer(self.index, value["answer"], answer, waiting["waiting"], tuple(removed)))
         return True
 
     def _undo(self) -> None:
-        undone = _undo_answer(self.answered[-1].id)
-        last = self.answered.pop()
-        self.at = last.at
+        undone = _undo_answer(self.answers[-1].id)
+        last = self.answers.pop()
+        self.index = last.position
         render.show(show_answer_undone(undone))
-        if last.gone:
-            self.items[self.at : self.at] = last.gone
+        if last.removed:
+            self.items[self.index : self.index] = last.removed
             return
         # Undoing changed its version.
-        again = verb.ask(
-            "csm_review_list", id=self.items[self.at]["id"], project="", asking=verb.resolve_project(None)
-        )["items"]
-        self.items[self.at] = next(iter(again), self.items[self.at])
+        params = {"id": self.items[self.index]["id"], "project": "", "asking": verb.resolve_project(None)}
+        items = verb.ask("csm_review_list", **params)["items"]
+        self.items[self.index] = next(iter(items), self.items[self.index])
 
 
 def _wording(item: dict[str, Any]) -> str:
@@ -241,21 +226,21 @@ def _is_pair(item: dict[str, Any]) -> bool:
 
 
 #: Subject of an item -> labels of its two memories, which are then shown instead of the item's text.
-NAMES_OF_TWO = {"pair": ("1. ", "2. "), "change": ("older: ", "newer: ")}
+PAIR_LABELS = {"pair": ("1. ", "2. "), "change": ("older: ", "newer: ")}
 
 
-def _names_of_two(item: dict[str, Any]) -> tuple[str, ...]:
+def _pair_labels(item: dict[str, Any]) -> tuple[str, ...]:
     """Labels of the two memories of an item; () if it is not about two, or one is gone."""
-    return NAMES_OF_TWO.get(item["about"], ()) if len(item["memories"]) == 2 else ()
+    return PAIR_LABELS.get(item["about"], ()) if len(item["memories"]) == 2 else ()
 
 
 def _ask_for_other(item: dict[str, Any]) -> str:
-    """Asks for the replacing memory, by its number in the list or by an id; "" for none."""
+    """Asks for the replacing memory, by its number in the list or by an id; "" if none was typed."""
     render.show(
         Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", most=3)
         for number, memory in enumerate(item["near"], 1)
     )
-    typed = str(click.prompt("  which one takes its place? number or id", default="", show_default=False)).strip()
+    typed = str(click.prompt("  replace it by which? number or id", default="", show_default=False)).strip()
     if typed.isdigit() and 1 <= int(typed) <= len(item["near"]):
         return str(item["near"][int(typed) - 1]["id"])
     return typed
@@ -264,17 +249,17 @@ def _ask_for_other(item: dict[str, Any]) -> str:
 def show_item(
     value: dict[str, Any], *, number: int, total: int, undo: bool, waiting: dict[str, Any] | None = None
 ) -> Screen:
-    """One item as a question; `waiting` is its import if more of that waits."""
+    """One item as a question; `waiting` is its import if more memories of it wait."""
     columns, sure = render.width(), f"{percent(value['confidence'])} sure"
     yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
-    names = _names_of_two(value)
-    if not names:
+    labels = _pair_labels(value)
+    if not labels:
         yield bold(value["text"], most=12)
     yield pair("why", value["reason"])
     yield pair("holds", value["project"] or "everywhere, if you keep it")
-    yield from memories_about(value["memories"], besides=value["text"], names=names)
-    yield from evidence_for(value["evidence"], most=MOST)
+    yield from memories_about(value["memories"], besides=value["text"], names=labels)
+    yield from evidence_for(value["evidence"], most=MAX_SOURCES)
     yield ""
     for name, effect in value["does"].items():
         yield f"  {REVIEW_KEYS[name].key}  {REVIEW_KEYS[name].name:<10} {effect}"[:columns]
@@ -287,48 +272,49 @@ def show_item(
 def show_waiting(value: dict[str, Any]) -> Screen:
     """The list with the commands that answer it, for an output without a keyboard."""
     if not value["items"]:
-        other = f"; {many(value['elsewhere'], 'thing')} in other projects: csmd review --all-projects"
-        yield f"nothing waits for you here{other if value['elsewhere'] else ''}"
+        others = f"; {many(value['elsewhere'], 'thing')} in other projects: csmd review --all-projects"
+        yield f"nothing waits for you here{others if value['elsewhere'] else ''}"
         return
     for item in value["items"]:
-        both = [f"{name}{memory['text']}" for name, memory in zip(_names_of_two(item), item["memories"], strict=False)]
-        for number, text in enumerate(both or [item["text"]]):
+        pair_texts = [
+            f"{label}{memory['text']}" for label, memory in zip(_pair_labels(item), item["memories"], strict=False)
+        ]
+        for number, text in enumerate(pair_texts or [item["text"]]):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     for row in value.get("imports", ()):
-        about = f"{many(row['waiting'], 'memory')} from {row['source']} of {when(row['at'])[:10]}"
-        yield Line(about, head=f"{row['id']}  ", gap=row is value["imports"][0])
+        memories = f"{many(row['waiting'], 'memory')} from {row['source']} of {when(row['at'])[:10]}"
+        yield Line(memories, head=f"{row['id']}  ", gap=row is value["imports"][0])
         yield dim(f"all at once: csmd review {row['id']} --keep | --drop", indent=13)
     left = value["total"] - len(value["items"])
-    more = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
-    yield Line(f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{more}", gap=True)
+    rest = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
+    yield Line(f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{rest}", gap=True)
     yield dim(f"In a terminal `csmd review` asks about each with one key, or: csmd review ID {ANSWERS}")
 
 
 def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
-    """What an answer did."""
+    """The effect of an answer."""
     preposition = "by" if value["verb"] == "supersede" else "as"
-    made = f" {preposition} {value['made']}" if value["made"] and value["made"] != value["id"] else ""
-    change = f"{DONE[value['verb']]}: {value['id']}{made}"
+    memory = f" {preposition} {value['made']}" if value["made"] and value["made"] != value["id"] else ""
+    change = f"{PAST_TENSE[value['verb']]}: {value['id']}{memory}"
     if brief:
         return [Line(change, style="green")]
-    return render.done(f"{change}: {value['text']}", "`csmd undo` takes it back")
+    return render.done(f"{change}: {value['text']}", "Undo: csmd undo")
 
 
 def show_answer_undone(value: dict[str, Any]) -> Screen:
     """The answer that was undone."""
-    about = f": {value['text']}" if value["text"] else ""
-    yield Line(f"taken back: {value['id']} is no longer {DONE[value['verb']]}{about}", most=4)
+    text = f": {value['text']}" if value["text"] else ""
+    yield Line(f"Undone: {value['id']} is no longer {PAST_TENSE[value['verb']]}{text}", most=4)
 
 
 @VERBS.action("undo", verb.optional("id", "[ID]"), verb.YES)
 @click.pass_context
 def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # noqa: A002
-    """Take back what you did last to memories, or to what is open.
+    """Undo your last change of a memory or an open item.
 
-    That is an answer in `csmd review`, an edit, a pin, a replacement, what you had csmd remember, or what you called
-    done. ID names another one, by itself or by its memory, or a dream. What was forgotten stays out until you say it
-    anew.
+    That is an answer in `csmd review`, an edit, a pin, a replacement, a statement of `csmd remember`, or `csmd done`.
+    ID names another change, by itself or by its memory, or a dream. A forgotten memory is not restored.
     """
     if id.startswith("d"):
         dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]

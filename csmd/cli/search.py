@@ -13,41 +13,37 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, bold, dim, join
 from csmd.text import display
 from csmd.text.display import squeeze
-from csmd.vocabulary import (
-    CATEGORIES,
-    GATE_PRIORITY,
-    MemoryType,
-)  # fmt: skip
+from csmd.vocabulary import CATEGORIES, GATE_PRIORITY, MemoryType
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-#: Characters and lines shown of the passage that matched.
-MATCHED = (300, 5)
-#: Characters and lines shown of each neighbouring turn.
-NEIGHBOUR = (150, 2)
-#: Where in a hit's text the turns around the one that matched begin (csmd.recall.results).
-_NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
+#: Most characters and lines shown of the passage that matched.
+MATCH_CHARS = 300
+MATCH_LINES = 5
+#: Most characters and lines shown of each neighbouring turn.
+NEIGHBOUR_CHARS = 150
+NEIGHBOUR_LINES = 2
+#: The beginning of a neighbouring turn in a hit's text (csmd.recall.results).
+_NEIGHBOUR_HEAD = re.compile(r"\n\[(before|after)\] ")
 
 
 @VERBS.action(
     "search", verb.argument("words", "QUERY...", nargs=-1, required=True), *verb.PROJECTS, verb.limit(10, 200),
     verb.option("--kind", type=click.Choice(["memory", "turn", "session", "all"]), default="all", show_default=True),
-    verb.text("--since", "TIME", "Said since: 2026-01-31, 7d, `last week`."),
-    verb.text("--until", "TIME", "Said until."),
-    verb.text("--session", "ID", "Said in one session."), verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"),
+    verb.text("--since", "TIME", "Only since: 2026-01-31, 7d, `last week`."),
+    verb.text("--until", "TIME", "Only until."),
+    verb.text("--session", "ID", "Only in one session."), verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"),
     verb.one_of("category", sorted(CATEGORIES), "CATEGORY"), verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
-    verb.flag("--explain", help="Show how each score came about."),
-    verb.flag("--team", help="Ask the team's server: all that colleagues share with you."),
+    verb.flag("--explain", help="Show the factors of each score."),
+    verb.flag("--team", help="Search the memories that colleagues share, on the team's server."),
 )  # fmt: skip
 def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **options: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
     query, begun = " ".join(words), time.monotonic()
     if options.pop("team"):
-        from csmd.cli import team  # with what its verbs need: most have none
+        from csmd.cli import team  # most homes have no team
 
-        answer = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
+        answer = verb.run_job("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
         verb.print_answer(answer, as_json, team.show_team_hits)
         return
     params = {name: "" if value is None else value for name, value in options.items()}
@@ -57,52 +53,44 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
 
 
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
-    """Search results: what was said, by whom, when and where."""
+    """Search results: the text of each hit, with its speaker, day and session."""
     from csmd.text import prose, search_terms  # a third of what `csmd brief` and `recall` would load
 
     if not value["hits"]:
         elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
         yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
-        yield "nothing close was found; the nearest:"
+        yield "no close match; the nearest:"
     terms = search_terms.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.shorten_session_id(hit['session_id'])}"
-        origin = (
-            "memory" if hit.get("states") else hit["kind"],
-            hit["gate"],
-            hit.get("author") or hit["authority"],
-            hit["at"][:10],
-            _short_id(hit),
-            session,
-        )
-        about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
-        yield bold(about, head=f"{number:>2}  ")
-        matched, *around = _NEIGHBOUR.split(hit["text"])
-        yield Line(prose.excerpt(matched, terms, limit=MATCHED[0]), indent=2, head="> ", most=MATCHED[1])
-        for place, text in zip(around[::2], around[1::2], strict=True):
-            passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR[0]))
-            yield dim(f"{place}, {passage}", indent=4, most=NEIGHBOUR[1])
+        kind, speaker = "memory" if hit.get("states") else hit["kind"], hit.get("author") or hit["authority"]
+        origin = (kind, hit["gate"], speaker, hit["at"][:10], _short_id(hit), session)
+        details = join(*origin, f"{hit['score']:.2f}", _describe_outdated(hit, numbers), by="  ")
+        yield bold(details, head=f"{number:>2}  ")
+        match, *neighbours = _NEIGHBOUR_HEAD.split(hit["text"])
+        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", most=MATCH_LINES)
+        for position, text in zip(neighbours[::2], neighbours[1::2], strict=True):
+            passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR_CHARS))
+            yield dim(f"{position}, {passage}", indent=4, most=NEIGHBOUR_LINES)
         if explain:
             yield dim(explain_score(hit["factors"], hit["score"]), indent=4)
     yield from render.degraded(value["degraded"])
     yield dim(f"{value['took_ms']:.0f} ms")
 
 
-def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
-    """Why a hit may be out of date, "" if nothing says so; `numbers` maps ids of hits to their numbers."""
+def _describe_outdated(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
+    """The reason why a hit may be out of date, "" if there is none; `numbers` maps ids of hits to their numbers."""
     if hit["superseded_by"]:
-        place = numbers.get(hit["superseded_by"])
-        since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", place and f"{place} here", by=", ")
+        number = numbers.get(hit["superseded_by"])
+        since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", number and f"{number} here", by=", ")
         return join(f"superseded by {hit['superseded_by']}", since, by=" ")
-    if hit["refuted"]:
-        return "refuted"
-    return "its code edited since" if hit["edited"] else ""
+    return "refuted" if hit["refuted"] else "its code was edited since" if hit["edited"] else ""
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of the id of a hit, or of the memory that it states; the whole of a hook's, which begins with the time."""
+    """The beginning of the id of a hit, or of its memory; a hook's id is kept whole, as it begins with the time."""
     ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 

@@ -1,4 +1,4 @@
-"""Commands about what happened: sessions, days, failures, success by kind of work."""
+"""Commands about the history: sessions, days, failures, success by kind of work."""
 
 from __future__ import annotations
 
@@ -10,22 +10,7 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import (
-    Line,
-    RawLine,
-    Screen,
-    block,
-    bold,
-    dim,
-    join,
-    last_part,
-    pair,
-    pairs,
-    raw,
-    shorten,
-    table,
-    warning,
-)
+from csmd.cli.render import Line, RawLine, Screen, block, bold, dim, join, last_part, pair, pairs, shorten, warning
 from csmd.errors import CsmdError
 from csmd.paths import is_there
 from csmd.text import display
@@ -40,45 +25,43 @@ ROLES = {
     "user": "you", "relayed": "relayed", "assistant": "assistant", "summary": "summary", "command": "command",
     "notification": "notice", "tool_call": "tool", "tool_result": "answer",
 }  # fmt: skip
-#: Kinds shown on one line: tool traffic, and what the assistant's program wrote by itself.
-FOLDED = ("tool_call", "tool_result", "command", "notification")
+#: Kinds that are shown on one line: tool traffic, and the messages of the assistant's program.
+FOLDED_KINDS = ("tool_call", "tool_result", "command", "notification")
 #: Columns of the list other than id, project and title.
-LIST_NUMBERS = 41
-#: Columns of the project in the list.
-LIST_PROJECT = 14
-#: Characters of the longest name of a part of a digest.
-LONGEST_PART = 24
-SESSION = VERBS.add_group("session", "Past conversations, also those the assistant deleted.")
+NUMBER_COLUMNS = 41
+#: Most columns of the project in the list.
+MAX_PROJECT_COLUMNS = 14
+#: Most characters of the name of a part of a digest.
+MAX_PART_CHARS = 24
+SESSION = VERBS.add_group("session", "Show past conversations, also those the assistant deleted.")
 
 
 @SESSION.tool("list", "csm_session_list", *verb.PROJECTS, verb.limit(20))
-@render.if_empty("sessions", "no session is known here; --all-projects looks everywhere")
+@render.if_empty("sessions", "no sessions here; --all-projects looks everywhere")
 def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
-    places = [shorten(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
-    project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
+    names = [shorten(last_part(row["project"]), MAX_PROJECT_COLUMNS, end=True) for row in value["sessions"]]
+    project_width = max(len("project"), *map(len, names)) + 2 if all_projects else 0
     idents = [display.shorten_session_id(row["id"]) for row in value["sessions"]]
     ident_width = max(len("session"), *map(len, idents))
-    room = max(render.width() - LIST_NUMBERS - ident_width - project_width, 8)
+    title_width = max(render.width() - NUMBER_COLUMNS - ident_width - project_width, 8)
     rows = [
-        [ident, when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * all_projects,
-         cut(row["about"] or "no title", room)]
-        for ident, row, place in zip(idents, value["sessions"], places, strict=True)
+        [ident, when(row["last_at"]), str(row["turns"]), row["transcript"], *[name] * all_projects,
+         cut(row["about"] or "no title", title_width)]
+        for ident, row, name in zip(idents, value["sessions"], names, strict=True)
     ]  # fmt: skip
     heads = f"session|last turn|turns|transcript|{'project|' * all_projects}about"
-    return table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
+    return render.table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
 
 
 @VERBS.action(
-    "today",
-    verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."),
-    *verb.ALL_UNLESS_NAMED,
-    verb.flag("--behind-walls", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
+    "today", verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."), *verb.ALL_UNLESS_NAMED,
+    verb.flag("--behind-walls", "walls", help="Look behind the walls of workspaces, too. Only in a terminal."),
 )  # fmt: skip
 def today(**options: Any) -> None:
-    """Print what changed, was decided and is open, for a stand-up.
+    """Print the changes, decisions and open items of a day, for a stand-up.
 
-    As Markdown, from the sessions of one day. On a terminal what is open has the id by which `csmd done` closes it.
+    As Markdown. On a terminal open items have the id by which `csmd done` closes them.
     """
     options["ids"] = sys.stdout.isatty()
     verb.reply("csm_today", show_today, options, scope="all", sends_by_person=True)
@@ -87,26 +70,25 @@ def today(**options: Any) -> None:
 def show_today(value: dict[str, Any]) -> Screen:
     """A day: its heading, projects and entries."""
     if not value["projects"]:
-        yield f"Nothing changed on {value['date']}, as far as csmd knows."
+        yield f"No changes on {value['date']}."
     elif sys.stdout.isatty():
         for line in value["text"].splitlines():
             yield Line(line.removeprefix("- "), head="- ") if line.startswith("- ") else line
         if any(entry["kind"] == "Open" for row in value["projects"] for entry in row["entries"]):
-            yield dim("`csmd done ID` closes what is open; without ID it lists all", gap=True)
+            yield dim("`csmd done ID` closes an open item; `csmd done` lists all", gap=True)
     else:  # whole lines, for a file or another program
         yield from map(RawLine, value["text"].splitlines())
 
 
 @SESSION.tool("show", "csm_session_show", verb.ID)
 def show_session(value: dict[str, Any]) -> Screen:
-    """Show what is known of a session. The beginning of its ID suffices."""
+    """Show the facts about a session. The beginning of its ID suffices."""
     kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
     memories, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
-    receipts = (
-        f"{amount(memories, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
-    )
+    injections = amount(len(value["injections"]), "injection")
+    receipts = f"{amount(memories, 'memory')} in {injections}, {amount(tokens, 'token')}"
     own = value["own"] and "csmd itself: a session file of its own"
-    yield bold(value["about"] or ("purged: nothing of what was said is left" if value["purged"] else "no title"))
+    yield bold(value["about"] or ("purged: no text is left" if value["purged"] else "no title"))
     yield from pairs([
         ("id", value["id"]),
         ("when", f"{when(value['started_at'])} to {when(value['last_at'])}"),
@@ -116,7 +98,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
         ("told", f"{receipts}; `csmd why --session {display.shorten_session_id(value['id'])}`" if memories else "nothing"),
-        ("tokens", _usage(value["usage"])),
+        ("tokens", _describe_usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
         yield pair("agent", f"{agent['id'].rpartition('/')[2]}, {amount(agent['turns'], 'turn')}, {agent['model']}")
@@ -125,16 +107,16 @@ def show_session(value: dict[str, Any]) -> Screen:
         yield from block(title, [Line(squeeze(row["text"]), head=head.format_map(row), most=4) for row in value[title]])
 
 
-def _usage(usage: dict[str, Any]) -> str:
-    """The tokens that a session took, in words; "" if its transcript has none."""
+def _describe_usage(usage: dict[str, Any]) -> str:
+    """Describes the tokens of a session; "" if its transcript has none."""
     if not usage["messages"]:
         return ""
     tokens_in = usage["input"] + usage["cache_read"] + usage["cache_write"]
     agents = f"; sub-agents {usage['agents']['output']:,} out" if usage["agents"]["messages"] else ""
     return (
         f"{amount(usage['messages'], 'message')}: {usage['output']:,} out, {tokens_in:,} in "
-        f"({usage['cache_read']:,} of them read from the cache, {usage['cache_write']:,} written to it){agents}; "
-        f"csmd put {usage['csmd']['tokens']:,} before it"
+        f"({usage['cache_read']:,} read from the cache, {usage['cache_write']:,} written to it){agents}; "
+        f"{usage['csmd']['tokens']:,} added by csmd"
     )
 
 
@@ -142,32 +124,31 @@ def _digest(text: str) -> Screen:
     """A digest, each part on lines of its own after its name."""
     for line in text.splitlines():
         name, _, content = line.partition(": ")
-        yield Line(line, most=5) if content and len(name) <= LONGEST_PART else dim(line)
+        yield Line(line, most=5) if content and len(name) <= MAX_PART_CHARS else dim(line)
 
 
-#: Links between sessions and reasons of a digest, in words.
-WAYS = {"builds_on": "builds on", "leads_to": "leads to"}
-WHYS = {"compaction": "before a compaction", "end": "at its end", "settled": "as far as it has come"}
+#: Reason of a digest -> its words.
+DIGEST_REASONS = {"compaction": "before a compaction", "end": "at its end", "settled": "of the session so far"}
 
 
 @SESSION.tool("digest", "csm_memory_distilled_view", verb.ID)
 def show_digests(value: dict[str, Any]) -> Screen:
-    """Show what a session comes to, and what it builds on."""
+    """Show the digests of a session, and its links to others."""
     for digest in value["digests"]:
-        yield dim(f"version {digest['version']}, {WHYS[digest['why']]}, {when(digest['at'])}")
+        yield dim(f"version {digest['version']}, {DIGEST_REASONS[digest['why']]}, {when(digest['at'])}")
         yield from _digest(digest["text"])
         yield ""
     if not value["digests"]:
-        yield "there is no digest of it yet: a session gets one when it is settled"
+        yield "no digest yet: a session gets one at its end, or at a pause"
     for link in value["links"]:
         other = f"{display.shorten_session_id(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
-        relation = "gap" if link["kind"] == "gap" else f"{WAYS[link['direction']]} {other}"
+        relation = "gap" if link["kind"] == "gap" else f"{link['direction'].replace('_', ' ')} {other}"
         yield f"{relation}: {link['reason']}"
 
 
 @SESSION.tool("transcript", "csm_session_transcript", verb.ID)
 def show_conversation(value: dict[str, Any]) -> Screen:
-    """Show a conversation. Tool traffic is one line each; what a rewind left behind is marked."""
+    """Show a conversation. Tool traffic takes one line each; rewound turns are marked."""
     yield bold(f"{value['about'] or 'no title'}, {value['id']}")
     yield dim(f"transcript: {value['transcript']}")
     columns = render.width()
@@ -177,30 +158,29 @@ def show_conversation(value: dict[str, Any]) -> Screen:
         if at[:10] != day:
             day = at[:10]
             yield dim(day, gap=True)
-        if turn["kind"] in FOLDED:
+        if turn["kind"] in FOLDED_KINDS:
             head, line = f"{at[11:]}  {role:<9} ", squeeze(join(turn["tool"], turn["text"], by=" "))
             yield dim(cut(line, max(columns - len(head), render.MIN_WIDTH)), head=head)
         else:
             yield bold(f"{at[11:]}  {role}{', rewound' * turn['rewound']}", gap=True)
             yield Line(turn["text"], indent=2)
     if not value["conversation"]:
-        yield "nothing was said"
+        yield "the conversation is empty"
 
 
 @SESSION.action(
-    "export",
-    verb.ID,
-    verb.option("--to", metavar="FILE", default="-", help="Where to write it; `-`, the default, prints it."),
-)
+    "export", verb.ID,
+    verb.option("--to", metavar="FILE", default="-", help="The file to write; `-`, the default, prints it."),
+)  # fmt: skip
 def export(to: str, as_json: bool, **options: Any) -> None:
     """Write a session for the assistant to resume."""
     answer = verb.ask("csm_session_export", **options, asking=verb.resolve_project(None))
     data = "".join(f"{line}\n" for line in answer["lines"]).encode()
     if to != "-":
         path = Path(to).expanduser().absolute()
-        if is_there(path) or path.is_symlink():  # a transcript that is still there holds more than csmd kept
-            raise CsmdError(f"{path} is there already and stays as it is", hint="name another file")
-        verb.write(path, data, hint="name a file in a directory that you can write to")
+        if is_there(path) or path.is_symlink():  # a transcript that still exists has more than csmd stored
+            raise CsmdError(f"{path} exists already; nothing was written", hint="name another file")
+        verb.write_file(path, data, hint="name a file in a directory that you can write to")
         del answer["lines"]
         answer["path"] = str(path)
     if as_json:
@@ -208,18 +188,18 @@ def export(to: str, as_json: bool, **options: Any) -> None:
         return
     if to == "-":
         click.echo(display.remove_unseen(data.decode()) if sys.stdout.isatty() else data, nl=False)
-    # On stderr, for the transcript itself may go to stdout.
-    render.show(show_exported(answer, written=to != "-"), err=True)
+    # On stderr, since the transcript may go to stdout.
+    render.show(show_exported(answer, is_file=to != "-"), err=True)
 
 
-@raw
-def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
-    """How to resume what was exported."""
-    if written:
+@render.raw
+def show_exported(value: dict[str, Any], *, is_file: bool) -> Screen:
+    """The command that resumes an exported session."""
+    if is_file:
         yield f"written to {value['path']}"
     if value["left_out"]:
-        yield f"left out: {amount(value['left_out'], 'turn')} that a rewind had left behind"
-    if value["transcript"] == "there":  # it holds more than csmd kept: nothing may be put in its place
+        yield f"left out: {amount(value['left_out'], 'rewound turn')}"
+    if value["transcript"] == "there":  # it has more than csmd stored, so it must not be replaced
         yield "the assistant still has this session; to resume it"
     else:
         yield "to resume it, put it below the assistant's directory (~/.claude), as"
@@ -228,47 +208,47 @@ def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
     yield f"  {value['resume']}"
 
 
-#: Fewest sessions that give a figure.
-FEW = 3
-#: Models and clients shown, latest ones.
-SHOWN = 6
+#: Fewest sessions for a percentage.
+MIN_SESSIONS = 3
+#: Models and clients that are shown, the latest ones.
+MAX_SPANS = 6
 
 
 @VERBS.tool("self", "csm_self_model", *verb.PROJECTS)
 def show_self(value: dict[str, Any]) -> Screen:
     """Show success rates by kind of work."""
     if not value["sessions"]:
-        yield "nothing is counted here yet; --all-projects looks everywhere"
+        yield "no figures here yet; --all-projects looks everywhere"
         return
     yield dim(f"{amount(value['sessions'], 'session')}; {value['note']}")
     yield from (warning(f"{change['text']} ({change['id']})", head="worse  ") for change in value["drift"])
     yield ""
     longest = max(len(work["name"]) for work in value["capabilities"])
-    yield from (f"{work['name']:<{longest}}  {_figure(work)}" for work in value["capabilities"])
+    yield from (f"{work['name']:<{longest}}  {_describe_success(work)}" for work in value["capabilities"])
     for what, heading in (("model", "models"), ("version", "clients")):
         rows = [row for row in value["continuity"] if row["what"] == what]
         lines: list[Line | str] = [
             f"{row['since'][:10]} to {row['until'][:10]}  {row['name']}, {amount(row['sessions'], 'session')}"
-            for row in rows[-SHOWN:]
+            for row in rows[-MAX_SPANS:]
         ]
-        lines += [dim(f"and {len(rows) - SHOWN} before; --json has all")] if len(rows) > SHOWN else []
+        lines += [dim(f"and {len(rows) - MAX_SPANS} earlier (--json)")] if len(rows) > MAX_SPANS else []
         yield from block(heading, lines)
     if links := ", ".join(f"{count} {kind}" for kind, count in value["links"].items()):
-        yield dim(f"links between sessions: {links}; `csmd session digest ID` shows those of one", gap=True)
+        yield dim(f"links between sessions: {links}; `csmd session digest ID` shows those of a session", gap=True)
 
 
-def _figure(work: dict[str, Any]) -> str:
-    """How often one kind of work ended well, with its confidence in percent."""
+def _describe_success(work: dict[str, Any]) -> str:
+    """Describes how often one kind of work ended well, with its confidence in percent."""
     if not work["decided"]:
-        return f" -  {amount(work['sessions'], 'session')}, none of which showed how it ended"
-    figure = f"{work['confidence'] * 100:>3.0f}" if work["decided"] >= FEW else "few"
+        return f" -  {amount(work['sessions'], 'session')}, all without a known outcome"
+    figure = f"{work['confidence'] * 100:>3.0f}" if work["decided"] >= MIN_SESSIONS else "few"
     return f"{figure}  {work['well']} of {amount(work['decided'], 'session')} ended well"
 
 
-@VERBS.tool("errors", "csm_error_list", *verb.PROJECTS, verb.limit(20, 200, "How many."))
-@render.if_empty("errors", "nothing is known to have failed here; it is found in what commands answered")
+@VERBS.tool("errors", "csm_error_list", *verb.PROJECTS, verb.limit(20, 200, "Number of errors."))
+@render.if_empty("errors", "no errors here; they are found in the output of commands")
 def show_errors(value: dict[str, Any]) -> Screen:
-    """List what failed here, how often, and what mended it."""
+    """List errors, how often they occurred, and the edits that fixed them."""
     for number, error in enumerate(value["errors"]):
         times = f"seen {amount(error['times'], 'time')} in {amount(error['sessions'], 'session')}"
         code = error["exit_code"] > 0 and f"exit code {error['exit_code']}"
@@ -278,9 +258,9 @@ def show_errors(value: dict[str, Any]) -> Screen:
         yield Line(error["message"], indent=2, most=3)
         if error["fixed_at"]:
             files = error["fixed_files"]
-            more = f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else ""
-            why = f": {squeeze(error['fixed_by'])}" if error["fixed_by"] else ""
-            fix = f"an edit of {', '.join(files[:3])}{more} on {error['fixed_at'][:10]}{why}"
+            others = f" and {amount(len(files) - 3, 'other file')}" if len(files) > 3 else ""
+            reason = f": {squeeze(error['fixed_by'])}" if error["fixed_by"] else ""
+            fix = f"an edit of {', '.join(files[:3])}{others} on {error['fixed_at'][:10]}{reason}"
             yield dim(fix, head="  last fixed by ", most=3)
         if error["memory_id"]:
             yield dim(squeeze(error["memory"]), head=f"  {error['memory_id']}  ", most=4)

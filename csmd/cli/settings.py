@@ -9,136 +9,123 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim
+from csmd.cli.yaml_edits import key_names, remove_key, set_key
 from csmd.config import FETCHABLE, MODEL_NAME, Settings, default_paths, find_unworkable, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
 from csmd.paths import is_there, model_folder
 
-if TYPE_CHECKING:
-    pass
-from csmd.cli.yaml_edits import key_names, remove_key, set_key
-
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-CONFIG = VERBS.add_group("config", "What csmd may be told: config.yaml, explained and changed.")
+CONFIG = VERBS.add_group("config", "Explain and change the settings of config.yaml.")
 KEY = verb.argument("key")
 HEAD = """\
-# What csmd may be told, each with its default. Take the # away before those that you change.
+# All settings with their defaults. Remove the # before those that you change.
 # The daemon reads this when it starts: csmd restart
 """
+#: Name of a provider's embedding model.
+ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def describe_settings() -> dict[str, str]:
-    """Key -> its meaning, from the docstrings of the fields of Settings."""
+    """Key -> its description, from the docstrings of the fields of Settings."""
     import inspect
 
     docstrings = re.findall(r'^    (\w+): .+?\n    """(.+?)"""$', inspect.getsource(Settings), re.DOTALL | re.MULTILINE)
-    return {Settings.key(field): words for field, words in docstrings}
+    return {Settings.key(field): description for field, description in docstrings}
 
 
 @CONFIG.action("list")
 def list_keys(as_json: bool) -> None:
-    """Show every key: what it is for, its value and its default."""
-    text = _text()
-    chosen, set_keys = parse_settings(text, where=str(_path())), key_names(text)
-    meanings, defaults = describe_settings(), _by_key(Settings())
+    """Show every key with its description, its value and its default."""
+    set_keys, meanings, defaults = key_names(_read_text()), describe_settings(), _by_key(Settings())
     rows = [
         {"key": key, "value": value, "default": defaults[key], "set": key in set_keys, "meaning": meanings[key]}
-        for key, value in _by_key(chosen).items()
+        for key, value in _read_values().items()
     ]
     verb.print_answer({"path": str(_path()), "keys": rows}, as_json, show_keys)
 
 
 def show_keys(value: dict[str, Any]) -> Screen:
-    """Every key with its value, its default and what it is for."""
+    """Every key with its value, its default and its description."""
     for row in value["keys"]:
         is_changed = row["value"] != row["default"]
-        yield Line(f"{row['key']}: {_as_yaml(row['value'])}", style="bold" if is_changed else "")
-        origin = f"Default {_as_yaml(row['default'])}. " if is_changed else "Set to its default. " if row["set"] else ""
+        yield Line(f"{row['key']}: {_format_yaml(row['value'])}", style="bold" if is_changed else "")
+        default = f"Default {_format_yaml(row['default'])}. "
+        origin = default if is_changed else "Set to its default. " if row["set"] else ""
         yield dim(f"{origin}{row['meaning']}", indent=4)
-    absent = "" if is_there(Path(value["path"])) else " (not there yet: everything has its default)"
-    yield Line(f"{value['path']}{absent}", gap=True)
-    yield dim("`csmd config set KEY VALUE` changes one, `csmd config edit` opens the file.")
+    note = "" if is_there(Path(value["path"])) else " (does not exist: every key has its default)"
+    yield Line(f"{value['path']}{note}", gap=True)
+    yield dim("`csmd config set KEY VALUE` changes a key, `csmd config edit` opens the file.")
 
 
 @CONFIG.action("get", KEY)
 def get(key: str, as_json: bool) -> None:
     """Print the value of KEY."""
-    _default_of(key)
-    verb.print_answer(
-        {"key": key, "value": _by_key(parse_settings(_text(), where=str(_path())))[key]}, as_json, show_value
-    )
+    _find_default(key)
+    verb.print_answer({"key": key, "value": _read_values()[key]}, as_json, show_value)
 
 
 @render.raw
 def show_value(row: dict[str, Any]) -> Screen:
     """The value alone, for scripts; a list with one value on each line."""
     values = row["value"] if isinstance(row["value"], tuple) else (row["value"],)
-    yield from (value if isinstance(value, str) else _as_yaml(value) for value in values)
+    yield from (value if isinstance(value, str) else _format_yaml(value) for value in values)
 
 
 def _confirm(key: str, *, yes: bool) -> None:
     """Asks before a setting of privacy or of the curator changes."""
-    about = {"privacy": "csmd leaves out", "curator": "a language model may be sent"}.get(key.partition(".")[0])
-    if about:
-        verb.confirm(f"Change {key}, which says what {about}?", yes=yes)
+    effects = {"privacy": "which decides what csmd leaves out", "curator": "which decides what a language model gets"}
+    if effect := effects.get(key.partition(".")[0]):
+        verb.confirm(f"Change {key}, {effect}?", yes=yes)
 
 
 @CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True), verb.YES)
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
-    value = _parse_value(key, _default_of(key), values)
-    _check(set_key(_text(), key, value), _text())  # an invalid value is refused before anyone is asked
+    value = _parse_value(key, _find_default(key), values)
+    _check(set_key(_read_text(), key, value), _read_text())  # an invalid value is refused before the question
     _confirm(key, yes=yes)
-    if key == "embed.model" and (served := ENDPOINT.fullmatch(value)):
-        _try_endpoint(*served.groups(), yes=yes)
+    if key == "embed.model" and (endpoint := ENDPOINT.fullmatch(value)):
+        provider, model = endpoint.groups()
+        verb.confirm(f"Send the text and searches of every project, redacted, to {provider}, for vectors?", yes=yes)
+        # The first vector; CsmdError if there is none.
+        verb.run_job("csm_provider_embed", name=provider, model=model, by_person=True)
     _edit_file(lambda text: set_key(text, key, value))
-    now = _by_key(parse_settings(_text(), where=str(_path())))[key]
-    verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_as_yaml(now)}")
-
-
-#: Name of a provider's embedding model.
-ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
-
-
-def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
-    """Asks a provider for a first vector; CsmdError if none is returned."""
-    verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
-    verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
+    now = _read_values()[key]
+    verb.print_answer({"key": key, "value": now}, as_json, show_changed, change=f"{key} = {_format_yaml(now)}")
 
 
 @CONFIG.action("unset", KEY, verb.YES)
 def unset(key: str, yes: bool, as_json: bool) -> None:
-    """Take KEY out of config.yaml. Its default is in force again."""
+    """Remove KEY from config.yaml, which restores its default."""
     _confirm(key, yes=yes)
     _edit_file(lambda text: remove_key(text, key))
     default = _by_key(Settings()).get(key)
-    what = f"{key} = {_as_yaml(default)}, the default" if default is not None else f"{key} is gone"
-    verb.print_answer({"key": key, "value": default}, as_json, show_changed, what=what)
+    change = f"{key} = {_format_yaml(default)}, the default" if default is not None else f"{key} is removed"
+    verb.print_answer({"key": key, "value": default}, as_json, show_changed, change=change)
 
 
 @render.raw
-def show_changed(_value: dict[str, Any], *, what: str) -> Screen:
+def show_changed(_value: dict[str, Any], *, change: str) -> Screen:
     """The change, and when it takes effect."""
-    yield what
-    if what.startswith("status_line"):
-        yield "`csmd install` puts it into the assistant's settings, or takes it out"
+    yield change
+    if change.startswith("status_line"):
+        yield "`csmd install` adds it to the assistant's settings, or removes it"
     elif service.running_service(default_paths()) is not None:
         yield "the daemon reads it when it starts: csmd restart"
 
 
 @CONFIG.command("edit")
 def edit() -> None:
-    """Edit config.yaml in your editor. It is written when csmd understands it."""
-    before = text = _text()
+    """Edit config.yaml in your editor. It is written only if it is valid."""
+    before = text = _read_text()
     if not before.strip():
         text = template()
     while True:
@@ -150,11 +137,11 @@ def edit() -> None:
             _write(edited, before)
         except ConfigError as error:
             render.complain(error.what, hint=error.hint)
-            if not verb.agrees("Edit it again?", default=True, err=True):
-                raise CsmdError(f"{_path()} stays as it was") from None
+            if not verb.ask_yes_no("Edit it again?", default=True, err=True):
+                raise CsmdError(f"{_path()}: nothing was changed") from None
             text = edited
         else:
-            render.show(show_changed({}, what=f"{_path()} is written"))
+            render.show(show_changed({}, change=f"{_path()} is written"))
             return
 
 
@@ -169,7 +156,7 @@ def template() -> str:
     parts, meanings = [HEAD], describe_settings()
     for key, default in _by_key(Settings()).items():
         parts += textwrap.wrap(meanings[key], width=98, initial_indent="\n# ", subsequent_indent="# ")
-        parts.append(f"#{key}: {_as_yaml(default)}")
+        parts.append(f"#{key}: {_format_yaml(default)}")
     return "\n".join(parts) + "\n"
 
 
@@ -177,20 +164,25 @@ def _path() -> Path:
     return default_paths().config_file
 
 
-def _text() -> str:
+def _read_text() -> str:
     return read_text(_path())
+
+
+def _read_values() -> dict[str, Any]:
+    """Key -> its value in force."""
+    return _by_key(parse_settings(_read_text(), where=str(_path())))
 
 
 def _by_key(settings: Settings) -> dict[str, Any]:
     return {Settings.key(field.name): getattr(settings, field.name) for field in fields(Settings)}
 
 
-def _default_of(key: str) -> Any:
+def _find_default(key: str) -> Any:
     """The default of a key; ConfigError with a suggestion for an unknown key."""
     defaults = _by_key(Settings())
     if key not in defaults:
-        parse_settings(f"{_as_yaml(key)}: 0", where="csmd config")
-        raise ConfigError(f"{key} is no key", hint="csmd config list")
+        parse_settings(f"{_format_yaml(key)}: 0", where="csmd config")
+        raise ConfigError(f"unknown key {key}", hint="csmd config list")
     return defaults[key]
 
 
@@ -221,25 +213,25 @@ def _scalar(typed: str) -> Any:
 def _check(text: str, before: str) -> None:
     """Raises ConfigError if a text is not valid settings, or has a new value that cannot work."""
     settings = parse_settings(text, where=str(_path()))
-    problems, known_name = list(find_unworkable(settings)), ""
+    problems, earlier_model = list(find_unworkable(settings)), ""
     with suppress(ConfigError):
         earlier = parse_settings(before, where=str(_path()))
-        known_name, amiss = earlier.embed_model, set(find_unworkable(earlier))
-        problems = [problem for problem in problems if problem not in amiss]
+        earlier_model, earlier_problems = earlier.embed_model, set(find_unworkable(earlier))
+        problems = [problem for problem in problems if problem not in earlier_problems]
     name = settings.embed_model
-    is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
-    is_served = ENDPOINT.fullmatch(name) is not None  # `csmd config set` tries such a model by asking for a vector
-    if MODEL_NAME.fullmatch(name) and name != known_name and not (is_obtainable or is_served):
-        raise ConfigError(
-            f"embed.model: {name} is not installed, and csmd cannot fetch it",
-            hint=f"choose one of {', '.join(FETCHABLE)}",
-        )
+    # `csmd config set` tries the model of an endpoint by asking for a vector.
+    is_obtainable = (
+        name in FETCHABLE or ENDPOINT.fullmatch(name) or is_there(default_paths().models / model_folder(name))
+    )
+    if MODEL_NAME.fullmatch(name) and name != earlier_model and not is_obtainable:
+        hint = f"choose one of {', '.join(FETCHABLE)}"
+        raise ConfigError(f"embed.model: {name} is not installed, and csmd cannot fetch it", hint=hint)
     for _, what, hint in problems:
         raise ConfigError(what, hint=hint)
 
 
 def _edit_file(edit: Callable[[str], str]) -> None:
-    before = _text()
+    before = _read_text()
     _write(edit(before), before)
 
 
@@ -249,8 +241,8 @@ def _write(text: str, before: str) -> None:
     target = Path(os.path.realpath(_path()))
 
     def check_unchanged() -> None:
-        if _text() != before:
-            raise CsmdError(f"{_path()} was changed meanwhile and stays as it is", hint="try again")
+        if _read_text() != before:
+            raise CsmdError(f"{_path()} was changed meanwhile; nothing was written", hint="try again")
 
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -259,6 +251,6 @@ def _write(text: str, before: str) -> None:
         raise CsmdError(f"{_path()}: {error.strerror}; nothing was changed", hint="make it writable") from error
 
 
-def _as_yaml(value: Any) -> str:
-    """A value as YAML writes it."""
+def _format_yaml(value: Any) -> str:
+    """Formats a value as YAML."""
     return set_key("", "x", value)[len("x: ") :].rstrip("\n")

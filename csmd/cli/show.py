@@ -1,4 +1,4 @@
-"""The command that shows anything in full by its id, and its screens of a memory, a turn and a candidate."""
+"""The command that shows a record in full by its id, and the screens of a memory, a turn and a candidate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from csmd.cli import render, verb
-from csmd.cli.injections import WHEN_TOLD, show_why
+from csmd.cli.injections import EVENT_LABELS, show_why
 from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent
 from csmd.cli.sessions import show_errors, show_session
 from csmd.errors import CsmdError
@@ -17,11 +17,9 @@ from csmd.text.display import amount, said_by, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 #: Relationship -> its words, seen from the memory where it begins and from the other one.
 RELATIONS: dict[str, tuple[str, str]] = {
-    "superseded_by": ("superseded by", "takes the place of"),
+    "superseded_by": ("superseded by", "replaces"),
     "goes_on_as": ("still active from it:", "the rest of"),
     "contradicts": ("contradicts", "contradicted by"),
     "elaborates": ("adds to", "more on it"),
@@ -39,26 +37,24 @@ AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MAX_SHOWN = 6
 #: Characters shown of a neighbouring turn.
-CONTEXT_CHARACTERS = 150
+NEIGHBOUR_CHARS = 150
 #: Characters shown of a turn before the sentence in question.
-BEFORE_CHARACTERS = 400
-#: The rest of a word that was cut; some languages put no space after words.
-_PART_OF_WORD = re.compile(r"^\S{0,30}\s+")
+BEFORE_CHARS = 400
 
 
 def show_memory(value: dict[str, Any]) -> Screen:
-    """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
+    """One memory: its text, its confidence with the factors, its sources, and the evidence for and against it."""
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
-    by = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
-    by = f"by {value['author']}, a colleague" if value.get("author") else by
+    speaker = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
+    speaker = f"by {value['author']}, a colleague" if value.get("author") else speaker
     pinned = value["pinned"] and "pinned"
     yield bold(value["text"], most=20)
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
         ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
-        ("said", f"{by}, {when(value['created_at'])}{again}"),
+        ("said", f"{speaker}, {when(value['created_at'])}{again}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
     ])  # fmt: skip
@@ -70,96 +66,93 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
     yield from pairs([
         ("topics", ", ".join(topic["name"] for topic in value["topics"])),
-        ("fades", fading_words(value)),
-        ("told", _shown_words(value["told"])),
+        ("fades", describe_fading(value)),
+        ("shown", _describe_injections(value["told"])),
     ])  # fmt: skip
     yield from _sources(value["sources"])
     yield from _links(value)
     # Memories that share its topics, a line each.
     room = render.width()
-    near = [(f"  {other['id']}  ", squeeze(other["text"])) for other in value["beside"]]
-    lines = [dim(display.cut(text, max(room - len(head), render.MIN_WIDTH)), head=head) for head, text in near]
-    yield from block("About the same", lines, style="bold")
-    changes = [Line(_change(change), head=f"  {when(change['at'])}  ") for change in value["changes"]]
-    yield from block("What was done to it", changes, style="bold")
+    related = [(f"  {other['id']}  ", squeeze(other["text"])) for other in value["beside"]]
+    lines = [dim(display.cut(text, max(room - len(head), render.MIN_WIDTH)), head=head) for head, text in related]
+    yield from block("Related", lines, style="bold")
+    changes = [Line(_describe_change(change), head=f"  {when(change['at'])}  ") for change in value["changes"]]
+    yield from block("Changes", changes, style="bold")
 
 
-def _change(change: dict[str, Any]) -> str:
-    """What was done to a memory, why, and by whom."""
-    undone = ", taken back" if change["undone_at"] else ""
+def _describe_change(change: dict[str, Any]) -> str:
+    """Describes a change of a memory, its reason and its author."""
+    undone = ", undone" if change["undone_at"] else ""
     before, after = change["sure_before"], change["sure_after"]
     sure = "" if before is None or after is None else f": {before * 100:.0f} to {percent(after)}"
-    new = f" by {change['superseded_by']}" if change["change"] == "superseded" else ""
-    by = f" (by {change['by']})" if change["reason"] == "told" or change["by"] == "rule" else ""
-    return f"{change['change']}{new}{sure}, {change['reason']}{by}{undone}"
+    successor = f" by {change['superseded_by']}" if change["change"] == "superseded" else ""
+    author = f" (by {change['by']})" if change["reason"] == "told" or change["by"] == "rule" else ""
+    return f"{change['change']}{successor}{sure}, {change['reason']}{author}{undone}"
 
 
-def fading_words(value: dict[str, Any]) -> str:
-    """Whether sessions are shown a memory at their start, and for how many active days prompts are."""
+def describe_fading(value: dict[str, Any]) -> str:
+    """Describes whether a memory is shown at starts, and for how many active days with prompts."""
     cools = value["cools"]
     if value["superseded_by"]:
-        return f"superseded by {value['superseded_by']}: no session is told it"
+        return f"superseded by {value['superseded_by']}: not shown to sessions"
     if value["tier"] == "archive":
         return "archived: found by search only"
     if value["is_refuted"]:
-        return "refuted: no session is told it until it is said anew or kept in `csmd review`"
+        return "refuted: not shown to sessions until it is said again or kept in `csmd review`"
     if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):
-        return "no session is told it until you keep it in `csmd review`"
-    at_start, today, warm = value["start"], cools["today"], cools["warm_until"]
-    left = at_start["sessions_left"]
+        return "not shown to sessions until you keep it in `csmd review`"
+    start, today, warm_until = value["start"], cools["today"], cools["warm_until"]
+    left = start["sessions_left"]
     sessions = "every session's start" if left is None else f"a session's start for {amount(left, 'more session')}"
-    start = f"told at {sessions} ({at_start['why']})" if at_start["told"] else ""
-    start = start or f"not told at a session's start ({at_start['why']})"
-    if warm is None:
-        return f"{start}; when a prompt matches, for good"
-    prompt = f"when a prompt matches, for {_days(warm - today)}, then " if warm >= today else ""
-    return f"{start}; {prompt}found by search only"
+    shown = f"shown at {sessions}" if start["told"] else "not shown at a session's start"
+    shown = f"{shown} ({start['why']})"
+    if warm_until is None:
+        return f"{shown}; when a prompt matches, for good"
+    days = amount(warm_until - today, "more active day") if warm_until != today else "today"
+    prompt = f"when a prompt matches, for {days}, then " if warm_until >= today else ""
+    return f"{shown}; {prompt}found by search only"
 
 
-def _days(number: int) -> str:
-    return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
-
-
-def _shown_words(injections: dict[str, Any]) -> str:
-    """How often sessions were shown a memory, and which one last."""
+def _describe_injections(injections: dict[str, Any]) -> str:
+    """Describes how often a memory was shown, and to which session last."""
     if not injections["times"]:
-        return "no session was told it yet"
+        return "to no session yet"
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
-        event = WHEN_TOLD.get(last["event"], last["event"])
+        event = EVENT_LABELS.get(last["event"], last["event"])
         session = display.shorten_session_id(last["session_id"])
         times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
 
 def _sources(sources: list[dict[str, Any]]) -> Screen:
-    """Where it was said, with the turns around it, then where it was said again."""
+    """The turn that states a memory, with its neighbours, then the turns that repeat it."""
     yield bold("Where it was said", gap=True)
     for source in sources[:1]:
-        near = source.get("around", {"before": [], "after": []})
-        yield from map(_context_turn, near["before"])
-        yield from _show_turn_of(source, "states")
-        yield from map(_context_turn, near["after"])
-    again, more = first(sources[1:], MAX_SHOWN)
-    if again:
+        neighbours = source.get("around", {"before": [], "after": []})
+        yield from map(_neighbour_line, neighbours["before"])
+        yield from _show_source(source, "states")
+        yield from map(_neighbour_line, neighbours["after"])
+    repetitions, rest = first(sources[1:], MAX_SHOWN)
+    if repetitions:
         yield bold(f"Said again in {many(len(sources) - 1, 'turn')}", gap=True)
-    for source in again:
-        yield from _show_turn_of(source, source["role"], most=4)
-    yield from more
+    for source in repetitions:
+        yield from _show_source(source, source["role"], most=4)
+    yield from rest
 
 
-#: Beginning of the id of a source that is not a turn -> what it is.
-NO_TURN = {
+#: Beginning of the id of a source that is not a turn -> its description; the first that fits.
+OTHER_SOURCES = {
     "cli:page-": "an edited page", "cli:": "command line", "foreign:": "a file of another program",
     "": "a turn that is gone",
 }  # fmt: skip
 
 
-def _show_turn_of(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
-    """A turn that supports or contradicts something: who, when, where, and the sentence marked in it."""
+def _show_source(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
+    """A turn that supports or contradicts a belief: its speaker, time and session, and the sentence marked in it."""
     speaker = source["speaker"]
     if not speaker:
-        speaker = next(what for beginning, what in NO_TURN.items() if source["uuid"].startswith(beginning))
+        speaker = next(words for prefix, words in OTHER_SOURCES.items() if source["uuid"].startswith(prefix))
     session = source["session_id"] and f"session {display.shorten_session_id(source['session_id'])}"
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
@@ -167,68 +160,69 @@ def _show_turn_of(source: dict[str, Any], role: str, *, most: int = 12) -> Scree
     # For a repetition the sentence is enough.
     passage = sentence if role != "states" and sentence else source["text"]
     before, marked, after = passage.partition(sentence) if sentence else (passage, "", "")
-    room = max(2, most // 3)
+    context_lines = max(2, most // 3)
     if before.strip():
-        yield dim(_end_of(before.strip()), indent=4, most=room if marked else most)
+        yield dim(_cut_beginning(before.strip()), indent=4, most=context_lines if marked else most)
     if marked:
         yield Line(squeeze(marked), head="  > ", most=most)
     if after.strip():
-        yield dim(after.strip(), indent=4, most=room)
+        yield dim(after.strip(), indent=4, most=context_lines)
 
 
-def _end_of(text: str) -> str:
+def _cut_beginning(text: str) -> str:
     """The end of a text, from the beginning of a word on, after an ellipsis if it was cut."""
-    return text if len(text) <= BEFORE_CHARACTERS else f"…{_PART_OF_WORD.sub(' ', text[-BEFORE_CHARACTERS:])}"
+    if len(text) <= BEFORE_CHARS:
+        return text
+    # The rest of a cut word goes, too; some languages put no space after words.
+    return "…" + re.sub(r"^\S{0,30}\s+", " ", text[-BEFORE_CHARS:])
 
 
-def _context_turn(turn: dict[str, Any]) -> Line:
-    return dim(display.cut(turn["text"], CONTEXT_CHARACTERS), head=f"  {turn['speaker']}: ")
+def _neighbour_line(turn: dict[str, Any]) -> Line:
+    return dim(display.cut(turn["text"], NEIGHBOUR_CHARS), head=f"  {turn['speaker']}: ")
 
 
 def _links(value: dict[str, Any]) -> Screen:
-    """What speaks against it, then its other links."""
+    """The links that speak against a memory, then its other links."""
     against = [link for link in value["links"] if (link["relationship"], link["from_id"] == value["id"]) in AGAINST]
     others = [link for link in value["links"] if link not in against]
     for title, links in (("Against it", against), ("Linked", others)):
         lines: list[Line] = []
-        shown, more = first(links, MAX_SHOWN)
+        shown, rest = first(links, MAX_SHOWN)
         for link in shown:
-            other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
-            about = (
-                f"{relation} {other['id']}, {said_by(other['authority'], other.get('author', ''))} {when(other['at'])}"
-            )
-            lines += [Line(about, indent=2), dim(other["text"], indent=4, most=3)]
-        yield from block(title, [*lines, *more], style="bold")
+            other, relation = link["other"], relation_words(link["relationship"])[link["from_id"] != value["id"]]
+            origin = f"{said_by(other['authority'], other.get('author', ''))} {when(other['at'])}"
+            lines += [Line(f"{relation} {other['id']}, {origin}", indent=2), dim(other["text"], indent=4, most=3)]
+        yield from block(title, [*lines, *rest], style="bold")
 
 
-def relation_of(relationship: str) -> tuple[str, str]:
+def relation_words(relationship: str) -> tuple[str, str]:
     """The words for a relationship, seen from its beginning and from its end."""
     return RELATIONS.get(relationship, (relationship.replace("_", " "),) * 2)
 
 
 def show_turn(value: dict[str, Any]) -> Screen:
     """One turn, the turns around it, and the memories based on it."""
-    yield Line(value["text"] or "(nothing is kept of its text)", most=40)
+    yield Line(value["text"] or "(its text is not stored)", most=40)
     yield ""
     yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
     if value.get("dropped_bytes"):
-        yield pair("left out", f"{amount(value['dropped_bytes'], 'byte')}; the whole: csmd context get {value['id']}")
+        yield pair("left out", f"{amount(value['dropped_bytes'], 'byte')}; full text: csmd context get {value['id']}")
     yield pair("said", f"{when(value['at'])} in {value['project'] or 'no project'}")
     yield pair("session", f"csmd session transcript {value['session_id']}")
-    near = value.get("around", {"before": [], "after": []})
-    yield from block("Before it", map(_context_turn, near["before"]), style="bold")
-    yield from block("After it", map(_context_turn, near["after"]), style="bold")
-    rest = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
-    yield from block("Memories that rest on it", rest, style="bold")
+    neighbours = value.get("around", {"before": [], "after": []})
+    yield from block("Before it", map(_neighbour_line, neighbours["before"]), style="bold")
+    yield from block("After it", map(_neighbour_line, neighbours["after"]), style="bold")
+    memories = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
+    yield from block("Memories from it", memories, style="bold")
 
 
 def show_candidate(value: dict[str, Any]) -> Screen:
-    """What may become a memory, or be done to memories, with what speaks for and against it."""
+    """A possible memory or change of memories, with the evidence for and against it."""
     yield bold(value["text"], most=20)
     yield ""
     yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere, if it is so")
+    yield pair("holds", value["project"] or "everywhere, if it is confirmed")
     yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
     yield from memories_about(value["memories"])
     yield from evidence_for(value["evidence"], most=MAX_SHOWN)
@@ -239,27 +233,27 @@ def show_candidate(value: dict[str, Any]) -> Screen:
 def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequence[str] = ()) -> Screen:
     """The memories of a candidate, labelled by `names` or numbers; a text equal to `besides` is not repeated."""
     for number, memory in enumerate(rows, 1):
-        place = names[number - 1] if names else f"{number}. " if len(rows) > 1 else ""
+        label = names[number - 1] if names else f"{number}. " if len(rows) > 1 else ""
         yield ""
         if memory["text"] != besides:
-            yield Line(memory["text"], head=f"  {place}", most=12)
+            yield Line(memory["text"], head=f"  {label}", most=12)
         origin = f"{said_by(memory['authority'], memory.get('author', ''))} {when(memory['at'])}"
         replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
-        yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))
+        yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(label))
 
 
 def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
-    """The turns that speak for or against something, each with its sentence."""
-    shown, more = first(turns, most)
+    """The turns for and against a candidate, each with its sentence."""
+    shown, rest = first(turns, most)
     if turns:
         yield ""
     for turn in shown:
-        yield from _show_turn_of(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
-    yield from more
+        yield from _show_source(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
+    yield from rest
 
 
 #: (pattern of an id, the tool to ask, its screen), tried in order: a turn's or session's id may look like any other.
-SHOWN = (
+SCREENS = (
     (re.compile(r"m[0-9a-f]*"), "csm_memory_show", show_memory),
     (re.compile(r"c[0-9a-f]*"), "csm_candidate_show", show_candidate),
     (re.compile(r"x[0-9a-f]+"), "csm_error_list", show_errors),
@@ -271,10 +265,10 @@ SHOWN = (
 
 @VERBS.action("show", verb.ID)
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
-    """Show anything in full by its ID: a memory, a turn, a session, a receipt, an error."""
+    """Show a memory, a turn, a session, a receipt or an error in full, by its ID."""
     ident = id.strip()
-    for form, tool, screen in SHOWN:
-        if not form.fullmatch(ident):
+    for pattern, tool, screen in SCREENS:
+        if not pattern.fullmatch(ident):
             continue
         try:
             verb.reply(tool, screen, {"id": ident, "as_json": as_json})
@@ -283,6 +277,6 @@ def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
             if "there is no" not in error.what and "nothing was injected" not in error.what:
                 raise
     if ident.startswith("cli:"):
-        raise CsmdError(f"{ident} was typed in a terminal, and no session has it", hint="csmd memories")
+        raise CsmdError(f"{ident} was typed in a terminal, so no session has it", hint="csmd memories")
     hint = "`csmd memories`, `csmd search` and `csmd session list` show their ids"
-    raise CsmdError(f"there is no memory and no turn, session or receipt {ident!r}", hint=hint)
+    raise CsmdError(f"there is no memory, turn, session or receipt {ident!r}", hint=hint)

@@ -1,4 +1,4 @@
-"""The command that asks the daemon one thing by its tool's name."""
+"""The command that calls a tool of the daemon by its name."""
 
 from __future__ import annotations
 
@@ -12,17 +12,12 @@ from csmd.errors import CsmdError
 VERBS = verb.Verbs()
 
 
-@VERBS.command(
-    "tool",
-    params=[
-        verb.argument("name"),
-        verb.option("--param", "params", multiple=True, metavar="KEY=VALUE",
-        help="A parameter; may be given several times."),
-        verb.flag("--json", "as_json", hidden=True, help="The answer is always JSON."),
-    ],
+@VERBS.action(
+    "tool", verb.argument("name"),
+    verb.option("--param", "params", multiple=True, metavar="KEY=VALUE", help="A parameter; may be given several times."),
 )  # fmt: skip
 def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
-    """Ask the daemon one thing by its tool's name. `csmd tool list` names them."""
+    """Call a tool of the daemon by its name, and print the JSON. `csmd tool list` lists the tools."""
     del as_json
     values = {}
     for param in params:
@@ -30,10 +25,8 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
         if not equals:
             raise click.UsageError(f"--param {param}: expected KEY=VALUE")
     if "by_person" in values:
-        raise CsmdError(
-            "who speaks is told by the terminal, not by a parameter",
-            hint="type `csmd remember` or `csmd forget` in a terminal",
-        )
+        hint = "type `csmd remember` or `csmd forget` in a terminal"
+        raise CsmdError("by_person cannot be given: the terminal decides it", hint=hint)
     # The directory is not a parameter either: it decides which walls apply.
     values["asking"] = verb.resolve_project(None)
     click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **values)))

@@ -92,7 +92,7 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
     number, bytes_ = _total(parts)
     everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
-    if not verb.agrees(everything if parts else "Take csmd out of the assistant's files?", default=False):
+    if not verb.ask_yes_no(everything if parts else "Take csmd out of the assistant's files?", default=False):
         raise CsmdError("nothing was changed")
 
 

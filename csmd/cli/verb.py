@@ -1,4 +1,4 @@
-"""Declares commands: which tool each calls, its options, how its answer is printed."""
+"""Declares commands: the tool that each calls, its options, and the screen that prints the answer."""
 
 from __future__ import annotations
 
@@ -24,87 +24,87 @@ from csmd.installer import foreign_files
 from csmd.paths import is_there
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: The projects that a command without --project is about; `none` if its answer does not depend on one.
+#: The default of --project: this directory's, or all; `none` if the answer does not depend on a project.
 Scope = Literal["directory", "all", "none"]
 
 # --- options
 
 
-def option(*names: str, **about: Any) -> click.Option:
+def option(*names: str, **settings: Any) -> click.Option:
     """An option that takes a value."""
-    return click.Option(names, **about)
+    return click.Option(names, **settings)
 
 
-def flag(*names: str, **about: Any) -> click.Option:
+def flag(*names: str, **settings: Any) -> click.Option:
     """An option without a value."""
-    return click.Option(names, is_flag=True, **about)
+    return click.Option(names, is_flag=True, **settings)
 
 
-def yes(about: str) -> click.Option:
+def yes(description: str) -> click.Option:
     """The flag that answers a command's question with yes."""
-    return flag("-y", "--yes", help=about)
+    return flag("-y", "--yes", help=description)
 
 
-def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
+def text(name: str, metavar: str, description: str, **settings: Any) -> click.Option:
     """An option with a text, "" by default."""
-    return option(name, metavar=metavar, default="", help=about, **more)
+    return option(name, metavar=metavar, default="", help=description, **settings)
 
 
-def argument(name: str, metavar: str | None = None, **about: Any) -> click.Argument:
+def argument(name: str, metavar: str | None = None, **settings: Any) -> click.Argument:
     """An argument."""
-    return click.Argument([name], metavar=metavar, **about)
+    return click.Argument([name], metavar=metavar, **settings)
 
 
 def optional(name: str, metavar: str) -> click.Argument:
     """An optional argument, "" by default."""
-    return click.Argument([name], metavar=metavar, required=False, default="")
+    return argument(name, metavar, required=False, default="")
 
 
-def limit(default: int, most: int = 1000, about: str | None = None) -> click.Option:
-    """How many are shown."""
-    return option("--limit", default=default, show_default=True, type=click.IntRange(1, most), help=about)
+def limit(default: int, maximum: int = 1000, description: str | None = None) -> click.Option:
+    """The option --limit: the number of rows shown."""
+    return option("--limit", default=default, show_default=True, type=click.IntRange(1, maximum), help=description)
 
 
-def project_of(about: str) -> click.Option:
+def project_option(description: str) -> click.Option:
     """The option --project."""
-    return option("--project", metavar="PATH", help=about)
+    return option("--project", metavar="PATH", help=description)
 
 
 JSON = flag("--json", "as_json", help="Print JSON.")
 ID = argument("id", "ID")
 DRY_RUN = flag("--dry-run", help="Show what would be done and change nothing.")
-YES = yes("Do not ask. Not where an assistant runs csmd.")
-ALL = flag("--all", "everything", help="List every one.")
-PROJECT = project_of("This directory's by default.")
-PROJECT_IN = project_of("The project to look in; this directory's by default.")
-#: Options of verbs that look in projects, by default in this directory's (PROJECTS) or in all.
+YES = yes("Do not ask. Refused if an assistant runs csmd.")
+ALL = flag("--all", "everything", help="List everything.")
+PROJECT = project_option("This directory's by default.")
+PROJECT_IN = project_option("The project to look in; this directory's by default.")
+#: Options of verbs that look in projects: by default in this directory's (PROJECTS), or in all (ALL_UNLESS_NAMED).
 PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
 ALL_UNLESS_NAMED = (
-    flag("--all-projects", help="Look in every project, as by default."),
-    project_of("The project to look in; all by default."),
+    flag("--all-projects", help="Look in every project (the default)."),
+    project_option("The project to look in; all by default."),
 )
 
 
-def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
-    """An option that limits memories to one of these words."""
-    about = f"Memories of one {what}: {', '.join(sorted(words))}."
-    return option(f"--{what}", metavar=metavar, type=click.Choice(words), help=about)
+def one_of(field: str, words: Sequence[str], metavar: str) -> click.Option:
+    """An option that limits memories to those with one value of a field."""
+    description = f"Memories of one {field}: {', '.join(sorted(words))}."
+    return option(f"--{field}", metavar=metavar, type=click.Choice(words), help=description)
 
 
 # --- verbs
 
 
 class Verbs(click.Group):
-    """A group of commands declared by decorators: the verbs of a module, or those below a verb."""
+    """A group of commands declared by decorators: the verbs of a module, or the subcommands of a verb."""
 
-    def add_group(self, name: str, about: str, **more: Any) -> Verbs:
-        """Adds a verb that has verbs of its own."""
-        group = Verbs(name, help=about, **more)
+    def add_group(self, name: str, description: str) -> Verbs:
+        """Adds a verb with subcommands."""
+        group = Verbs(name, help=description)
         self.add_command(group)
         return group
 
     def action(self, name: str, *params: click.Parameter) -> Callable[[F], F]:
-        """Makes a function a command with --json; its docstring is the help."""
+        """Declares a command with --json; the docstring of the function is the help."""
 
         def declare(function: F) -> F:
             self.add_command(click.command(name, params=[*params, JSON])(function))
@@ -112,46 +112,46 @@ class Verbs(click.Group):
 
         return declare
 
-    def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
+    def tool(self, name: str, tool: str, *params: click.Parameter, **settings: Any) -> Callable[[F], F]:
         """Declares a command that calls a tool and prints the answer with this screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
-            self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
+            self.add_tool(name, tool, screen, inspect.getdoc(screen) or "", *params, **settings)
             return screen
 
         return declare
 
-    def row(
-        self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter,
-        fixed: Mapping[str, Any] | None = None, **how: Any,
+    def add_tool(
+        self, name: str, tool: str, show: Callable[..., render.Screen] | str, description: str, *params: click.Parameter,
+        fixed: Mapping[str, Any] | None = None, **settings: Any,
     ) -> None:  # fmt: skip
-        """Adds a verb for one tool: its options are the tool's parameters, `fixed` are further ones.
+        """Adds a command for one tool: its options are the tool's parameters, `fixed` are further parameters.
 
         `show` is a screen, or a format string filled with the answer's fields. Options that the screen declares go to
-        the screen, the others and --all-projects to the tool; `how` goes to `reply`.
+        the screen, the others and --all-projects to the tool; `settings` go to `reply`.
         """
         screen = render.template(show) if isinstance(show, str) else show
         declared = inspect.signature(screen).parameters
 
         def run(**options: Any) -> None:
-            shown = partial(screen, **{name: value for name, value in options.items() if name in declared})
+            bound = partial(screen, **{name: value for name, value in options.items() if name in declared})
             params = {name: options[name] for name in options if name not in declared or name == "all_projects"}
-            reply(tool, shown, {**(fixed or {}), **params}, **how)
+            reply(tool, bound, {**(fixed or {}), **params}, **settings)
 
-        self.add_command(click.Command(name, callback=run, params=[*params, JSON], help=about))
+        self.add_command(click.Command(name, callback=run, params=[*params, JSON], help=description))
 
 
 def reply(
     tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, scope: Scope = "directory",
-    sends_by_person: bool = False, is_job: bool = False, opens: Callable[[dict[str, Any]], str] = lambda _: "",
+    sends_by_person: bool = False, is_job: bool = False, make_question: Callable[[dict[str, Any]], str] = lambda _: "",
 ) -> None:  # fmt: skip
     """Calls a tool with a command's options as parameters, and prints the answer.
 
-    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns
-    whether a person asks; with `is_job` its progress is shown.
+    `make_question` returns a question to confirm first, "" for none. With `sends_by_person` the tool gets whether a
+    person asks; with `is_job` its progress is shown.
     """
     values = {name: "" if value is None else value for name, value in options.items() if name not in ("as_json", "yes")}
-    if question := opens(values):
+    if question := make_question(values):
         confirm(question, yes=bool(options.get("yes")))
     if "project" in values:
         everywhere = bool(values.pop("all_projects", False)) or (scope == "all" and options["project"] is None)
@@ -160,7 +160,7 @@ def reply(
         values["asking"] = resolve_project(None)
     if sends_by_person:
         values["by_person"] = is_interactive()
-    print_answer((work if is_job else ask)(tool, **values), options["as_json"], show)
+    print_answer((run_job if is_job else ask)(tool, **values), options["as_json"], show)
 
 
 def ask(tool: str, **params: Any) -> Any:
@@ -168,20 +168,25 @@ def ask(tool: str, **params: Any) -> Any:
     return client.call(default_paths(), tool, params)
 
 
-def work(tool: str, **params: Any) -> dict[str, Any]:
+def ask_here(tool: str, **params: Any) -> Any:
+    """Calls a tool that gets the caller's directory, and whether a person asks."""
+    return ask(tool, **params, asking=resolve_project(None), by_person=is_interactive())
+
+
+def run_job(tool: str, **params: Any) -> dict[str, Any]:
     """Starts a job, shows its progress on stderr, and returns its result. After ^C the daemon finishes it."""
-    is_ordered = False
+    is_started = False
     try:
         with render.progress() as bar:
 
             def watch(state: dict[str, Any]) -> None:
-                nonlocal is_ordered
-                is_ordered = True
+                nonlocal is_started
+                is_started = True
                 bar(state)
 
-            return client.work(default_paths(), tool, params, watch=watch)
+            return client.run_job(default_paths(), tool, params, watch=watch)
     except KeyboardInterrupt:
-        if is_ordered:
+        if is_started:
             render.complain("it goes on in the background; `csmd status` shows it")
         raise
 
@@ -194,7 +199,7 @@ def print_answer(value: Any, as_json: bool, screen: Callable[..., render.Screen]
         render.show(screen(value, **options))
 
 
-def write(path: Path, data: bytes, *, hint: str) -> None:
+def write_file(path: Path, data: bytes, *, hint: str) -> None:
     """Writes a file atomically; CsmdError with the hint if that fails."""
     try:
         foreign_files.write_atomic(path, data)
@@ -202,10 +207,10 @@ def write(path: Path, data: bytes, *, hint: str) -> None:
         raise CsmdError(f"{path}: {error.strerror}; nothing was changed", hint=hint) from error
 
 
-# --- who asks, and about which project
+# --- the caller and the project
 
-#: Shortest accepted beginning of a project's id.
-SHORTEST_ID = 4
+#: Fewest characters of a project's id that are accepted for it.
+MIN_ID_CHARS = 4
 
 
 def is_interactive() -> bool:
@@ -219,49 +224,54 @@ def is_interactive() -> bool:
     return True
 
 
-def assistant_mark() -> str:
-    """The sign that an assistant runs this: a variable that it sets, or a parent process; "" for none."""
-    from csmd.machine import ancestors
+def find_assistant() -> str:
+    """The sign that an assistant runs this command: its variable, or its name among the parents; "" if there is none."""
+    from csmd.machine import list_ancestors
 
-    return assistant_variable() or next((name for name in ancestors() if name in ASSISTANT_PROGRAMS), "")
+    return assistant_variable() or next((name for name in list_ancestors() if name in ASSISTANT_PROGRAMS), "")
 
 
-def who() -> str:
-    """Who runs this, in words, to be shown as the one who paused or stopped csmd."""
-    if mark := assistant_mark():
-        return f"an assistant ({mark})"
+def describe_caller() -> str:
+    """The caller in words, to be shown as the one who paused or stopped csmd."""
+    if assistant := find_assistant():
+        return f"an assistant ({assistant})"
     return "a person at a terminal" if is_interactive() else "a program"
 
 
+def require_terminal() -> None:
+    """Raises CsmdError without a terminal."""
+    if not is_interactive():
+        raise CsmdError("not a terminal; run this by hand", hint="type it in a terminal")
+
+
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks a person before data becomes visible or gains authority; CsmdError if nobody can be asked.
+    """Asks a person before data becomes visible or gains authority; CsmdError without a terminal.
 
     `yes` answers the question, but not for an assistant. That is an obstacle, not a lock: an assistant can hide itself.
     """
     if yes:
-        if mark := assistant_mark():
-            raise CsmdError(f"--yes does not count where an assistant runs csmd ({mark})", hint="type it in a terminal")
+        if assistant := find_assistant():
+            raise CsmdError(f"an assistant ({assistant}) cannot use --yes", hint="type it in a terminal")
         return
     if not is_interactive():
-        raise CsmdError(
-            "not a terminal; cannot ask for confirmation", hint="type it in a terminal; a script says --yes"
-        )
-    ask_first(question)
+        hint = "type it in a terminal; a script says --yes"
+        raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
+    require_yes(question)
 
 
-def agrees(question: str, *, default: bool, err: bool = False) -> bool:
+def ask_yes_no(question: str, *, default: bool, err: bool = False) -> bool:
     """Asks a question, wrapped at the terminal's width, and returns the answer; click.Abort for ^C and end of input."""
-    shown = "\n".join(render.wrap(question, render.width() - len(" [y/N]: ")))
-    return click.confirm(shown, default=default, err=err)
+    wrapped = "\n".join(render.wrap(question, render.width() - len(" [y/N]: ")))
+    return click.confirm(wrapped, default=default, err=err)
 
 
-def ask_first(question: str, *, err: bool = True) -> None:
+def require_yes(question: str, *, err: bool = True) -> None:
     """Asks a person before anything is done; a no, ^C or end of input exits with code 130."""
     try:
-        agreed = agrees(question, default=False, err=err)
+        agrees = ask_yes_no(question, default=False, err=err)
     except click.Abort:
-        agreed = False
-    if not agreed:
+        agrees = False
+    if not agrees:
         click.echo("nothing was changed", err=True)
         raise click.Abort
 
@@ -271,25 +281,25 @@ def resolve_project(project: str | None, everywhere: bool = False) -> str:
     try:
         return "" if everywhere else os.path.realpath(Path(project or ".").expanduser())
     except FileNotFoundError:
-        raise CsmdError("this directory is gone", hint="cd to one that is there, or name one: --project PATH") from None
+        raise CsmdError("this directory is gone", hint="cd to another, or name one: --project PATH") from None
 
 
 def project_params(project: str | None, everywhere: bool = False) -> dict[str, str]:
-    """The parameters `project` (where to look, "" for all) and `asking` (the directory of the caller).
+    """The parameters `project` (where to look, "" for all) and `asking` (the caller's directory).
 
-    For a person who names another project, that is the caller's directory, so that its walls do not hide it.
+    For a person who names another project, `asking` is that project, so that its walls do not hide it.
     """
     if project is not None and everywhere:
         raise click.UsageError("--project and --all-projects do not go together")
-    about = resolve_project(project, everywhere) if project is None or everywhere else _find_project(project)
-    return {"project": about, "asking": about if about and is_interactive() else resolve_project(None)}
+    path = resolve_project(project, everywhere) if project is None or everywhere else _find_project(project)
+    return {"project": path, "asking": path if path and is_interactive() else resolve_project(None)}
 
 
 def _find_project(project: str) -> str:
-    """The project that --project names: a directory (it may be gone), or a known project's name, title or id."""
-    about = resolve_project(project)
-    if is_there(about):
-        return about
+    """The project that --project names: a directory, also one that is gone, or a known project's name, title or id."""
+    directory = resolve_project(project)
+    if is_there(directory):
+        return directory
     projects = ask("csm_project_list")["projects"]
     paths: list[str] = [
         root
@@ -298,38 +308,37 @@ def _find_project(project: str) -> str:
         if root
     ]
     # A path that is missing below an existing directory is not part of that project.
-    around = [root for root in paths if root in (about, project) or ("/" in project and _is_in_gone(about, root))]
-    if around:
-        return max(around, key=len)
+    parents = [root for root in paths if root in (directory, project) or ("/" in project and _is_gone(directory, root))]
+    if parents:
+        return max(parents, key=len)
     by_name = [row for row in projects if row["name"] == project or _has_title(row["root"], project)]
-    by_id = [row for row in projects if len(project) >= SHORTEST_ID and row["id"].startswith(project)]
+    by_id = [row for row in projects if len(project) >= MIN_ID_CHARS and row["id"].startswith(project)]
     roots: list[str] = [row["root"] for row in by_name or by_id]
     if len(roots) == 1:
         return roots[0]
     if roots:
-        raise CsmdError(
-            f"{len(roots)} projects are called {project}: {', '.join(roots)}", hint="name one by its path or its id"
-        )
-    near = _nearest(project, paths if "/" in project else [row["name"] for row in projects])
-    hint = f"did you mean {near}?" if near else "`csmd project list` shows those that it knows"
-    raise CsmdError(f"{project}: no such directory, and no project that csmd knows", hint=hint)
+        hint = "name one by its path or its id"
+        raise CsmdError(f"{len(roots)} projects are called {project}: {', '.join(roots)}", hint=hint)
+    similar = _find_similar(project, paths if "/" in project else [row["name"] for row in projects])
+    hint = f"did you mean {similar}?" if similar else "`csmd project list` shows the known projects"
+    raise CsmdError(f"{project}: neither a directory nor a known project", hint=hint)
 
 
-def _nearest(typed: str, among: Sequence[str]) -> str:
-    """The name most similar to the typed one, by its last part, then by its parent directory; "" for none."""
+def _find_similar(typed: str, names: Sequence[str]) -> str:
+    """The name most similar to the typed one, by its last part, then by its parent directory; "" if none is similar."""
     import difflib  # only for a mistyped name
 
-    last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in among], n=1)
+    last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in names], n=1)
     parts = Path(typed).parts[-2:]
     return max(
-        (name for name in among if Path(name).name in last),
+        (name for name in names if Path(name).name in last),
         key=lambda name: difflib.SequenceMatcher(None, Path(name).parts[-len(parts) :], parts).ratio(),
         default="",
     )
 
 
-def _is_in_gone(path: str, root: str) -> bool:
-    """Whether a path lies below a directory that is gone."""
+def _is_gone(path: str, root: str) -> bool:
+    """Whether a path lies below a root that is gone."""
     return Path(path).is_relative_to(root) and not is_there(root)
 
 
@@ -340,29 +349,30 @@ def _has_title(root: str, typed: str) -> bool:
 
 # --- a person's keys and editor
 
-#: The key that means end of input.
-END = "\x04"
-#: Bytes of a key that is not a character: an arrow, a function key, escape.
-_NO_LETTER = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
-NOTHING = "\x00"
+#: The key for the end of input.
+END_OF_INPUT = "\x04"
+#: Characters that a terminal sends for an arrow, a function key or escape.
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
+#: Replaces an escape sequence in the keys that were read.
+NO_CHARACTER = "\x00"
 
 
 class Keys:
     """The terminal on standard input, read key by key; ^C still interrupts."""
 
     def __init__(self) -> None:
-        self._usual = termios.tcgetattr(0)
-        self._typed = ""
+        self._saved_mode = termios.tcgetattr(0)
+        self._pending = ""
 
     def __enter__(self) -> Keys:
-        tty.setcbreak(0, termios.TCSADRAIN)  # keeps what was typed ahead
+        tty.setcbreak(0, termios.TCSADRAIN)  # keeps keys typed ahead
         return self
 
     def __exit__(self, *_: object) -> None:
-        termios.tcsetattr(0, termios.TCSADRAIN, self._usual)
+        termios.tcsetattr(0, termios.TCSADRAIN, self._saved_mode)
 
     @contextmanager
-    def lines(self) -> Iterator[None]:
+    def line_mode(self) -> Iterator[None]:
         """Restores the terminal within the block, for an editor or a typed line."""
         self.__exit__()
         try:
@@ -370,22 +380,22 @@ class Keys:
         finally:
             self.__enter__()
 
-    def press(self) -> str:
-        """The next key; "" for one that is not a character (an arrow), END at end of input."""
-        if not self._typed:
+    def read(self) -> str:
+        """The next key; "" for one that is not a character (an arrow), END_OF_INPUT at the end of input."""
+        if not self._pending:
             # A ^C between Python's check for signals and the system call would not end a blocking read; with a
             # timeout it counts within a second.
             while not select.select([0], [], [], 1.0)[0]:
                 pass
             # Keys typed after an arrow are read together with it.
-            self._typed = _NO_LETTER.sub(NOTHING, os.read(0, 64).decode("utf-8", "replace"))
-        key, self._typed = self._typed[:1], self._typed[1:]
-        return "" if key == NOTHING else key or END
+            self._pending = _ESCAPE_SEQUENCE.sub(NO_CHARACTER, os.read(0, 64).decode("utf-8", "replace"))
+        key, self._pending = self._pending[:1], self._pending[1:]
+        return "" if key == NO_CHARACTER else key or END_OF_INPUT
 
 
 def edit_text(text: str) -> str:
     """Opens a text in the user's editor ($VISUAL, $EDITOR); returns the new text, "" if it was not changed."""
-    note = "# Lines that begin with # are left out. An empty text changes nothing."
+    note = "# Lines that begin with # are ignored. An empty text changes nothing."
     try:
         typed = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)
     except click.ClickException as error:

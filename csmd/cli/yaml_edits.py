@@ -15,47 +15,49 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A key of the file: its dotted name, the YAML nodes of key and value, and the mapping around them."""
+    """A key of the file: its dotted name, the YAML nodes of key and value, and the mapping that holds them."""
 
     name: str
     key: Any
     value: Any
-    around: Any
+    parent: Any
 
 
 def set_key(text: str, name: str, value: Any) -> str:
-    """Returns the text with a key set: at its place, else in its section, else at the end."""
+    """Returns the text with a key set: in place, else in its section, else at the end."""
     root = _compose(text)
     entries = {entry.name: entry for entry in _entries(root)}
-    shown = _one_line(value)
+    yaml_value = _format_value(value)
     if name in entries:
-        return _with_value(text, entries[name], shown)
+        return _replace_value(text, entries[name], yaml_value)
     section, _, key = name.partition(".")
     if key and section in entries and entries[section].value.id == "mapping":
-        return _with_key(text, entries[section].value, key, shown)
+        return _add_key(text, entries[section].value, key, yaml_value)
     if root is not None and root.flow_style:
-        return _with_key(text, root, name, shown)
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
+        return _add_key(text, root, name, yaml_value)
+    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {yaml_value}\n"
 
 
 def remove_key(text: str, name: str) -> str:
     """Returns the text without a key, and without its section if that becomes empty; ConfigError if it is not set."""
     entries = {entry.name: entry for entry in _entries(_compose(text))}
     if name not in entries:
-        raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
+        raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and its value")
     entry = entries[name]
     sections = {id(section.value): section for section in entries.values()}
-    while len(entry.around.value) == 1 and id(entry.around) in sections:
-        entry = sections[id(entry.around)]
+    while len(entry.parent.value) == 1 and id(entry.parent) in sections:
+        entry = sections[id(entry.parent)]
     start = entry.key.start_mark.index
-    if not entry.around.flow_style:
-        line_end = text.find("\n", _end(text, entry.value))
+    if not entry.parent.flow_style:
+        line_end = text.find("\n", _value_end(text, entry.value))
         return text[: text.rfind("\n", 0, start) + 1] + (text[line_end + 1 :] if line_end >= 0 else "")
-    pairs = entry.around.value
-    place = next(number for number, (key, _) in enumerate(pairs) if key is entry.key)
-    if place + 1 < len(pairs):
-        return text[:start] + text[pairs[place + 1][0].start_mark.index :]
-    return text[: pairs[place - 1][1].end_mark.index if place else start] + text[entry.value.end_mark.index :]
+    pairs = entry.parent.value
+    index = next(number for number, (key, _) in enumerate(pairs) if key is entry.key)
+    if index + 1 < len(pairs):
+        next_key, _ = pairs[index + 1]
+        return text[:start] + text[next_key.start_mark.index :]
+    _, previous_value = pairs[index - 1]
+    return text[: previous_value.end_mark.index if index else start] + text[entry.value.end_mark.index :]
 
 
 def key_names(text: str) -> set[str]:
@@ -71,7 +73,7 @@ def _compose(text: str) -> yaml.MappingNode | None:
     except (yaml.YAMLError, RecursionError) as error:
         raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
     if root is not None and not isinstance(root, yaml.MappingNode):
-        raise ConfigError("config.yaml does not hold keys and values", hint="csmd config edit")
+        raise ConfigError("config.yaml: expected keys and values", hint="csmd config edit")
     return root
 
 
@@ -83,44 +85,40 @@ def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) ->
             yield from _entries(value, f"{name}.", depth + 1)
 
 
-def _one_line(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """A value as YAML on one line."""
     import yaml
 
     # As an item of a flow list, so that braces and commas in it are quoted.
-    listed: str = yaml.safe_dump(
-        [list(value) if isinstance(value, tuple) else value], default_flow_style=True, width=1 << 30
-    )
-    return listed.strip().removeprefix("[").removesuffix("]")
+    item = list(value) if isinstance(value, tuple) else value
+    flow_list: str = yaml.safe_dump([item], default_flow_style=True, width=1 << 30)
+    return flow_list.strip().removeprefix("[").removesuffix("]")
 
 
-def _end(text: str, value: Any) -> int:
+def _value_end(text: str, value: Any) -> int:
     """The index where a value ends, without the comments after a block that YAML counts as part of it."""
     end = value.end_mark.index
-    block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
-    if not block:
+    is_block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
+    if not is_block:
         return int(end)
-    kept = text[value.start_mark.index : end]
-    while (shorter := re.sub(r"(?:\n[ \t]*(?:#[^\n]*)?)\Z", "", kept)) != kept:
-        kept = shorter
-    return int(value.start_mark.index) + len(kept)
+    block = re.sub(r"(?:\n[ \t]*(?:#[^\n]*)?)+\Z", "", text[value.start_mark.index : end])
+    return int(value.start_mark.index) + len(block)
 
 
-def _with_value(text: str, entry: Entry, shown: str) -> str:
-    colon = text.index(":", entry.key.end_mark.index)
-    between = text[colon + 1 : max(colon + 1, entry.value.start_mark.index)]
-    remark = between[between.index("#") :].split("\n")[0] if "#" in between else ""
-    return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
+def _replace_value(text: str, entry: Entry, yaml_value: str) -> str:
+    start = text.index(":", entry.key.end_mark.index) + 1
+    between = text[start : max(start, entry.value.start_mark.index)]
+    comment = f"  {between[between.index('#') :]}".split("\n")[0] if "#" in between else ""
+    return f"{text[:start]} {yaml_value}{comment}{text[max(start, _value_end(text, entry.value)) :]}"
 
 
-def _with_key(text: str, around: Any, name: str, shown: str) -> str:
+def _add_key(text: str, mapping: Any, name: str, yaml_value: str) -> str:
     """Returns the text with one more key in a mapping."""
-    if around.flow_style:
-        close = around.end_mark.index - 1
-        comma = ", " if around.value and not text[:close].rstrip().endswith(",") else ""
-        return f"{text[:close]}{comma}{name}: {shown}{text[close:]}"
-    indent = " " * around.value[0][0].start_mark.column
-    line_end = text.find("\n", _end(text, around.value[-1][1]))
-    if line_end < 0:
-        return f"{text}\n{indent}{name}: {shown}\n"
-    return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
+    if mapping.flow_style:
+        close = mapping.end_mark.index - 1
+        comma = ", " if mapping.value and not text[:close].rstrip().endswith(",") else ""
+        return f"{text[:close]}{comma}{name}: {yaml_value}{text[close:]}"
+    (first_key, _), (_, last_value) = mapping.value[0], mapping.value[-1]
+    line = f"{' ' * first_key.start_mark.column}{name}: {yaml_value}\n"
+    line_end = text.find("\n", _value_end(text, last_value))
+    return f"{text}\n{line}" if line_end < 0 else f"{text[: line_end + 1]}{line}{text[line_end + 1 :]}"

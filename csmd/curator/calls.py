@@ -164,9 +164,8 @@ def embed_openai(order: Order, key: str) -> Vectors:
 def _vectors(order: Order, vectors: Any, counted: Any) -> Vectors:
     lengths = {len(row) if isinstance(row, list) else 0 for row in vectors or ()}
     if len(vectors or ()) != len(order.texts) or len(lengths) != 1 or 0 in lengths:
-        raise ProviderFailed(
-            "babble", f"{order.model} gave no vector for each text", hint="name a model for embeddings"
-        )
+        hint = "name a model for embeddings"
+        raise ProviderFailed("babble", f"{order.model} gave no vector for each text", hint=hint)
     tokens = _number(counted)
     return Vectors(vectors, tokens or sum(map(weigh_tokens, order.texts)), not tokens)
 

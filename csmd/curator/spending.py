@@ -104,7 +104,7 @@ def _check_project(rows: Rows, project: str, settings: Settings) -> None:
     if not project or project in settings.curator_projects:
         return
     excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)
-    if excludes.place(project) or excludes.off(project):
+    if excludes.covers_directory(project) or excludes.has_off_mark(project):
         raise NotAllowed(f"{project} is left out", hint="`csmd config set curator.projects` names what may be sent")
     if project_identity.wall(rows, project):
         raise NotAllowed(f"{project} is walled", hint="`csmd config set curator.projects` names what may be sent")

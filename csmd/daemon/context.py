@@ -361,7 +361,7 @@ def read_pauses(pauses: PauseFile) -> bool:
     """Reads the pauses again and logs a change; whether there was one."""
     with _READING_PAUSES:
         changed = pauses.reload()
-    if changed and (pause := pauses().current(now_iso())):
+    if changed and (pause := pauses().find_current(now_iso())):
         end = f"until {local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
         log.info("paused %s: nothing is captured", end)
     elif changed:

@@ -343,7 +343,7 @@ class Server(threading.Thread):
             return ingest.decode(request.host, request.body, excludes, name=request.name, event_id=request.id, at=at)
 
         # Exclusions are looked up on the disk, except in a pause.
-        is_asking = excludes.ask_the_disk and not excludes.pauses().covers(at)
+        is_asking = excludes.reads_disk and not excludes.pauses().covers(at)
         if len(request.body) > DECODED_HERE_BYTES or is_asking:
             lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
             decoded: Decoded | BadInput = yield self.store.submit_read(decode, lane=lane)

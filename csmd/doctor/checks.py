@@ -1,7 +1,7 @@
 """The checks of `csmd doctor`, one function each.
 
-A check's id is its function's name, its question the docstring. The first checks follow a turn from the assistant to
-the store; the others come after.
+The id of a check is its function's name, its question the docstring. The first checks follow a turn from the assistant
+to the store.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class HookRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """Everything that checks examine; if no daemon answers, `status` is None and `trouble` the (error, hint)."""
+    """The input of all checks; if no daemon answers, `status` is None and `trouble` the (error, hint)."""
 
     paths: Paths
     cwd: Path
@@ -71,25 +71,25 @@ class Scene:
     recorded: tuple[Path, ...] = ()
     """The assistant's configuration directories that `csmd install` wrote to."""
     dirs: tuple[Path, ...] = ()
-    """Those, and the one in force here."""
+    """`recorded`, and the directory in force here."""
     problems: tuple[str, ...] = ()
-    """What is wrong with csmd's own files: its configuration, its record of what it installed."""
+    """Problems of csmd's own files: its configuration, its record of the installation."""
     status: Mapping[str, Any] | None = None
     trouble: tuple[str, str] = ("", "")
     pid: int = 0
-    """The daemon's process, also of one that does not answer; 0 for none."""
+    """The daemon's process, even if it does not answer; 0 if none runs."""
     sources: tuple[Source, ...] = ()
     states: Mapping[str, Any] = field(default_factory=dict)
     """The client's state of its directories, merged from its state files."""
     runs: tuple[HookRun, ...] = ()
     store_problems: tuple[str, ...] | None = None
-    """None where it was not asked."""
+    """None if the daemon was not asked."""
     broken_rules: tuple[tuple[str, str], ...] = ()
-    """(what of the rules of what may be believed does not hold, the remedy)."""
+    """(broken rule of the memories, remedy)."""
     host_dirs: tuple[tuple[str, Path], ...] = ()
     """(host, configuration directory) of the other assistants that `csmd install` wrote to."""
     answers: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
-    """Host -> what its program says of csmd's hooks: event -> state; None where no program could be asked."""
+    """Host -> the states of csmd's hooks by event, from its program; None if no program could be asked."""
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
@@ -99,7 +99,7 @@ class Scene:
     @property
     def has_plugin(self) -> bool:
         """Whether csmd's plugin is on, which has the same hooks."""
-        return PLUGIN in host_settings.plugins(self.sources)
+        return "csmd" in host_settings.plugins(self.sources)
 
     @property
     def ours(self) -> tuple[Registered, ...]:
@@ -107,32 +107,31 @@ class Scene:
         return tuple(hook for hook in self.hooks if hook.home == str(self.paths.home))
 
 
-PLUGIN = "csmd"
-Look = Callable[[Scene], Iterable[Finding]]
+Examine = Callable[[Scene], Iterable[Finding]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A row of the table of checks; `limit_s` is how long it may take, `asks` whether a daemon has to answer."""
+    """A row of the table of checks; `limit_s` bounds its time, `needs_daemon` says whether a daemon has to answer."""
 
     id: str
     question: str
     remedy: str
-    look: Look
+    examine: Examine
     limit_s: float = 3.0
-    asks: bool = False
+    needs_daemon: bool = False
 
 
 CHECKS: list[Check] = []
 
 
-def check(remedy: str, *, limit_s: float = 3.0, asks: bool = False) -> Callable[[Look], Look]:
+def check(remedy: str, **settings: Any) -> Callable[[Examine], Examine]:
     """Adds a function to CHECKS, under its name and with its docstring as the question."""
 
-    def add(look: Look) -> Look:
-        ident, question = look.__name__.replace("_", "-"), look.__doc__ or ""
-        CHECKS.append(Check(id=ident, question=question, remedy=remedy, look=look, limit_s=limit_s, asks=asks))
-        return look
+    def add(examine: Examine) -> Examine:
+        ident, question = examine.__name__.replace("_", "-"), examine.__doc__ or ""
+        CHECKS.append(Check(id=ident, question=question, remedy=remedy, examine=examine, **settings))
+        return examine
 
     return add
 
@@ -173,22 +172,15 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
         elif files.state is not None:
             state = files.state(folder, scene.paths.home, _text_of)
             if state == "gone":
-                yield fail(
-                    f"not every hook of csmd's is registered in {hooks.file(folder)}", f"`csmd install --host {host}`"
-                )
+                yield fail(f"hooks of csmd's are missing in {hooks.file(folder)}", f"`csmd install --host {host}`")
             elif state == "off":
                 yield fail(f"settings in {folder} keep csmd's hooks from running", files.switched_off)
         elif question is not None and states is None:
-            yield note(
-                f"no `{files.program}` could be asked whether it runs csmd's hooks",
-                f"put `{files.program}` on the PATH",
-            )
+            yield note(f"unknown whether `{files.program}` runs csmd's hooks", f"put `{files.program}` on the PATH")
         elif question is not None and states is not None:
             state_of = {event: states.get(event, "missing") for event in files.events}
-            if silent := [f"{event} ({state})" for event, state in state_of.items() if state not in question.runs]:
-                yield fail(
-                    f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.setup_step
-                )
+            if idle := [f"{event} ({state})" for event, state in state_of.items() if state not in question.runs]:
+                yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(idle)}", files.setup_step)
         if warning := files.warning():
             yield note(warning, f"start `{files.program}` once with a network")
 
@@ -199,7 +191,7 @@ def _text_of(path: str) -> str | None:
     return None if data is None else data.decode(errors="replace")
 
 
-@check("`csmd install` writes them anew")
+@check("`csmd install` writes them again")
 def hooks_altered(scene: Scene) -> Iterator[Finding]:
     """Are the registered hooks as csmd wrote them?"""
     file = scene.paths.hook_dir / "interpreter"
@@ -220,9 +212,7 @@ def hooks_twice(scene: Scene) -> Iterator[Finding]:
         if count > 1:
             yield warn(f"{path}: {count} hooks of csmd's for {event}; each event is stored once, at twice the cost")
     if scene.has_plugin and scene.ours:
-        yield note(
-            "csmd's plugin and its hooks in settings.json are both on: each event is reported twice, stored once"
-        )
+        yield note("csmd's plugin and its hooks in settings.json are both on: each event is reported twice")
 
 
 @check("`csmd uninstall` with that home as CSMD_HOME")
@@ -231,8 +221,7 @@ def hooks_other_home(scene: Scene) -> Iterator[Finding]:
     others = {(hook.home, hook.path) for hook in scene.hooks if hook.home not in ("", str(scene.paths.home))}
     for home, path in sorted(others):
         gone = "" if is_directory(home) else ", which is gone"
-        yield warn(f"{path}: hooks of another csmd home, {home}{gone}",
-                   f"`CSMD_HOME={home} csmd uninstall` takes them out")  # fmt: skip
+        yield warn(f"{path}: hooks of another csmd home, {home}{gone}", f"`CSMD_HOME={home} csmd uninstall`")
 
 
 @check("`csmd install` finds another")
@@ -255,7 +244,7 @@ def hook_script(scene: Scene) -> Iterator[Finding]:
             yield warn(f"{path} is not the one that this csmd ships: altered, or of another version")
 
 
-@check("take `disableAllHooks` out of that file")
+@check("remove `disableAllHooks` from that file")
 def hooks_disabled(scene: Scene) -> Iterator[Finding]:
     """Is `disableAllHooks` off in every settings file?"""
     for source in scene.sources:
@@ -264,7 +253,7 @@ def hooks_disabled(scene: Scene) -> Iterator[Finding]:
             yield fail(f"{source.path}: disableAllHooks is true{where}: no hook runs")
 
 
-@check("ask who manages this machine; what transcripts hold is captured all the same")
+@check("ask the administrator of this machine; transcripts are captured nevertheless")
 def hooks_managed_only(scene: Scene) -> Iterator[Finding]:
     """Do managed settings let users' hooks run?"""
     for source in scene.sources:
@@ -272,12 +261,11 @@ def hooks_managed_only(scene: Scene) -> Iterator[Finding]:
             yield fail(f"{source.path}: allowManagedHooksOnly is true: hooks of users do not run")
 
 
-@check("take CSMD_DISABLE out of `env` in that file")
+@check("remove CSMD_DISABLE from `env` in that file")
 def switched_off(scene: Scene) -> Iterator[Finding]:
     """Is CSMD_DISABLE unset?"""
     if scene.env.get("CSMD_DISABLE") == "1":
-        yield fail("CSMD_DISABLE=1 is set here: no session that starts from this shell is captured",
-                   "unset CSMD_DISABLE, and look where your shell sets it")  # fmt: skip
+        yield fail("CSMD_DISABLE=1 is set: sessions of this shell are not captured", "unset CSMD_DISABLE")
     source, value = host_settings.variable(scene.sources, "CSMD_DISABLE")
     if source and value == "1":
         yield fail(f"{source.path}: `env` sets CSMD_DISABLE=1: hooks end at once")
@@ -297,11 +285,11 @@ def server(scene: Scene) -> Iterator[Finding]:
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
 
-@check("remove that file; what was said meanwhile stays left out")
+@check("remove that file; earlier sessions stay excluded")
 def left_out(scene: Scene) -> Iterator[Finding]:
     """Is this directory not left out?"""
-    if mark := foreign_files.off_mark(str(scene.cwd)):
-        yield warn(f"csmd is switched off in this directory: {mark} lies there, and nothing that is said is captured")
+    if mark := foreign_files.find_off_mark(str(scene.cwd)):
+        yield warn(f"csmd is switched off in this directory by {mark}: sessions here are not captured")
 
 
 #: Seconds after which a spooled event should have been read.
@@ -317,16 +305,14 @@ def daemon(scene: Scene) -> Iterator[Finding]:
         return
     what, remedy = scene.trouble
     if scene.pid and not is_there(scene.paths.waits_mark):
-        yield fail(
-            f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`"
-        )
+        yield fail(f"the daemon (pid {scene.pid}) does not answer: hooks time out, then spool", "`csmd restart`")
     elif is_there(scene.paths.stopped_mark):
-        yield fail("the daemon was stopped: what happens is kept in the spool, and nothing is put before a session")
+        yield fail("the daemon was stopped: events wait in the spool, and sessions get no notes")
     else:
-        yield fail(what or "no daemon runs: what happens is kept in the spool", remedy)
+        yield fail(what or "no daemon runs: events wait in the spool", remedy)
 
 
-@check("`csmd upgrade`", asks=True)
+@check("`csmd upgrade`", needs_daemon=True)
 def daemon_version(scene: Scene) -> Iterator[Finding]:
     """Is it of this version?"""
     version = (scene.status or {}).get("version", csmd.__version__)
@@ -341,19 +327,19 @@ def capture(scene: Scene) -> Iterator[Finding]:
         if run.problem:
             yield fail(f"the hook for {run.event} does not work: {run.problem}")
         elif run.stored and run.spooled:
-            yield warn(f"the hook for {run.event} got no answer in time: its turn came by way of the spool")
+            yield warn(f"the hook for {run.event} got no answer in time: its turn came through the spool")
         elif run.stored and run.took_ms > SLOW_HOOK_MS:
-            yield warn(f"the hook for {run.event} took {run.took_ms / 1000:.1f} s: the assistant waits for it",
-                       "look at what the machine is busy with")  # fmt: skip
+            what = f"the hook for {run.event} took {run.took_ms / 1000:.1f} s: the assistant waits for it"
+            yield warn(what, "find out why the machine is busy")
         elif not run.stored and scene.status is not None and not scene.status.get("paused"):
-            where = "it is in the spool" if run.spooled else "it is in neither the store nor the spool"
-            yield fail(f"a turn that the hook for {run.event} reported is not found: {where}")
+            place = "it is in the spool" if run.spooled else "it is in neither the store nor the spool"
+            yield fail(f"a turn that the hook for {run.event} reported is not found: {place}")
         elif not run.stored and not run.spooled and scene.status is None:
-            yield fail(f"the hook for {run.event} keeps nothing in the spool: without a daemon, turns are lost",
-                       "see what the checks say of the disk and of the hook")  # fmt: skip
+            what = f"the hook for {run.event} does not spool: without a daemon, turns are lost"
+            yield fail(what, "see the checks of the disk and of the hook")
 
 
-@check("`csmd resume`", asks=True)
+@check("`csmd resume`", needs_daemon=True)
 def paused(scene: Scene) -> Iterator[Finding]:
     """Is capture not paused?"""
     paused = (scene.status or {}).get("paused")
@@ -362,21 +348,21 @@ def paused(scene: Scene) -> Iterator[Finding]:
         yield warn(f"capture is paused {until}")
 
 
-@check("see docs/operations.md", asks=True)
+@check("see docs/operations.md", needs_daemon=True)
 def alarms(scene: Scene) -> Iterator[Finding]:
     """Has the daemon raised no alarm?"""
     for alarm in (scene.status or {}).get("alarms") or ():
         yield fail(str(alarm.get("what", "")), str(alarm.get("do", "")))
 
 
-@check("the line says what and where; the log has more", asks=True)
+@check("see the log", needs_daemon=True)
 def degraded(scene: Scene) -> Iterator[Finding]:
     """Does every part of the daemon work?"""
     for text in (scene.status or {}).get("degraded", ()):
         yield warn(text)
 
 
-@check("`csmd dream status` shows every gate", asks=True)
+@check("`csmd dream status` shows every gate", needs_daemon=True)
 def dreams(scene: Scene) -> Iterator[Finding]:
     """Is no dream overdue?"""
     state = (scene.status or {}).get("dream") or {}
@@ -385,33 +371,32 @@ def dreams(scene: Scene) -> Iterator[Finding]:
         yield warn(f"a dream is {state['verdict']}" + (f" (the latest: {error})" if error else ""))
 
 
-@check("`csmd model fetch` (90 MB, once), or `csmd model add`", asks=True)
+@check("`csmd model fetch` (90 MB, once), or `csmd model add`", needs_daemon=True)
 def model(scene: Scene) -> Iterator[Finding]:
     """Is there an embedding model?"""
     if scene.status is not None and not scene.status["model"]["name"]:
         yield note("no embedding model is installed: search is by words alone")
 
 
-#: Fewest sessions with prompts that allow a statement.
-FEWEST_SESSIONS = 3
+#: Fewest sessions with prompts for a conclusion.
+MIN_SESSIONS = 3
 
 
-@check("start sessions by `claude` in a terminal, and update it: `claude update`; `csmd remember` states something yourself",
-       asks=True)  # fmt: skip
+@check("start `claude` in a terminal, and update it (`claude update`); or use `csmd remember`", needs_daemon=True)
 def typed_prompts(scene: Scene) -> Iterator[Finding]:
     """Do prompts count as typed by a person?"""
     prompts = (scene.status or {}).get("prompts") or {"sessions": 0, "typed": 0}
-    if prompts["sessions"] >= FEWEST_SESSIONS and not prompts["typed"]:
+    if prompts["sessions"] >= MIN_SESSIONS and not prompts["typed"]:
         yield warn(
-            f"no prompt of the last {prompts['sessions']} sessions counts as typed by a person: a program handed them in "
-            "(`claude -p`, an SDK), or the client's version does not record who typed; what they say is not told as yours"
+            f"no prompt of the last {prompts['sessions']} sessions counts as typed by a person: a program sent them "
+            "(`claude -p`, an SDK), or the client's version does not record who typed; they do not count as yours"
         )
 
 
 def spooled_events(home: Path) -> list[Path]:
-    """The spooled events, the oldest first; OSError where a directory cannot be read."""
-    places = [place for place in config.spool_places(home) if is_directory(place)]
-    events = (path for place in places for path in place.iterdir() if path.suffix == ".event")
+    """The spooled events, the oldest first; OSError if a directory cannot be read."""
+    folders = filter(is_directory, config.spool_places(home))
+    events = (path for folder in folders for path in folder.iterdir() if path.suffix == ".event")
     return sorted(events, key=lambda path: path.name)
 
 
@@ -420,7 +405,7 @@ def open_plain(path: Path) -> BinaryIO:
     return open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
 
 
-@check("`csmd start`; a daemon that runs says in `csmd status` why it takes nothing in")
+@check("`csmd start`; if a daemon runs, `csmd status` shows why it does not read the spool")
 def spool(scene: Scene) -> Iterator[Finding]:
     """Is the spool empty?"""
     waiting = spooled_events(scene.paths.home)
@@ -430,9 +415,9 @@ def spool(scene: Scene) -> Iterator[Finding]:
     events = f"{display.amount(len(waiting), 'event')} {'waits' if len(waiting) == 1 else 'wait'}"
     oldest = f"{events} in the spool, the oldest for {ages.age(age_s)}"
     if scene.status is None:
-        yield note(f"{oldest}: a daemon takes them in")
+        yield note(f"{oldest}: a daemon will read them")
     elif age_s > SPOOL_PATIENCE_S:
-        yield warn(f"{oldest}, and the daemon does not take them in")
+        yield warn(f"{oldest}, and the daemon does not read them")
 
 
 def _age_s(name: str, now_s: float) -> float:
@@ -442,7 +427,7 @@ def _age_s(name: str, now_s: float) -> float:
         return 0.0
 
 
-@check("nothing has to be done; if they become more, put one into a bug report: it says where and why, never what")
+@check("nothing to do; if they become more, attach one to a bug report: it has the place and the reason, but no text")
 def quarantine(scene: Scene) -> Iterator[Finding]:
     """Could all input be read?"""
     folder = scene.paths.quarantine
@@ -451,32 +436,30 @@ def quarantine(scene: Scene) -> Iterator[Finding]:
         yield note(f"{notes} in {folder}: input that could not be read")
 
 
-@check("`csmd repair --dry-run` says what could be had, `csmd repair` does it", asks=True)
+@check("`csmd repair --dry-run` shows what can be saved, `csmd repair` does it", needs_daemon=True)
 def store(scene: Scene) -> Iterator[Finding]:
     """Is the database sound?"""
     if scene.status is not None and scene.store_problems is None:
-        yield note(
-            "the database was not read to its end: it is large, or the daemon busy", "`csmd tool csm_store_check`"
-        )
+        yield note("the database was not read to its end: large, or the daemon is busy", "`csmd tool csm_store_check`")
     for problem in scene.store_problems or ():
         yield fail(f"the database is damaged: {problem}")
 
 
-@check("`csmd governance` lists the rules and what breaks them")
+@check("`csmd governance` lists the rules and the memories that break them")
 def beliefs(scene: Scene) -> Iterator[Finding]:
-    """Does what is believed keep its rules?"""
+    """Do the memories keep their rules?"""
     for what, remedy in scene.broken_rules:
         yield warn(what, remedy)
 
 
-@check("nothing: what happens meanwhile is in the spool; `csmd restart` if it comes again", asks=True)
+@check("nothing to do: events wait in the spool; `csmd restart` if it happens again", needs_daemon=True)
 def hung_mark(scene: Scene) -> Iterator[Finding]:
-    """Has no hook waited in vain just now?"""
+    """Has no hook timed out just now?"""
     mark = scene.paths.hung_mark
     if is_there(mark) and scene.status is not None:
         age_s = max(0.0, scene.now_s - mark.stat().st_mtime)
         if age_s < 30:
-            yield warn(f"a hook waited in vain {age_s:.0f} s ago: until 30 s after that hooks do not ask the daemon")
+            yield warn(f"a hook timed out {age_s:.0f} s ago: for 30 s hooks do not ask the daemon")
 
 
 #: Days of retention at or below which a transcript may be deleted before the daemon has read it.
@@ -497,19 +480,18 @@ def client(scene: Scene) -> Iterator[Finding]:
     """Does the client know csmd's hooks?"""
     reported = client_version(scene.env)
     if reported is None:
-        yield note("no `claude` is on the PATH: its version was not looked at",
-                   "nothing has to be done where you start it otherwise")  # fmt: skip
+        yield note("no `claude` is on the PATH: its version is unknown", "nothing to do if you start it otherwise")
         return
     version = display.parse_version(reported)
     if version is None:
-        yield note("`claude --version` says no version", "nothing has to be done")
+        yield note("`claude --version` prints no version", "nothing to do")
     elif version < host_settings.OLDEST_CLIENT:
         oldest = ".".join(map(str, host_settings.OLDEST_CLIENT))
         yield fail(f"the client is {reported}; csmd's hooks need {oldest} or later")
 
 
 def client_version(env: Mapping[str, str]) -> str | None:
-    """The version that the first `claude` on PATH prints; "" when it prints none in time, None without a client."""
+    """The version that the first `claude` on PATH prints; "" if it prints none in time, None if there is no client."""
     search = env.get("PATH", "")
     programs = plan.programs_in(search.split(os.pathsep), CLAUDE.program)
     return plan.reported_version(programs[0], search) if programs else None
@@ -523,8 +505,8 @@ def shared_settings(scene: Scene) -> Iterator[Finding]:
     points = home_disk.mount_points()
     for folder in scene.dirs:
         if folder in points or folder / "projects" in points:
-            yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
-                       "with paths that are not here, and hooks that may be not")  # fmt: skip
+            effect = "its sessions have paths, and perhaps hooks, that do not exist here"
+            yield warn(f"this is a container, and {folder} is mounted into it: {effect}")
 
 
 @check("raise `cleanupPeriodDays`, and keep the daemon running")
@@ -533,42 +515,40 @@ def cleanup(scene: Scene) -> Iterator[Finding]:
     days, path = host_settings.cleanup_days(scene.sources)
     if days <= FEW_DAYS:
         habit = f"deletes transcripts after {display.amount(days, 'day')}" if days else "keeps no transcripts"
-        yield warn(f"{path}: the assistant {habit}: what csmd has not read by then exists nowhere")
+        yield warn(f"{path}: the assistant {habit}: turns that csmd has not read by then are lost")
 
 
-@check("keep one of them, or live with both: csmd does not touch the other")
+@check("keep one of them, or both: csmd does not change the other")
 def other_memory(scene: Scene) -> Iterator[Finding]:
-    """Does another program remember, too?"""
+    """Is there no other memory program?"""
     commands = [hook.command for hook in scene.hooks if not hook.home]
     words = [*commands, *host_settings.plugins(scene.sources), *host_settings.servers(scene.states, str(scene.cwd))]
     for name in host_settings.other_memories(words):
-        yield note(f"{name} is set up, too: both remember, and both put words before your sessions")
+        yield note(f"{name} is set up, too: both add notes to your sessions")
 
 
 @check("`csmd install` with that CLAUDE_CONFIG_DIR")
 def config_dirs(scene: Scene) -> Iterator[Finding]:
     """Is every configuration directory of the assistant read?"""
-    named = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
+    variables = {"CLAUDE_CONFIG_DIR": scene.env.get("CLAUDE_CONFIG_DIR", "")}
     source, value = host_settings.variable(scene.sources, "CLAUDE_CONFIG_DIR")
     if source:
-        named[f"`env` in {source.path}"] = value
+        variables[f"`env` in {source.path}"] = value
     watched = (Path(root).parent for root in (scene.status or {}).get("watching", []))
     seen = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
-    for where, folder in named.items():
+    for variable, folder in variables.items():
         if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in seen:
-            yield warn(f"{where} names {folder}, and csmd does not read it",
-                       f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
+            yield warn(f"csmd does not read {folder}, of {variable}", f"`CLAUDE_CONFIG_DIR={folder} csmd install`")
             seen.add(os.path.realpath(folder))
     for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
         if os.path.realpath(folder) not in seen:
-            yield warn(f"hooks of sessions that write to {folder} report to csmd, which does not read it",
-                       f"`csmd install --config-dir {shlex.quote(folder)}`")  # fmt: skip
+            what = f"hooks of sessions that write to {folder} report to csmd, which does not read it"
+            yield warn(what, f"`csmd install --config-dir {shlex.quote(folder)}`")
             seen.add(os.path.realpath(folder))
-    usual = scene.user_home / ".claude"
+    default = scene.user_home / ".claude"
     seen |= {os.path.realpath(folder) for folder in scene.dirs}
-    if scene.recorded and is_directory(usual / "projects") and os.path.realpath(usual) not in seen:
-        yield note(f"there are sessions in {usual}, too, and csmd does not read them",
-                   f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
+    if scene.recorded and is_directory(default / "projects") and os.path.realpath(default) not in seen:
+        yield note(f"csmd does not read the sessions in {default}", f"`CLAUDE_CONFIG_DIR={default} csmd install`")
 
 
 #: Free bytes below which the disk is worth a warning.
@@ -577,9 +557,10 @@ LOW_BYTES = 200_000_000
 MIN_BYTES = 10_000_000
 LIMITS = Path("/proc/sys/fs/inotify")
 #: Fewest inotify instances: csmd needs one, editors and browsers take several each.
-FEW_INSTANCES = 16
-SPARE = 1.2
-MAX_PLACES = 200
+MIN_INSTANCES = 16
+#: Factor of watches that should be free for growth.
+GROWTH_FACTOR = 1.2
+MAX_PROJECTS = 200
 
 
 @check("correct the file, then `csmd restart`")
@@ -602,34 +583,31 @@ def private(scene: Scene) -> Iterator[Finding]:
         if not is_there(folder) and not folder.is_symlink():
             continue
         info = folder.lstat()
+        mode = f"mode {stat.S_IMODE(info.st_mode):04o}"
         if stat.S_ISLNK(info.st_mode):
-            yield fail(
-                f"{folder} is a symbolic link; csmd writes through none", "set CSMD_HOME to the directory itself"
-            )
+            yield fail(f"{folder} is a symbolic link", "set CSMD_HOME to the directory itself")
         elif info.st_uid != os.getuid():
             yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
         elif info.st_mode & 0o077:
-            yield warn(
-                f"{folder} is readable by other users (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}"
-            )
+            yield warn(f"{folder} is readable by other users ({mode})", f"chmod 700 {folder}")
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-            yield fail(f"{folder} cannot be written (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+            yield fail(f"{folder} cannot be written ({mode})", f"chmod 700 {folder}")
 
 
-@check("make room: the daemon then takes in by itself what was spooled")
+@check("make room: the daemon then reads the spool by itself")
 def disk(scene: Scene) -> Iterator[Finding]:
     """Is there room in the home and in /tmp?"""
-    yield from _room(scene.paths.home, fail, "events are refused and spooled")
-    yield from _room(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
+    yield from _check_disk(scene.paths.home, fail, "events are refused and spooled")
+    yield from _check_disk(Path("/tmp"), warn, "there is no second place for the spool")  # noqa: S108
 
 
-def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iterator[Finding]:
-    folder = next(folder for folder in (place, *place.parents) if is_there(folder))
+def _check_disk(path: Path, finding: Callable[[str, str], Finding], effect: str) -> Iterator[Finding]:
+    folder = next(folder for folder in (path, *path.parents) if is_there(folder))
     free = shutil.disk_usage(folder).free
     if os.statvfs(folder).f_flag & os.ST_RDONLY:
-        yield finding(f"{folder} is on a read-only disk: {why}", "mount it writable")
+        yield finding(f"{folder} is on a read-only disk: {effect}", "mount it writable")
     elif free < MIN_BYTES:
-        yield finding(f"{render.size(free)} are free on the disk of {folder}: {why}", "")
+        yield finding(f"{render.size(free)} are free on the disk of {folder}: {effect}", "")
     elif free < LOW_BYTES:
         yield warn(f"{render.size(free)} are free on the disk of {folder}")
 
@@ -640,53 +618,54 @@ def file_system(scene: Scene) -> Iterator[Finding]:
     home = Path(os.path.realpath(scene.paths.home))
     kind, mount = home_disk.file_system(home)
     if kind in home_disk.NETWORK:
-        yield warn(f"{home} is on {kind} ({mount}): its locks cannot be relied on, and a lost connection stops capture")
+        yield warn(f"{home} is on {kind} ({mount}): locks are unreliable, and a lost connection stops capture")
 
 
 @check("make it yours: `chown` and `chmod 600`")
 def log(scene: Scene) -> Iterator[Finding]:
     """Can the log be written?"""
     path = scene.paths.log_file
-    place = path if is_there(path) else path.parent
-    if is_there(place) and not os.access(place, os.W_OK):
-        yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
+    path = path if is_there(path) else path.parent
+    if is_there(path) and not os.access(path, os.W_OK):
+        yield warn(f"{path} cannot be written: errors are not logged")
 
 
-@check("raise the limit; until then each transcript is looked at every 15 minutes")
+@check("raise the limit; until then each transcript is checked every 15 minutes")
 def watches(scene: Scene) -> Iterator[Finding]:
     """Can all directories of transcripts be watched?"""
     if not is_directory(LIMITS):
         return
-    most, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
+    limit, instances = (int((LIMITS / name).read_text()) for name in ("max_user_watches", "max_user_instances"))
     # Counting stops above the limit.
-    needed = sum(1 for folder in scene.dirs for _ in itertools.islice(os.walk(folder / "projects"), most + 1))
-    if needed * SPARE > most:
-        yield warn(f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {most}",
-                   f"sudo sysctl fs.inotify.max_user_watches={max(2 * most, 2 * needed)}")  # fmt: skip
-    if instances < FEW_INSTANCES:
-        yield warn(f"fs.inotify.max_user_instances is {instances}: other programs may take all of them",
-                   "sudo sysctl fs.inotify.max_user_instances=128")  # fmt: skip
+    needed = sum(1 for folder in scene.dirs for _ in itertools.islice(os.walk(folder / "projects"), limit + 1))
+    if needed * GROWTH_FACTOR > limit:
+        what = f"{needed} directories of transcripts, and fs.inotify.max_user_watches is {limit}"
+        yield warn(what, f"sudo sysctl fs.inotify.max_user_watches={2 * max(limit, needed)}")
+    if instances < MIN_INSTANCES:
+        what = f"fs.inotify.max_user_instances is {instances}: other programs may take all of them"
+        yield warn(what, "sudo sysctl fs.inotify.max_user_instances=128")
 
 
-@check("macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its rights")
+@check(
+    "macOS: System Settings, Privacy & Security, Full Disk Access, for the terminal and Python; else its permissions"
+)
 def unreadable(scene: Scene) -> Iterator[Finding]:
     """Can transcripts and projects be read?"""
     projects = [Path(row["root"]) for row in (scene.status or {}).get("projects", ()) if row["root"]]
     roots = [folder / "projects" for folder in scene.dirs]
-    for place in [*roots, scene.cwd, *projects[:MAX_PLACES]]:
+    for folder in [*roots, scene.cwd, *projects[:MAX_PROJECTS]]:
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(folder) as entries:
                 first = next((entry for entry in entries if entry.name.endswith(".jsonl")), None)
             if first is not None:
                 os.close(os.open(first.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
         except (FileNotFoundError, NotADirectoryError):
             continue  # gone, or on another machine
         except (OSError, ValueError) as error:
-            why = getattr(error, "strerror", None) or error
-            yield warn(f"{place} cannot be read ({why}): what is in it is not known to csmd")
+            yield warn(f"{folder} cannot be read by csmd: {getattr(error, 'strerror', None) or error}")
 
 
-@check("remove those that you do not use: each has its own idea of the hook")
+@check("remove those that you do not use: each installs a hook of its own version")
 def commands(scene: Scene) -> Iterator[Finding]:
     """Is there one csmd on the PATH?"""
     programs = plan.programs_in(scene.env.get("PATH", "").split(os.pathsep), "csmd")

@@ -34,29 +34,35 @@ TURN_EVENTS = {
     for markers in (PROBED_EVENTS, *(files.markers for files in FILES.values()))
     for event, marker in markers.items()
 }
-LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowels, so that the marker is not a word
+#: The letters of a marker: no vowels, so that it is not a word.
+LETTERS = "bcdfghjklmnpqrstvwxz"
 WORD_LETTERS = 20
-#: Longest run of a hook in seconds; the assistant has such a limit, too.
-HOOK_S = 10.0
+#: Seconds that a hook may run; the assistant has such a limit, too.
+HOOK_TIMEOUT_S = 10.0
 #: Most hooks that are run: enough for a few configuration directories and assistants.
 MAX_HOOKS = 16
 #: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next look.
-FOUND_S = 5.0
-LONGEST_EVENT = 65_536
+SEARCH_TIMEOUT_S = 5.0
+#: Bytes of a spooled event that are searched for a marker.
+MAX_EVENT_BYTES = 65_536
+#: Seconds for the daemon's status; for a check of the database, without which it stays unchecked; for reading a file.
+STATUS_TIMEOUT_S = 5.0
+CHECK_TIMEOUT_S = 10.0
+READ_TIMEOUT_S = 3.0
 
 
 def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) -> tuple[HookRun, ...]:
     """Runs the user's hooks that report turns, each with a marker; `answers` says whether a daemon answers."""
     if answers:
         try:
-            client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=FOUND_S)
+            client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=SEARCH_TIMEOUT_S)
         except CsmdError:
             return ()  # an older daemon would store the marker as a turn
     ours = {(hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"}
-    return tuple(_send_through(paths, hook, answers) for hook in list(ours.values())[:MAX_HOOKS])
+    return tuple(_send_marker(paths, hook, answers) for hook in list(ours.values())[:MAX_HOOKS])
 
 
-def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
+def _send_marker(paths: Paths, hook: Registered, answers: bool) -> HookRun:
     word = "".join(secrets.choice(LETTERS) for _ in range(WORD_LETTERS))
     name, key = TURN_EVENTS[hook.event]
     session, marker = f"{PROBE_SESSION}{word}", PROBE_TEXT.format(event=name, word=word)
@@ -64,11 +70,11 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
     started = time.monotonic()
     problem, stored = _run(hook, wire.dumps(payload).encode(), paths.home), False
     spooled = is_there(paths.hung_mark)  # the hook then spools, and the daemon may already have read the spool
-    until = time.monotonic() + FOUND_S
+    until = time.monotonic() + SEARCH_TIMEOUT_S
+    take = partial(client.call, paths, "csm_probe_take", {"id": session}, patience_s=SEARCH_TIMEOUT_S)
     try:
         while answers and not problem and not stored and time.monotonic() <= until:
-            stored = marker in client.call(paths, "csm_probe_take", {"id": session}, patience_s=FOUND_S)["found"]
-            if not stored:
+            if not (stored := marker in take()["found"]):
                 spooled = spooled or bool(_spooled_markers(paths, session))
                 time.sleep(0.05)
     except CsmdError as error:
@@ -84,8 +90,8 @@ def _send_through(paths: Paths, hook: Registered, answers: bool) -> HookRun:
 
 
 def _run(hook: Registered, payload: bytes, home: Path) -> str:
-    """Runs a command line as the assistant does; returns what went wrong, or ""."""
-    timeout_s = min(hook.timeout or HOOK_S, HOOK_S)
+    """Runs a command line as the assistant does; returns the problem, "" if there is none."""
+    timeout_s = min(hook.timeout or HOOK_TIMEOUT_S, HOOK_TIMEOUT_S)
     with subprocess.Popen(
         ["/bin/sh", "-c", hook.command], env={}, cwd=home if is_directory(home) else "/", stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
@@ -107,15 +113,9 @@ def _spooled_markers(paths: Paths, session: str) -> list[Path]:
     with contextlib.suppress(OSError):
         for path in spooled_events(paths.home):
             with contextlib.suppress(OSError), open_plain(path) as file:
-                if session.encode() in file.read(LONGEST_EVENT):
+                if session.encode() in file.read(MAX_EVENT_BYTES):
                     spooled.append(path)
     return spooled
-
-
-STATUS_S = 5.0
-#: Seconds for checking the database; a large one takes longer and stays unchecked.
-CHECKED_S = 10.0
-READ_S = 3.0
 
 
 def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = None) -> Scene:
@@ -151,14 +151,14 @@ def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict
         env=environment, cwd=empty if question.in_empty_directory else cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), question.patience_s)
+            return run_bounded(lambda: _read_states(child, question, cwd, paths.home), question.patience_s)
         finally:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # it may have ended
                 os.killpg(child.pid, signal.SIGKILL)
     return None
 
 
-def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, home: Path) -> dict[str, str] | None:
+def _read_states(child: subprocess.Popen[bytes], question: Question, cwd: Path, home: Path) -> dict[str, str] | None:
     assert child.stdin is not None and child.stdout is not None
     child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.requests(cwd)).encode())
     child.stdin.flush()
@@ -187,41 +187,31 @@ def _with_answers(scene: Scene) -> Scene:
     """The scene with the daemon's answers and the results of the markers."""
     paths, ask = scene.paths, partial(client.call, scene.paths)
     try:
-        scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_S))
+        scene = replace(scene, status=ask("csm_runtime_status", patience_s=STATUS_TIMEOUT_S))
     except CsmdError as error:
         if isinstance(error, DaemonUnreachable):
             error = service.explain_unreachable(paths, error)
         scene = replace(scene, trouble=(error.what, error.hint))
-    status = scene.status
-    hears = status is not None and not status.get("paused")
-    runs = (
-        run_bounded(lambda: send_markers(paths, (*scene.ours, *_hooks_of_others(scene)), answers=hears), 4 * HOOK_S)
-        or ()
-    )
-    problems, rules = None, []
+    status, hooks = scene.status, (*scene.ours, *_hooks_of_others(scene))
+    captures = status is not None and not status.get("paused")
+    runs = run_bounded(lambda: send_markers(paths, hooks, answers=captures), 4 * HOOK_TIMEOUT_S) or ()
+    problems, broken = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
-            problems = tuple(ask("csm_store_check", {"indexes": False}, patience_s=CHECKED_S)["problems"])
-            if not problems:
-                rules = ask("csm_memory_governance_report", patience_s=CHECKED_S)["rules"]
-    broken = [row for row in rules if not row["holds"]]
-    return replace(
-        scene,
-        runs=runs,
-        store_problems=problems,
-        broken_rules=tuple(
-            (f"{row['rule']}: broken by {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
-        ),
-    )
+            problems = tuple(ask("csm_store_check", {"indexes": False}, patience_s=CHECK_TIMEOUT_S)["problems"])
+            rules = [] if problems else ask("csm_memory_governance_report", patience_s=CHECK_TIMEOUT_S)["rules"]
+            broken = [row for row in rules if not row["holds"]]
+    broken_rules = tuple((f"{row['rule']}: broken by {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken)
+    return replace(scene, runs=runs, store_problems=problems, broken_rules=broken_rules)
 
 
 def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host_settings.Source, ...]:
     """The settings files of sessions in `cwd`, by precedence."""
     sources = []
-    pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_S) or []
+    pieces = run_bounded(lambda: host_settings.managed_pieces(managed), READ_TIMEOUT_S) or []
     for path, scope in [*pieces, *host_settings.settings_files(dirs, cwd, managed)]:
-        problem = f"its disk does not answer within {READ_S:g} s"
-        source = run_bounded(partial(host_settings.read_source, path, scope, _read_bytes), READ_S)
+        problem = f"its disk does not answer within {READ_TIMEOUT_S:g} s"
+        source = run_bounded(partial(host_settings.read_source, path, scope, _read_bytes), READ_TIMEOUT_S)
         sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
     return tuple(sources)
 
@@ -238,25 +228,25 @@ def read_states(dirs: tuple[Path, ...]) -> dict[str, Any]:
     state: dict[str, Any] = {}
     for path in [path for folder in dirs for path in host_settings.state_files(folder)]:
         try:
-            data = run_bounded(partial(_read_bytes, path), READ_S)
+            data = run_bounded(partial(_read_bytes, path), READ_TIMEOUT_S)
             value = wire.loads(data or b"{}")
         except (OSError, BadInput):
             continue
         if isinstance(value, dict):
-            projects, more = state.get("projects"), value.get("projects")
+            projects, further = state.get("projects"), value.get("projects")
             state = value | state
-            if isinstance(projects, dict) and isinstance(more, dict):
-                state["projects"] = more | projects
+            if isinstance(projects, dict) and isinstance(further, dict):
+                state["projects"] = further | projects
     return state
 
 
 def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check, list[Finding]]]:
     """Runs all checks at once, so that several that hang take no longer than one."""
-    begun = [(check, start_in_thread(lambda check=check: list(check.look(scene)))) for check in checks]  # type: ignore[misc]
-    return [(check, _findings_of(check, wait)) for check, wait in begun]
+    started = [(check, start_in_thread(lambda check=check: list(check.examine(scene)))) for check in checks]  # type: ignore[misc]
+    return [(check, _wait_for_findings(check, wait)) for check, wait in started]
 
 
-def _findings_of(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
+def _wait_for_findings(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
     """The findings of one check; an error or a timeout becomes a finding."""
     failed = "could not be checked"
     if wait is None:
@@ -284,9 +274,9 @@ def diagnose(scene: Scene) -> dict[str, Any]:
     results = collect_findings(CHECKS, scene)
     checks = []
     for check, findings in results:
-        usual: Level = "unasked" if check.asks and scene.status is None else "ok"
+        default: Level = "unasked" if check.needs_daemon and scene.status is None else "ok"
         rows = [{"level": finding.level, "what": finding.what, "try": finding.remedy} for finding in findings]
-        level = min((finding.level for finding in findings), key=LEVELS.index, default=usual)
+        level = min((finding.level for finding in findings), key=LEVELS.index, default=default)
         checks.append({"id": check.id, "question": check.question, "level": level, "findings": rows})
     # The missing daemon comes before its consequences.
     ordered = sorted(results, key=lambda result: result[0].id != "daemon")
@@ -302,5 +292,5 @@ def _verdict(scene: Scene, broken: str, took_ms: float) -> str:
     if (scene.status or {}).get("paused"):
         return "Capture is paused."
     if not any(run.stored for run in scene.runs):  # with csmd's plugin no hook is in the settings
-        return "Nothing is found broken; no registered hook could be tried."
+        return "No problems found; no registered hook could be tried."
     return f"Capture works: a turn went from the hook to search in {took_ms:.0f} ms."

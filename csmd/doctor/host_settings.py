@@ -1,4 +1,4 @@
-"""The assistant's settings, read only: what stops or distorts capture.
+"""Reads the assistant's settings that may stop or distort capture.
 
 Files, precedence and keys are Claude Code's (docs/hooks.md). A file that is not a JSON object has a problem and no
 value.
@@ -21,15 +21,12 @@ from csmd.hosts.registrations import CLAUDE
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
 EVENTS = (
-    "SessionStart", "Setup", "UserPromptSubmit", "UserPromptExpansion", "PreToolUse", "PermissionRequest",
-    "PermissionDenied",
-    "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Notification", "MessageDisplay", "SubagentStart",
-    "SubagentStop",
-    "Stop", "StopFailure", "PreCompact", "PostCompact", "SessionEnd", "InstructionsLoaded", "ConfigChange",
-    "CwdChanged",
-    "FileChanged", "DirectoryAdded", "WorktreeCreate", "WorktreeRemove", "TaskCreated", "TaskCompleted", "TeammateIdle",
-    "Elicitation", "ElicitationResult", "PreModelSwitch", "PostModelSwitch",
-)  # fmt: skip
+    "SessionStart Setup UserPromptSubmit UserPromptExpansion PreToolUse PermissionRequest PermissionDenied PostToolUse "
+    "PostToolUseFailure PostToolBatch Notification MessageDisplay SubagentStart SubagentStop Stop StopFailure "
+    "PreCompact PostCompact SessionEnd InstructionsLoaded ConfigChange CwdChanged FileChanged DirectoryAdded "
+    "WorktreeCreate WorktreeRemove TaskCreated TaskCompleted TeammateIdle Elicitation ElicitationResult PreModelSwitch "
+    "PostModelSwitch"
+).split()
 #: The first version that knows every event csmd registers.
 OLDEST_CLIENT = (1, 0, 85)
 #: Other memory programs: name -> pattern of their commands, plugins and servers.
@@ -137,14 +134,8 @@ def _registered(event: str, handler: dict[str, Any], source: Source) -> Register
     command = shlex.join(map(str, words)) if len(words) > 1 else str(words[0] or "")
     timeout = handler.get("timeout")
     seconds = float(timeout) if isinstance(timeout, int | float) and not isinstance(timeout, bool) else 0.0
-    return Registered(
-        event=event, command=command, home=_home(command), timeout=seconds, path=source.path, scope=source.scope
-    )
-
-
-def _home(command: str) -> str:
-    matches = map(_HOOK.fullmatch, expand_words([command]))
-    return next((match[1] for match in matches if match), "")
+    home = next((match[1] for match in map(_HOOK.fullmatch, expand_words([command])) if match), "")
+    return Registered(event=event, command=command, home=home, timeout=seconds, path=source.path, scope=source.scope)
 
 
 def program(command: str) -> str:

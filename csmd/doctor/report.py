@@ -1,4 +1,4 @@
-"""`csmd report`: what a bug report needs, without any of the user's words."""
+"""`csmd report`: the data for a bug report, without any of the user's words."""
 
 from __future__ import annotations
 
@@ -25,39 +25,43 @@ from csmd.installer import foreign_files, plan
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, is_directory, is_there
 
+#: Replaces a word that is left out.
 LEFT_OUT = "…"
-#: Shortest name or path that is replaced; shorter ones occur in unrelated words.
-SHORTEST = 4
-LONGEST_NUMBER = 10
+#: Fewest characters of a name or path that is replaced; shorter ones occur in unrelated words.
+MIN_CHARS = 4
+#: Most digits of a number that is kept.
+MAX_DIGITS = 10
 _WORD = re.compile(r"[^\W_]+")
 _PATH = re.compile(r"(?<![\w<>/.~])~?/[^\s\"'`,;:()<>]+")
 _GROUPS = re.compile(r"\d{3,}(?:[ -]\d{3,}){2,}")
 
 
+#: (text, its placeholder) in the order in which texts are replaced.
+Placeholders = tuple[tuple[str, str], ...]
+
+
 @cache
-def vocabulary() -> frozenset[str]:
+def read_vocabulary() -> frozenset[str]:
     """Every word of csmd's own source, in lower case."""
     texts = (path.read_text(encoding="utf-8") for path in Path(csmd.__file__).parent.rglob("*.py"))
     return frozenset(word.lower() for text in texts for word in _WORD.findall(text) if word.isascii())
 
 
-def placeholders(
-    places: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]
-) -> tuple[tuple[str, str], ...]:
-    """(text, placeholder) for places and projects, the longest first, then for names of the machine."""
+def make_placeholders(folders: Mapping[str, str], projects: Iterable[str], names: Mapping[str, str]) -> Placeholders:
+    """Makes the placeholders of folders and projects, the longest path first, then of names of the machine."""
     paths = {root: f"<project {number}>" for number, root in enumerate(projects, 1)}
-    paths |= {path: f"<{name}>" for name, path in places.items()}
-    words = [(word, f"<{name}>") for name, word in names.items()]
-    rows = [*sorted(paths.items(), key=lambda row: -len(row[0])), *words]
-    return tuple(row for row in rows if len(row[0]) >= SHORTEST)
+    paths |= {path: f"<{name}>" for name, path in folders.items()}
+    longest_first = sorted(paths, key=lambda path: -len(path))
+    rows = [*((path, paths[path]) for path in longest_first), *((word, f"<{name}>") for name, word in names.items())]
+    return tuple((text, placeholder) for text, placeholder in rows if len(text) >= MIN_CHARS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redactor:
     """Redacts texts and JSON values: paths become placeholders, words that are not in csmd's source are left out."""
 
-    placeholders: tuple[tuple[str, str], ...] = ()
-    words: frozenset[str] = field(default_factory=vocabulary)
+    placeholders: Placeholders = ()
+    words: frozenset[str] = field(default_factory=read_vocabulary)
 
     def text(self, text: str) -> str:
         """The text without words that are not in csmd's source."""
@@ -68,7 +72,7 @@ class Redactor:
     def _word(self, match: re.Match[str]) -> str:
         word = match[0]
         if word.isascii() and word.isdecimal():
-            return word if len(word) <= LONGEST_NUMBER else LEFT_OUT
+            return word if len(word) <= MAX_DIGITS else LEFT_OUT
         return word if word.lower() in self.words else LEFT_OUT
 
     def value(self, value: Any) -> Any:
@@ -80,16 +84,19 @@ class Redactor:
         return self.text(value) if isinstance(value, str) else value
 
 
-LIBRARIES = ("apsw", "apsw-sqlite3mc", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs",
-"psutil", "pyyaml", "pyzmq", "rich",
-             "snowballstemmer", "sqlite-vec", "tiktoken", "watchdog")  # fmt: skip
-#: Lines of a log in a report.
+LIBRARIES = (
+    "apsw apsw-sqlite3mc click fastembed filelock mcp onnxruntime platformdirs psutil pyyaml pyzmq rich snowballstemmer "
+    "sqlite-vec tiktoken watchdog"
+).split()
+#: Lines of a log in a report, and the bytes that are read for them.
 LOG_LINES = 200
-#: Bytes of a log that are read for them.
 LOG_BYTES = 64_000
-SHAPE_S = 20.0
+#: Seconds for counting the rows of the database.
+SHAPE_TIMEOUT_S = 20.0
 #: Settings that affect capture and are not personal.
-PLAIN = ("disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled")
+PLAIN_SETTINGS = (
+    "disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "autoDreamEnabled",
+)  # fmt: skip
 
 
 class Material(NamedTuple):
@@ -151,8 +158,8 @@ def _settings(material: Material) -> Any:
             "whose": source.scope,
             "problem": material.redact(source.problem),
             "hooks": _hooks(material, source),
-            "sets": {key: _plain(source.value[key]) for key in PLAIN if key in source.value},
-            "other keys": sum(key not in (*PLAIN, "hooks", "env") for key in source.value),
+            "sets": {key: _plain(source.value[key]) for key in PLAIN_SETTINGS if key in source.value},
+            "other keys": sum(key not in (*PLAIN_SETTINGS, "hooks", "env") for key in source.value),
             "environment variables": len(host_settings.variables(source)),
         }
         for source in material.scene.sources
@@ -171,7 +178,7 @@ def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[s
 
 
 def _program(command: str) -> str:
-    """The name of a program; LEFT_OUT when it could be a key or a person's name."""
+    """The name of a program; LEFT_OUT if it could be a key or a person's name."""
     name = host_settings.program(command)
     plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
     return name if plain else LEFT_OUT
@@ -181,8 +188,8 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
-#: How a settings file is restored -> its words; any other way also needs a piece of the original.
-GIVEN_BACK = {"None": "no file was there", foreign_files.BY_REMOVAL: "by removal"}
+#: Record of a settings file's original -> its words; any other record has a piece of the original.
+ORIGINALS = {"None": "no file", foreign_files.BY_REMOVAL: "by removal"}
 
 
 def _record(material: Material) -> Any:
@@ -191,7 +198,7 @@ def _record(material: Material) -> Any:
     except CsmdError as error:
         return material.redact(error.what)
     originals = (str(entry.get("original")) for entry in record["settings"].values())
-    ways = Counter(GIVEN_BACK.get(original, "by removal and a piece") for original in originals)
+    ways = Counter(ORIGINALS.get(original, "by removal and a piece") for original in originals)
     return {
         "settings files": len(record["settings"]),
         "given back": dict(ways),
@@ -225,7 +232,7 @@ def _database(material: Material) -> Any:
     if material.scene.status is None:
         return {"bytes": file.stat().st_size if is_there(file) else 0}
     try:
-        shape = client.call(material.scene.paths, "csm_store_shape", patience_s=SHAPE_S)
+        shape = client.call(material.scene.paths, "csm_store_shape", patience_s=SHAPE_TIMEOUT_S)
     except CsmdError as error:
         return material.redact(error.what)
     tables = {name: f"{table['rows']} rows of {', '.join(table['columns'])}" for name, table in shape["tables"].items()}
@@ -263,42 +270,40 @@ def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
 #: The parts of a report in order: name, description, function that makes it.
 PARTS: tuple[tuple[str, str, Part], ...] = (
     ("versions", "of csmd, Python, its libraries and the system", _versions),
-    ("doctor", "what `csmd doctor` found", _checks),
-    ("status", "what `csmd status` shows, projects as numbers", _status),
-    ("settings", "which hooks are registered; of others the program's name", _settings),
+    ("doctor", "the findings of `csmd doctor`", _checks),
+    ("status", "the answer of `csmd status`, projects as numbers", _status),
+    ("settings", "the registered hooks; of others the program's name", _settings),
     ("install", "the shape of the record of the install", _record),
     ("configuration", "numbers and switches of config.yaml that you chose", _configuration),
-    ("database", "tables, how many rows, SQLite's settings", _database),
-    ("files", "how many events wait, how many notes there are", _files),
+    ("database", "tables, numbers of rows, SQLite's settings", _database),
+    ("files", "numbers of waiting events and of notes", _files),
     ("log", f"its last {LOG_LINES} lines", lambda material: _tail(material.scene.paths.log_file, material.redact)),
-    ("start", "what a daemon said that did not start",
-    lambda material: _tail(material.scene.paths.run_dir / "start.stderr", material.redact)),
+    ("start", "the output of a daemon that did not start",
+    lambda material: _tail(material.scene.paths.complaint, material.redact)),
     ("crash", "where a command crashed",
     lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
 )  # fmt: skip
-
-
 HEAD = (
     "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"
-    "It holds no conversation, no memory and no name of a project: a word that is not csmd's own is told as {mark}.\n"
+    "It has no conversation, no memory and no name of a project: a word that is not csmd's own is replaced by {mark}.\n"
 )
 
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
     """Composes every part as (name, description, text); if a part fails, its text is the error."""
-    material = Material(scene=scene, examined=examined, redact=Redactor(placeholders=_placeholders_of(scene)).value)
+    material = Material(scene=scene, examined=examined, redact=Redactor(placeholders=_find_placeholders(scene)).value)
     parts = []
-    for name, about, part in PARTS:
+    for name, description, part in PARTS:
         try:
             value = part(material)
         except (CsmdError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             value = f"could not be made: {type(error).__name__}"
-        parts.append((name, about, value if isinstance(value, str) else wire.pretty(value)))
+        parts.append((name, description, value if isinstance(value, str) else wire.pretty(value)))
     return parts
 
 
-def _placeholders_of(scene: Scene) -> tuple[tuple[str, str], ...]:
-    places = {
+def _find_placeholders(scene: Scene) -> Placeholders:
+    folders = {
         "home": str(scene.paths.home),
         "log": str(scene.paths.log_dir),
         "here": str(scene.cwd),
@@ -310,26 +315,25 @@ def _placeholders_of(scene: Scene) -> tuple[tuple[str, str], ...]:
     names = {"host": socket.gethostname()}
     with contextlib.suppress(OSError, KeyError):  # a user without a name
         names["user"] = getpass.getuser()
-    return placeholders(places, projects, names)
+    return make_placeholders(folders, projects, names)
 
 
 def bundle(parts: list[tuple[str, str, str]], when: str) -> str:
-    """The report as text."""
-    sections = (f"== {name}: {about}\n{text}\n" for name, about, text in parts)
+    """Joins the parts of a report to a text."""
+    sections = (f"== {name}: {description}\n{text}\n" for name, description, text in parts)
     return "\n".join((HEAD.format(when=when, mark=LEFT_OUT), *sections))
 
 
 def write(paths: Paths, to: Path | None, text: str) -> Path:
-    """Writes a report that only its owner can read; ConfigError when that fails."""
+    """Writes a report that only its owner can read; ConfigError if that fails."""
     if to is None:
         make_private(paths.log_dir)
     target = to or paths.log_dir / "report.txt"
     try:
         if to is not None and is_there(to) and not to.read_bytes().startswith(HEAD[:15].encode()):
-            raise ConfigError(f"{to} is there already and is no report of csmd's", hint="name another: --to FILE")
+            raise ConfigError(f"{to} exists already and is not a report of csmd's", hint="name another: --to FILE")
         write_atomic(target, text.encode("utf-8", "replace"))
     except OSError as error:
-        raise ConfigError(
-            f"{target} cannot be written: {error.strerror or error}", hint="name another: --to FILE"
-        ) from error
+        hint = "name another: --to FILE"
+        raise ConfigError(f"{target} cannot be written: {error.strerror or error}", hint=hint) from error
     return target

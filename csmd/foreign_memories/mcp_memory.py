@@ -35,14 +35,11 @@ def read(file: ForeignFile) -> Found:
         try:
             value = wire.loads(line)
         except BadInput as error:
-            raise BadInput(
-                f"{file.path}: line {number} is no JSON; the file was cut or edited", hint="import a whole copy of it"
-            ) from error
+            hint = "import a whole copy of it"
+            raise BadInput(f"{file.path}: line {number} is no JSON; the file was cut or edited", hint=hint) from error
         if not isinstance(value, dict) or value.get("type") not in _FIELDS or not _is_whole(value):
-            raise BadInput(
-                f"{file.path}: line {number} is neither an entity nor a relation",
-                hint="remove that line and import again",
-            )
+            hint = "remove that line and import again"
+            raise BadInput(f"{file.path}: line {number} is neither an entity nor a relation", hint=hint)
         if value["type"] == "relation":
             text = f"{value['from']} {value['relationType'].replace('_', ' ')} {value['to']}"
             yield ForeignMemory(source_id=text, kind="relation", text=shorten(text))

@@ -34,7 +34,7 @@ def make_call_turns(
     turns = []
     for number, (tool, arguments) in enumerate(calls):
         uuid = f"{bare.uuid}/{number}" if number else bare.uuid
-        body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(ident, arguments), counts)))
+        body = wire.clean(wire.dumps(redact_tree(withheld.filter_input(ident, arguments), counts)))
         text = display.cut_middle(body, limit=limit, of=f"turn {uuid}")
         # From the original input: what is cut, redacted or withheld may be the path that is written.
         writes = find_written_transcripts(tool, arguments)
@@ -46,7 +46,7 @@ def make_call_turns(
 
 def make_result_turn(bare: Turn, ident: str, text: str, counts: Counter[str], withheld: Withheld, limit: int) -> Turn:
     """The turn of the result of a tool call with this id: `bare` with the text, of which `limit` bytes are kept."""
-    body = redact(wire.clean(display.strip_fenced(withheld.shown(ident, text, None))), counts)
+    body = redact(wire.clean(display.strip_fenced(withheld.filter_output(ident, text, None))), counts)
     return replace(
         bare, kind="tool_result", text=display.cut_middle(body, limit=limit, of=f"turn {bare.uuid}"), tool_id=ident
     )

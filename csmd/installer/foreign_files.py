@@ -30,10 +30,9 @@ def read(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         if path.is_symlink():
-            raise ConfigError(
-                f"{path} is a symbolic link to {path.readlink()}, which is not there",
-                hint="bring its target back (is a disk not mounted?), or remove the link",
-            ) from None
+            hint = "bring its target back (is a disk not mounted?), or remove the link"
+            what = f"{path} is a symbolic link to {path.readlink()}, which is not there"
+            raise ConfigError(what, hint=hint) from None
         return None
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}", hint="check its permissions") from error
@@ -215,7 +214,7 @@ def _take_lock(lock: Path) -> bool:
         raise ConfigError(f"{lock} cannot be made: {error.strerror or error}", hint="check its permissions") from error
 
 
-def off_mark(folder: str) -> str:
+def find_off_mark(folder: str) -> str:
     """The path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
     marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
     return next((str(mark) for mark in marks if os.path.lexists(mark)), "")
@@ -277,14 +276,11 @@ def make_private(folder: Path) -> None:
             folder.mkdir(mode=0o700, parents=True)
         info = folder.lstat()
         if stat.S_ISLNK(info.st_mode):
-            raise ConfigError(
-                f"{folder} is a symbolic link, and what csmd writes must not follow one",
-                hint="set CSMD_HOME to the directory itself, or remove the link",
-            )
+            hint = "set CSMD_HOME to the directory itself, or remove the link"
+            raise ConfigError(f"{folder} is a symbolic link, and what csmd writes must not follow one", hint=hint)
         if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
             raise ConfigError(f"{folder} is not a directory of yours", hint="move it away, or choose another CSMD_HOME")
         folder.chmod(0o700)
     except OSError as error:
-        raise ConfigError(
-            f"{folder} cannot be made: {error.strerror or error}", hint="choose another CSMD_HOME"
-        ) from error
+        hint = "choose another CSMD_HOME"
+        raise ConfigError(f"{folder} cannot be made: {error.strerror or error}", hint=hint) from error

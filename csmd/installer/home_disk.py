@@ -28,10 +28,9 @@ def check(home: Path) -> None:
     """Raises ConfigError for a home on a Windows drive, where neither SQLite's log nor sockets work."""
     disk, _ = file_system(home)
     if is_wsl() and (disk in WINDOWS_DISKS if disk else _DRIVE.match(str(home))):
-        raise ConfigError(
-            f"{home} is on a Windows drive, where SQLite's write-ahead log and Unix sockets do not work",
-            hint="unset CSMD_HOME, or set it to a directory on a Linux file system, e.g. ~/.csmd",
-        )
+        hint = "unset CSMD_HOME, or set it to a directory on a Linux file system, e.g. ~/.csmd"
+        what = f"{home} is on a Windows drive, where SQLite's write-ahead log and Unix sockets do not work"
+        raise ConfigError(what, hint=hint)
 
 
 def mount_points() -> dict[Path, str]:

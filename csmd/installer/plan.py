@@ -646,9 +646,8 @@ def remove_server(config: Config, host: str) -> Change:
     path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
         if str(path) not in load_record(config.paths)["settings"] or kind not in recorded_kinds(config.paths, path):
-            raise CsmdError(
-                f"csmd put nothing into {path}", hint=f"`csmd mcp --print-config {host}` shows what it would"
-            )
+            hint = f"`csmd mcp --print-config {host}` shows what it would"
+            raise CsmdError(f"csmd put nothing into {path}", hint=hint)
         return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 

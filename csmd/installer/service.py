@@ -310,10 +310,8 @@ def _utf8(word: str) -> str:
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        raise ConfigError(
-            f"{os.fsencode(word)!r} is not UTF-8, which a service unit must be",
-            hint="move it to a place with a plainer name, or `csmd install --no-service`",
-        ) from error
+        hint = "move it to a place with a plainer name, or `csmd install --no-service`"
+        raise ConfigError(f"{os.fsencode(word)!r} is not UTF-8, which a service unit must be", hint=hint) from error
     return word
 
 
@@ -364,10 +362,8 @@ def plan_for(manager: Manager) -> Plan:
     if manager.file.exists() or manager.file.is_symlink():
         before = "" if manager.file.is_symlink() else text_of(manager.file)
         if mark_in_unit(before) != mark_in_unit(after):
-            raise ConfigError(
-                f"{manager.file} is there already, and it is not this home's unit",
-                hint="move it away, or `csmd install --no-service`",
-            )
+            hint = "move it away, or `csmd install --no-service`"
+            raise ConfigError(f"{manager.file} is there already, and it is not this home's unit", hint=hint)
     return Plan(manager=manager, before=before, after=after)
 
 
@@ -633,8 +629,7 @@ def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreach
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     manager = recorded_manager(paths)
     if manager and manager.ask("state").strip() == "failed":  # launchd tries for ever
-        return DaemonUnreachable(
-            f"{error.what}; it died several times in a row and {manager.kind} starts it no more",
-            hint=f"csmd start; why it died: {' '.join(manager.command('diagnosis'))}",
-        )
+        hint = f"csmd start; why it died: {' '.join(manager.command('diagnosis'))}"
+        what = f"{error.what}; it died several times in a row and {manager.kind} starts it no more"
+        return DaemonUnreachable(what, hint=hint)
     return error

@@ -160,9 +160,8 @@ def prepare(rows: ServerRows) -> bool:
         _check_extension(rows.text("select extversion from pg_extension where extname = 'vector'"))
         if not rows.value("select 1 from pg_namespace where nspname = 'csmd'"):
             if not rows.value("select has_database_privilege(current_database(), 'create')"):
-                raise StoreError(
-                    "the team's server has no tables of csmd yet", hint="ask the owner of the database to join first"
-                )
+                hint = "ask the owner of the database to join first"
+                raise StoreError("the team's server has no tables of csmd yet", hint=hint)
             rows.server.execute(SCHEMA.read_text(encoding="utf-8"))
             made = True
     if rows.number("select version from server") > VERSION:
@@ -172,10 +171,8 @@ def prepare(rows: ServerRows) -> bool:
 
 def _check_extension(version: str) -> None:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < MIN_VECTOR:
-        raise StoreError(
-            f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}",
-            hint="install 0.8 or later there, and run in this database as its administrator: create extension vector",
-        )
+        hint = "install 0.8 or later there, and run in this database as its administrator: create extension vector"
+        raise StoreError(f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}", hint=hint)
 
 
 def author_of(rows: Rows) -> str:

@@ -54,10 +54,8 @@ def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
     except subprocess.TimeoutExpired as error:
         raise StoreError(f"the team's server: no answer within {limit_s:g} s") from error
     except (OSError, BadInput) as error:
-        raise StoreError(
-            "what speaks with the team's server did not start",
-            hint="install psycopg beside csmd: pip install 'csmd[team]'",
-        ) from error
+        hint = "install psycopg beside csmd: pip install 'csmd[team]'"
+        raise StoreError("what speaks with the team's server did not start", hint=hint) from error
     if "failure" in answer:
         raise StoreError(str(answer["failure"]), hint=str(answer["hint"]))
     return dict(answer)
@@ -80,10 +78,8 @@ def check_url(url: str) -> str:
         raise BadInput(f"{redact(url, Counter())!r} is no URL of a database", hint=hint)
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
     if parts.password is not None or "password" in options:
-        raise BadInput(
-            "a password is not typed here: it would stay in the history of your shell",
-            hint="write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)",
-        )
+        hint = "write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)"
+        raise BadInput("a password is not typed here: it would stay in the history of your shell", hint=hint)
     if _LOCAL.fullmatch(options.get("host", parts.hostname or "")) or "sslmode" in options:
         return url
     return f"{url}{'&' if parts.query else '?'}sslmode=require"

@@ -102,7 +102,7 @@ class ToolContext:
     def paused(self) -> dict[str, str] | None:
         """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
-        on = pauses.current(self.now())
+        on = pauses.find_current(self.now())
         return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
 
 

@@ -126,7 +126,7 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
     if ctx.paused():
         raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
     named = [place for place in directories if place]
-    if ctx.excludes.place(*named) or ctx.excludes.off(*named):
+    if ctx.excludes.covers_directory(*named) or ctx.excludes.has_off_mark(*named):
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 

@@ -42,7 +42,7 @@ def _today(
     day = _day(date_, today=today)
     projects = day_sessions.read_day(
         rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
-        is_left_out=lambda *places: ctx.excludes.place(*places) or ctx.excludes.off(*places),
+        is_left_out=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places),
         is_today=day == today,
     )  # fmt: skip
     return {

@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.cli import dreams as dream_words
 from csmd.cli import injections as injection_words
 from csmd.cli import show as memory_words
-from csmd.cli.render import dream_state, many, recording_state
+from csmd.cli.render import describe_dream, describe_recording, many
 from csmd.errors import BadInput
 from csmd.text.ages import when
 from csmd.text.display import cut
@@ -98,7 +98,7 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
     if state.get("paused"):
         until = f"until {when(state['paused']['until'])}" if state["paused"].get("until") else "until you resume it"
         return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {amounts} are kept."
-    live = recording_state(state)
+    live = describe_recording(state)
     if state["degraded"]:
         return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
     return "good", f"Healthy: {live}."
@@ -117,7 +117,7 @@ def source_words(memory: Mapping[str, Any]) -> str:
 
 def due(state: Mapping[str, Any]) -> str:
     """Whether a dream is due, under way, or why none is."""
-    verdict = dream_state(dict(state))
+    verdict = describe_dream(dict(state))
     return f"N{verdict[1:]}" if verdict.startswith("next ") else f"Dream: {verdict}"
 
 
@@ -193,15 +193,16 @@ def show_memory(visit: Visit) -> Page:
     hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
     return Page("memory.html", {
-        "memory": shown, "hidden": hidden, "fades": memory_words.fading_words(memory) if memory["start"] else "",
-        "relation_of": memory_words.relation_of,
+        "memory": shown, "hidden": hidden, "fades": memory_words.describe_fading(memory) if memory["start"] else "",
+        "relation_of": memory_words.relation_words,
     })  # fmt: skip
 
 
 def show_fading(visit: Visit) -> Page:
     """How long a memory is shown, for the script: this compares it with all other memories."""
     return Page(
-        "fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id, only_fading=True))}
+        "fading.html",
+        {"fades": memory_words.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
     )
 
 
@@ -241,8 +242,8 @@ def list_receipts(visit: Visit) -> Page:
     return Page("told.html", {
         "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit),
         "offset": offset,
-        "more": len(shortened) > len(rows), "events": injection_words.WHEN_TOLD, "reason": injection_words.reason_words,
-        "use": injection_words.use_words, "hint": injection_words.hint, "states": injection_words.STATES,
+        "more": len(shortened) > len(rows), "events": injection_words.EVENT_LABELS, "reason": injection_words.describe_reason,
+        "use": injection_words.describe_use, "hint": injection_words.describe_state, "states": injection_words.STATES,
     })  # fmt: skip
 
 

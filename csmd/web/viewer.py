@@ -88,7 +88,7 @@ def application(paths: Paths, access: Access) -> Starlette:
         return client.call(paths, tool, {**params, "asking": OWNER})
 
     def work(tool: str, **params: Any) -> Any:
-        return client.work(paths, tool, {**params, "asking": OWNER}, watch=lambda _: None)
+        return client.run_job(paths, tool, {**params, "asking": OWNER}, watch=lambda _: None)
 
     def answer(make: Answer, request: Request, form: Mapping[str, str]) -> Response:
         here = request.scope["path"].removeprefix(f"{access.base}/") or "./"

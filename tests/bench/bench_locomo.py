@@ -42,7 +42,7 @@ def main() -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="csmd-locomo-") as place:
         questions = transcripts(args.folder, Path(place))
-        done = client.work(default_paths(), "csm_import", {"path": place, "vectors": True}, watch=lambda _: None)
+        done = client.run_job(default_paths(), "csm_import", {"path": place, "vectors": True}, watch=lambda _: None)
         print(f"{done['turns_new']} turns new, {done['turns_known']} known")
     report(questions[:: args.every], lambda question: ask(question))
     return 0

@@ -95,7 +95,7 @@ def dream(paths: Paths, process: psutil.Process) -> float:
         if time.monotonic() - began > LIMIT_S:
             raise SystemExit(f"the dream takes longer than {LIMIT_S:.0f} s")
 
-    client.work(paths, "csm_dream_run", {"force": True}, watch=check)
+    client.run_job(paths, "csm_dream_run", {"force": True}, watch=check)
     return sum(process.cpu_times()[:2]) - used
 
 

@@ -138,9 +138,9 @@ def test_in_any_interleaving_what_is_stored_is_what_was_said_outside_of_the_paus
                 elif how == "late":
                     late.append(report)
             elif what == "pause":
-                world.pauses = world.pauses.begun(now, end=at(minute + how) if how else "")
+                world.pauses = world.pauses.begin(now, end=at(minute + how) if how else "")
             elif what == "resume":
-                world.pauses = world.pauses.ended(now)
+                world.pauses = world.pauses.end(now)
             elif what == "later":  # the spool is taken in
                 for report in late:
                     world.hook(*report)
@@ -172,7 +172,7 @@ def test_in_any_interleaving_what_is_stored_is_what_was_said_outside_of_the_paus
 def test_a_pause_that_is_chosen_later_takes_nothing_away(world: World) -> None:
     world.write(line("user", "the heron waits", at(1), "u1"))
     world.tail()
-    world.pauses = Pauses().begun(at(0))
+    world.pauses = Pauses().begin(at(0))
     world.write(line("user", "the heron waits", at(1), "u1"), anew=True)
     world.tail()
     assert world.said() == ["the heron waits"]

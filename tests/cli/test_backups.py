@@ -44,7 +44,7 @@ def ends_with(result: subprocess.CompletedProcess[str] | BaseException) -> Calla
 def test_an_interrupted_restore_or_repair_starts_the_daemon_again(
     calls: list[str], monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
-    monkeypatch.setattr(backups, "_watch", ends_with(KeyboardInterrupt()))
+    monkeypatch.setattr(backups, "_run_with_progress", ends_with(KeyboardInterrupt()))
     assert CliRunner().invoke(main.main, words).exit_code != 0
     assert calls == ["stop", "start"]
 
@@ -55,8 +55,8 @@ def test_a_finished_restore_is_reported_although_the_daemon_does_not_start(
     calls: list[str], monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
 ) -> None:
     done = subprocess.CompletedProcess([], 0, stdout=json.dumps({"report": RESTORED}), stderr="")
-    monkeypatch.setattr(backups, "_watch", ends_with(done))
-    steps = {"start": (backups.service, "start"), "sync": (verb, "work"), "status": (backups.client, "call")}
+    monkeypatch.setattr(backups, "_run_with_progress", ends_with(done))
+    steps = {"start": (backups.service, "start"), "sync": (verb, "run_job"), "status": (backups.client, "call")}
     for step, (module, name) in steps.items():
         monkeypatch.setattr(module, name, ends_with(error) if step == failing else lambda *_, **__: {"counts": {}})
     result = CliRunner().invoke(main.main, ["restore", "latest", "--yes", "--json"])
@@ -73,13 +73,13 @@ def test_a_repair_that_crashes_is_named_with_the_command_that_shows_why(
     calls: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crashed = subprocess.CompletedProcess([], 1, stdout="", stderr="Traceback (most recent call last):\n  boom\n")
-    monkeypatch.setattr(backups, "_watch", ends_with(crashed))
+    monkeypatch.setattr(backups, "_run_with_progress", ends_with(crashed))
     result = CliRunner().invoke(main.main, ["repair"])
     assert isinstance(result.exception, CsmdError)
-    assert "repair broke off with exit code 1" in result.exception.what and "Traceback" not in result.exception.what
+    assert "repair ended with exit code 1" in result.exception.what and "Traceback" not in result.exception.what
     assert result.exception.hint.startswith("run `") and "-m csmd.daemon.repair repair`" in result.exception.hint
     refused = subprocess.CompletedProcess([], 1, stdout="", stderr="csmd: no room\n  try: make room\n")
-    monkeypatch.setattr(backups, "_watch", ends_with(refused))
+    monkeypatch.setattr(backups, "_run_with_progress", ends_with(refused))
     result = CliRunner().invoke(main.main, ["repair"])
     assert isinstance(result.exception, CsmdError)
     assert (result.exception.what, result.exception.hint) == ("no room", "make room")

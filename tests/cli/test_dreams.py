@@ -79,26 +79,26 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
         (dreams.show_status, {**STATUS, "last": None, "latest": None, "running": {"id": "d1", "step": "consolidating"}},
          ["dream: under way: consolidating", "no dream has run yet"]),
         (dreams.show_plan, PLAN, ["everywhere", "    learn, 80 % sure", "~/shop",
-                                 "408 memories: 88 daily, 320 durable; 12 say what another says; 11 % stale",
+                                 "408 memories: 88 daily, 320 durable; 12 duplicates; 11 % stale",
                                  "    merge m000000001a into m000000002b, daily -> durable, 70 % sure -> 80 %", "      stays: the config key",
                                  "15 changes would be made: 1 merged, 1 learnt, 13 archived; 2 not shown (--all)", "2 changes in projects",
                                  "files in memory/", "  write   projects/shop-0123ab.md\n          2 lines gone"]),
         (dreams.show_plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change, 2 files would\n"]),
         (dreams.show_ran, {"id": "d0123456789", "done": DONE["did"], "changes": 9, "took_s": 1.21},
-         ["dreamt as d0123456789: 3 merged, 2 surer, 4 files written, 1.2 s", "csmd dream undo d0123456789   takes it back"]),
+         ["dream d0123456789: 3 merged, 2 strengthened, 4 files written, 1.2 s", "Undo: csmd dream undo d0123456789"]),
         (dreams.show_ran, {"id": "d0123456789", "done": {}, "changes": 0, "took_s": 0.1}, ["Dream d0123456789: nothing to do."]),
         (dreams.show_history, {"dreams": [STATUS["latest"], DONE, {**DONE, "state": "undone"}, {**DONE, "did": {}}]},
-         ["d9876543210  2026-05-04", "failed: the disk is full", "3 merged, 2 surer, 4 files written\n", " undone\n",
+         ["d9876543210  2026-05-04", "failed: the disk is full", "3 merged, 2 strengthened, 4 files", " undone\n",
           "nothing to do"]),
         (dreams.show_history, {"dreams": []}, ["no dream has run yet"]),
         (dreams.show_diff, DIFF, ["merged m000000001a: daily -> archive, by m000000002b", "not undone: its wording changed since",
                                  "with it m000000002b: 70 % sure -> 80 %, 1 -> 2 sources", "- The config", "+ the config",
-                                 "learnt: taken away by a purge", "memory/user.md (undone)", "    +New line <!-- m:m1 -->"]),
-        (dreams.show_diff, {"dream": DONE, "did": [], "hidden": 0}, ["it changed nothing, or its journal is not kept any more"]),
+                                 "learnt: deleted by a purge", "memory/user.md (undone)", "    +New line <!-- m:m1 -->"]),
+        (dreams.show_diff, {"dream": DONE, "did": [], "hidden": 0}, ["it changed nothing, or its journal is deleted"]),
         (dreams.show_undoing, {"dreams": [{**DONE, "id": "d2"}, DONE]}, ["would be undone: d0123456789, with 1 newer dream"]),
         (dreams.show_undone, {"dreams": [DONE], "items": ["m1", "m2"], "files": ["memory/user.md"],
                              "kept": [{"item": "m3", "why": "it was forgotten or purged since"}]},
-         ["as before: 2 memories and candidates and 1 file", "left as it is: m3, it was forgotten or purged since"]),
+         ["restored: 2 memories and candidates and 1 file", "not restored: m3, it was forgotten or purged since"]),
     ],
 )  # fmt: skip
 def test_what_is_shown_fits_and_says_what_it_is_about(
@@ -124,7 +124,7 @@ def test_it_is_refused_forced_shown_and_taken_back_by_the_command(machine: Machi
     with_question = Terminal("dream", "undo", "last", cwd=machine.project, environment=machine.environment())
     with_question.sees("Undo it? [y/N]")
     with_question.press("y\n")
-    with_question.sees("as before: ")
+    with_question.sees("restored: ")
     assert with_question.ends() == 0
     assert [one["state"] for one in machine.call("csm_dream_history")["dreams"]] == ["undone"]
     status = machine.status()["dream"]

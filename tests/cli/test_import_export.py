@@ -28,7 +28,7 @@ def test_a_person_is_shown_foreign_memories_before_they_come_in(machine: Machine
         terminal.press(answer)
         terminal.ends()
         assert len(machine.csmd("memories", "--all-projects", "--json")["memories"]) == imported
-    assert "until you keep it in `csmd review`" in " ".join(terminal.said.split())
+    assert "until you keep them in `csmd review`" in " ".join(terminal.said.split())
     listed = machine.csmd("memories", "--all-projects", "--json")["memories"]
     assert {row["authority"] for row in listed} == {"external"}
     shown = machine.run("show", listed[0]["id"]).stdout
@@ -89,7 +89,7 @@ def test_all_that_waits_of_an_import_is_kept_or_dropped_at_once_and_taken_back(m
     for keys, seen in (
         ("ax", "nothing was changed"),
         ("ad", "dropped:"),
-        ("u", "taken back:"),
+        ("u", "Undone:"),
         ("ay", "kept:"),
         ("q", "6 kept; 1 left"),
     ):

@@ -37,7 +37,7 @@ def test_what_sessions_were_told_is_listed_with_the_sums_of_a_week(told: Machine
     shown = told.csmd("why", "--list")
     assert "told 2 times this week" in shown and all(len(line) <= 80 for line in shown.splitlines())
     assert "first-1" not in told.csmd("why", "--list", "--session", "second")
-    assert "no session here was told anything" in told.csmd("why", "--list", "--project", str(told.root))
+    assert "no session here got notes" in told.csmd("why", "--list", "--project", str(told.root))
 
 
 def test_one_is_shown_in_detail_and_whole(told: Machine) -> None:

@@ -80,7 +80,7 @@ def test_an_id_with_nothing_told_is_said_to_be_unknown_or_untold(told: Machine, 
 
 
 def test_where_nobody_was_told_anything_that_is_said(told: Machine) -> None:
-    assert "no session here was told anything" in told.csmd("why", "--project", str(told.root))
+    assert "no session here got notes" in told.csmd("why", "--project", str(told.root))
 
 
 def test_what_is_behind_a_wall_is_not_told_outside(machine: Machine) -> None:
@@ -178,10 +178,10 @@ def test_trouble_is_told_in_words_and_so_is_its_end(machine: Machine) -> None:
 # --- completion
 
 
-@pytest.mark.parametrize("shell", sorted(main.PLACES))
+@pytest.mark.parametrize("shell", sorted(main.COMPLETION_FILES))
 def test_the_script_of_each_shell_is_one_that_the_shell_takes(machine: Machine, shell: str, tmp_path: Path) -> None:
     done = machine.run("completion", shell)
-    assert (done.returncode, main.PLACES[shell].split()[0] in done.stderr) == (0, True)
+    assert (done.returncode, main.COMPLETION_FILES[shell].split()[0] in done.stderr) == (0, True)
     assert "_CSMD_COMPLETE" in done.stdout
     if shutil.which(shell):
         script = tmp_path / "csmd"
@@ -194,7 +194,7 @@ def test_verbs_and_options_are_completed(machine: Machine) -> None:
         done = machine.run(_CSMD_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=str(words.count(" ")))
         return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
-    assert completed("csmd ") == main.in_view()
+    assert completed("csmd ") == main.visible_verbs()
     assert completed("csmd pau") == ["pause"]
     assert "--version" in completed("csmd --")
     assert completed("csmd config uns") == ["unset"]

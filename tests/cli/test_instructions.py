@@ -79,7 +79,7 @@ def test_a_place_without_any_says_so(real: Machine, tmp_path: Path) -> None:
     empty = real.root / "empty"
     empty.mkdir()
     found: Any = real.csmd("instructions", "memory", "--project", str(empty))
-    assert "the assistant has kept no memory here" in found
+    assert "the assistant has no memory of its own here" in found
     done = real.run("instructions", "show", "--project", str(real.root / "missing"))
-    assert done.returncode == 1 and "no such directory" in done.stderr
+    assert done.returncode == 1 and "neither a directory" in done.stderr
     assert real.run("instructions", "show", "--mode", "other").returncode == 2

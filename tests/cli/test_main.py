@@ -25,7 +25,7 @@ from terminal import Terminal
 import csmd
 from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
-from csmd.cli.verb_table import SUBJECTS, in_view
+from csmd.cli.verb_table import MODULE_VERBS, visible_verbs
 from csmd.tools.registry import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
@@ -118,7 +118,7 @@ def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
             continue
         flags = [set(parameter.opts) & {"-y", "--yes"} for parameter in command.params]
         assert all(some in (set(), {"-y", "--yes"}) for some in flags), words
-        if re.search(r"(?:confirm|ask_first|agrees)\(", inspect.getsource(inspect.unwrap(command.callback))):
+        if re.search(r"(?:confirm|require_yes|ask_yes_no)\(", inspect.getsource(inspect.unwrap(command.callback))):
             asking.add(words)
             assert {"-y", "--yes"} in flags or words == ("config", "edit"), words
     assert {("forget",), ("dream", "undo"), ("encrypt", "on"), ("uninstall",)} < asking
@@ -127,18 +127,20 @@ def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
 def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_its_own_module_alone() -> None:
     folder = Path(csmd.__file__).parent / "cli"
     having = {path.stem for path in folder.glob("*.py") if re.search(r"^VERBS\b", path.read_text(), re.MULTILINE)}
-    assert set(SUBJECTS) == having
-    assert sorted(main.list_commands(click.Context(main))) == sorted(" ".join(SUBJECTS.values()).split())
-    assert len(in_view()) <= 42, "what nobody types stays out of view"
-    for subject, verbs in SUBJECTS.items():
+    assert set(MODULE_VERBS) == having
+    assert sorted(main.list_commands(click.Context(main))) == sorted(
+        verb for verbs in MODULE_VERBS.values() for verb in verbs
+    )
+    assert len(visible_verbs()) <= 42, "what nobody types stays out of view"
+    for subject, verbs in MODULE_VERBS.items():
         module = importlib.import_module(f"csmd.cli.{subject}")
-        assert list(module.VERBS.commands) == verbs.split(), subject
+        assert list(module.VERBS.commands) == verbs, subject
     program = (
         "import sys\nfrom csmd.cli.main import main\nmain(['brief', '--help'], standalone_mode=False)\n"
         "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "injections"}, done.stderr
+    assert set(MODULE_VERBS) & set(done.stderr.split()) == {"main", "injections"}, done.stderr
 
 
 def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
@@ -206,7 +208,7 @@ def test_csmd_alone_says_how_it_is_what_it_knows_here_and_what_to_type(machine: 
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Healthy: ") and "memories from 1 session" in lines[1] and len(lines) <= 12
-    assert set(re.findall(r"^  csmd ([a-z]+)", done.stdout, re.MULTILINE)) <= set(in_view())
+    assert set(re.findall(r"^  csmd ([a-z]+)", done.stdout, re.MULTILINE)) <= set(visible_verbs())
     done = machine.run()
     assert (done.returncode, done.stderr) == (0, "") and "csmd is not installed here" in done.stdout
     assert "try: csmd install" in done.stdout and not machine.home.exists()
@@ -270,8 +272,11 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
-        (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),
-        (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "who speaks"),
+        (
+            ["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"],
+            "by_person cannot be given",
+        ),
+        (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "by_person cannot be given"),
         (["model", "add", "."], "no model.onnx"),
         (["remember", "..."], "nothing to remember"),
     ],

@@ -61,7 +61,7 @@ def test_a_topic_is_tagged_listed_shown_and_taken_off(held: Machine) -> None:
     assert ident in fits(held.csmd("memories", "--topic", "order cache"))
     assert "topics   order cache" in fits(held.csmd("show", ident))
     asked(held, "csm_memory_untag", id=ident, topic="order cache", by_person=True)
-    assert "nothing here is about" in fits(held.csmd("topics", "order cache"))
+    assert "no memory here has the topic" in fits(held.csmd("topics", "order cache"))
 
 
 def test_a_tag_on_what_holds_no_longer_says_so(held: Machine) -> None:
@@ -71,17 +71,17 @@ def test_a_tag_on_what_holds_no_longer_says_so(held: Machine) -> None:
         held.call("csm_memory_save", text=said, project=str(place), by_person=True)["id"]
         for said in ("The nightly build runs at two.", "Reports are printed on Fridays.")
     )
-    assert "holds no longer" not in held.csmd("tag", old, "builds")
+    assert "superseded by" not in held.csmd("tag", old, "builds")
     held.call("csm_memory_supersede", old=old, new=new, by_person=True)
     shown = " ".join(fits(held.csmd("tag", old, "nightly builds")).split())
-    assert f"it holds no longer, so `csmd topics` does not list it; {new} took its place: csmd tag {new} TOPIC" in shown
-    assert "holds no longer" not in held.csmd("tag", old, "nightly builds", "--undo")
-    assert "holds no longer" not in held.csmd("tag", new, "reports")
+    assert f"superseded by {new}, so `csmd topics` does not list it. Tag the new one: csmd tag {new} TOPIC" in shown
+    assert "superseded by" not in held.csmd("tag", old, "nightly builds", "--undo")
+    assert "superseded by" not in held.csmd("tag", new, "reports")
 
 
 def test_what_no_person_types_is_an_assistants_tag_and_overrules_nobody(held: Machine) -> None:
     ident = ids(held, held.project)[SPEED]
-    assert "it is about redis" in fits(held.csmd("tag", ident, "redis"))
+    assert "topics: redis" in fits(held.csmd("tag", ident, "redis"))
     (row,) = asked(held, "csm_memory_by_topic", topic="redis")["memories"]
     assert row["tagged_by"] == "assistant"
     asked(held, "csm_memory_untag", id=ident, topic="redis", by_person=True)
@@ -222,7 +222,7 @@ def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: py
         )
     )
     first, second, *_ = capsys.readouterr().out.splitlines()
-    assert first == "nothing close was found; the nearest:" and second.startswith(" 1  turn")
+    assert first == "no close match; the nearest:" and second.startswith(" 1  turn")
 
 
 @pytest.mark.parametrize(

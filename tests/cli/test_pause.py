@@ -101,7 +101,7 @@ def test_while_paused_no_session_is_told_anything_and_only_a_person_states(machi
         ["recall", "--file", "src/pathlib.py"],
     ):
         said = machine.csmd(*shown, "--project", str(machine.project))
-        assert said.split() == "csmd is paused: no session is told anything until `csmd resume`".split()
+        assert said.split() == "csmd is paused: sessions get no notes until `csmd resume`".split()
     refused = machine.run("remember", "the worker is called heron")
     assert (refused.returncode, "csmd is paused" in refused.stderr) == (1, True)
     assert "pathlib" in machine.csmd("search", "pathlib")  # who asks is answered
@@ -145,7 +145,7 @@ def test_pauses_that_cannot_be_read_stop_a_daemon_that_starts_and_trouble_one_th
     assert machine.status()["counts"]["turns"] == 0
     machine.run("stop")
     refused = machine.run("start")
-    assert refused.returncode == 1 and "nothing was to be captured" in refused.stderr
+    assert refused.returncode == 1 and "not a list of pauses" in refused.stderr
 
 
 def test_commands_at_once_lose_none_of_their_pauses(machine: Machine) -> None:
@@ -180,7 +180,7 @@ def test_a_mark_in_the_project_has_its_sessions_left_out_until_it_is_taken_away(
     assert status["excluded"]["events"] == 1 and status["excluded"]["transcripts"] >= 1
     assert texts(machine) == [PREFERENCE]
     listed = machine.csmd("project", "list")
-    assert "left out" in listed and ".csmd-off" in listed
+    assert "not captured" in listed and ".csmd-off" in listed
     assert machine.csmd("project", "list", "--json")["projects"][0]["off"] is True
     assert f"left out   {machine.project}/.csmd-off:"[:40] in machine.csmd("status")
     (machine.project / ".csmd-off").unlink()

@@ -77,10 +77,10 @@ def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> 
 
     refused = held.run("pipeline", "merge", goes, stays)
     assert refused.returncode == 1 and f"a person is asked whether {goes} holds" in refused.stderr
-    assert "`csmd pipeline merge --undo ID`" in typed(held, "pipeline", "merge", goes, stays)
+    assert "Undo: csmd pipeline merge --undo ID" in typed(held, "pipeline", "merge", goes, stays)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == stays
-    assert "no two memories" in held.csmd("pipeline", "duplicates")
-    assert f"{goes} stands by itself again" in typed(held, "pipeline", "merge", "--undo", goes)
+    assert "no duplicates" in held.csmd("pipeline", "duplicates")
+    assert f"restored: {goes}" in typed(held, "pipeline", "merge", "--undo", goes)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == ""
 
 
@@ -93,7 +93,7 @@ def test_what_is_only_nearly_the_same_no_assistant_merges_by_itself(held: Machin
 
 
 def test_nothing_young_is_archived(held: Machine) -> None:
-    assert held.csmd("pipeline", "archive") == "there is nothing to do\n"
+    assert held.csmd("pipeline", "archive") == "nothing to do\n"
     report = held.call("csm_memory_archive_candidate_report")
     assert report["stale"] == [] and sum(report["by_tier"].values()) == 3
     assert held.call("csm_memory_backfill_embeddings")["actions"] == []

@@ -54,12 +54,12 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
         done = machine.run("project", *words)
         assert (done.returncode, done.stdout) == (1, "") and "in a terminal" in done.stderr
         tool = f"csm_project_{words[0]}"
-        assert "who speaks" in machine.run("tool", tool, "--param", "by_person=true").stderr
+        assert "by_person cannot be given" in machine.run("tool", tool, "--param", "by_person=true").stderr
 
     said = typed(machine, "project", "lens", "acme", str(acme), "--wall")
     assert said.startswith("lens acme: 1 project\n"), said
     assert (
-        typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt counts to {bolt}\n"
+        typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt belongs to {bolt}\n"
     )
     assert "would be moved" in typed(machine, "project", "merge", "gone", "bolt", "--dry-run")
     assert "'clients/none' is no project" in typed(machine, "project", "merge", "gone", "clients/none", "--yes", code=1)
@@ -101,11 +101,11 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
 
 
 def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
-    assert projects._resolve_word("shop") == "shop" and projects._resolve_word("clients/shop") == "clients/shop"
-    assert projects._resolve_word("tests/") == str(Path("tests").resolve())
-    assert projects._resolve_word(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
-    assert projects._resolve_word(".") == str(Path.cwd())
-    assert projects._resolve_word("~").startswith("/")
+    assert projects._resolve_path("shop") == "shop" and projects._resolve_path("clients/shop") == "clients/shop"
+    assert projects._resolve_path("tests/") == str(Path("tests").resolve())
+    assert projects._resolve_path(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
+    assert projects._resolve_path(".") == str(Path.cwd())
+    assert projects._resolve_path("~").startswith("/")
 
 
 def test_a_lens_is_set_and_listed_by_a_person_and_told_to_whoever_stands_in_it(machine: Machine) -> None:

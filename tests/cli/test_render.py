@@ -144,14 +144,14 @@ def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pyte
         "authority": "user", "confidence": 0.9, "confirmed_at": "2026-01-01", "attention": "HOT", "superseded_by": "",
         "category": "fact", "is_refuted": False, "is_edited": False,
     }  # fmt: skip
-    render.show(memories.show_listed([row] * amount, most=3))
+    render.show(memories.show_memories([row] * amount, per_gate=3))
     assert ("; 2 not shown (--all)" in (said := capsys.readouterr().out)) is bool(left)
     assert said.count("m1") == amount - left
 
 
 def test_each_hint_of_what_was_told_beside_memories_stays_on_one_line() -> None:
     for state in injections.STATES:
-        assert len(injections.hint(state, "0c5d5b1a-1f43-4a35-9a5e-1f8f7ed6b7a1")) <= WIDTH - 2
+        assert len(injections.describe_state(state, "0c5d5b1a-1f43-4a35-9a5e-1f8f7ed6b7a1")) <= WIDTH - 2
 
 
 def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) -> None:

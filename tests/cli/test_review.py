@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import render
-from csmd.cli.memories import show_listed
+from csmd.cli.memories import show_memories
 from csmd.cli.review import show_waiting
 from csmd.knowledge import Candidate, Evidence
 from csmd.store import candidates
@@ -94,7 +94,7 @@ def test_a_sitting_answers_with_one_key_each_and_takes_back(seeded: Machine) -> 
     sitting.press("x")  # means nothing, and counts though it is typed ahead
     assert "1 of 3" in sitting.sees("q quit")
     sitting.press("e")
-    sitting.sees(f"worded anew: {BELIEF.id}")
+    sitting.sees(f"reworded: {BELIEF.id}")
     assert "2 of 3" in sitting.sees("q quit")
     sitting.press("s\x1b[A\x1bOPu")  # no answer to a warning, an arrow, a function key; what is behind them counts
     assert "1 of 3" in sitting.sees("q quit")
@@ -132,17 +132,17 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     ident = memories(seeded)[DECISION.partition(". ")[2]]["id"]
     code, said = typed(seeded, "edit", ident, editor="sed -i s/LISTEN/Listen/")
     new = next(row for text, row in memories(seeded).items() if "Listen/NOTIFY" in text)
-    assert code == 0 and f"it takes the place of {ident}" in " ".join(said.split())
+    assert code == 0 and f"Replaced {ident}" in " ".join(said.split())
     assert memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"] == new["id"]
-    assert "nothing was changed" in typed(seeded, "edit", new["id"])[1]
-    assert "nothing was changed" in typed(seeded, "edit", new["id"], "  ")[1]
+    assert "Nothing to do" in typed(seeded, "edit", new["id"])[1]
+    assert "Nothing to do" in typed(seeded, "edit", new["id"], "  ")[1]
     shown = seeded.csmd("show", ident)
-    assert f"superseded by {new['id']}" in shown and "What was done to it" in shown
+    assert f"superseded by {new['id']}" in shown and "Changes" in shown
     fits(shown)
     assert typed(seeded, "review", "--undo")[0] == 0
     assert not memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"]
     done = seeded.run("edit", ident, "Something else entirely is used here")
-    assert done.returncode == 1 and "only a person" in done.stderr
+    assert done.returncode == 1 and "not a terminal" in done.stderr
 
 
 def test_show_says_where_it_was_said_how_sure_it_is_and_when_it_fades(seeded: Machine) -> None:
@@ -164,9 +164,9 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
     assert "drift warning, needs review" in found and f"csmd review {DRIFT.id} --keep" in found
     turn = seeded.csmd("show", "u2-s1")
     fits(turn)
-    assert "Before it" in turn and "Memories that rest on it" in turn
+    assert "Before it" in turn and "Memories from it" in turn
     done = seeded.run("show", "c99")
-    assert done.returncode == 1 and "no memory and no turn, session or receipt" in done.stderr
+    assert done.returncode == 1 and "no memory, turn, session or receipt" in done.stderr
 
 
 @pytest.mark.parametrize(("about", "names"), [("change", ["older:", "newer:"]), ("pair", ["1.", "2."])])
@@ -193,7 +193,7 @@ def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: py
     }  # fmt: skip
     rows = [{**row, "id": f"m{number}", "text": f"Fact {number} of the shop"} for number in range(4)]
     for most, left in ((1, 3), (2, 2), (3, 0), (4, 0)):
-        render.show(show_listed(rows, most=most))
+        render.show(show_memories(rows, per_gate=most))
         said = capsys.readouterr().out
         assert ("(--all)" in said) == bool(left) and (not left or f"4 memories; {left} not shown (--all)" in said), most
 

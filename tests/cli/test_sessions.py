@@ -49,7 +49,7 @@ def test_sessions_are_listed_with_when_how_long_and_whether_the_transcript_is_th
     assert [set(row) for row in found] == [
         {"id", "project", "title", "about", "turns", "memories", "started_at", "last_at", "transcript"}
     ]
-    assert "no session is known here" in kept.csmd("session", "list", "--project", "/usr")
+    assert "no sessions here" in kept.csmd("session", "list", "--project", "/usr")
 
 
 def test_the_facts_of_a_session_fit_the_screen(kept: Machine) -> None:
@@ -87,7 +87,7 @@ def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else
     assert set(told) == {"id", "session_id", "place", "resume", "left_out", "path", "transcript"}
     assert set(kept.assistant.rglob("*")) == before
     again = kept.run("session", "export", "gone", "--to", str(target))
-    assert (again.returncode, again.stdout) == (1, "") and "stays as it is" in again.stderr
+    assert (again.returncode, again.stdout) == (1, "") and "nothing was written" in again.stderr
 
 
 def test_status_says_what_is_kept_beyond_the_transcripts(kept: Machine) -> None:
@@ -116,7 +116,7 @@ def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) ->
     (path,) = kept.paths.sessions.glob("*/mine.jsonl")
     assert kept.call("csm_session_path", id="mine")["path"] == str(path)
     for words, said in ((["id=../mine", "text=Hello."], "cannot be a session's name"),
-                        (["id=typed", "text=x", "by_person=true"], "who speaks")):  # fmt: skip
+                        (["id=typed", "text=x", "by_person=true"], "by_person cannot be given")):  # fmt: skip
         params = [part for word in words for part in ("--param", word)]
         refused = kept.run("tool", "csm_session_write_user", *params)
         assert (refused.returncode, refused.stdout) == (1, "") and said in refused.stderr
@@ -136,4 +136,4 @@ def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: M
     terminal = Terminal("today", "--date", "2026-05-04", cwd=kept.project, environment=kept.environment())
     assert terminal.ends() == 0
     assert "\n  " in fits(terminal.said), "the rest of an entry stands below its words"
-    assert "Nothing changed on 2026-05-03" in kept.csmd("today", "--date", "2026-05-03")
+    assert "No changes on 2026-05-03" in kept.csmd("today", "--date", "2026-05-03")

@@ -122,7 +122,7 @@ def test_show_takes_the_id_of_a_session_and_of_a_receipt_and_their_beginnings(re
     ):
         shown = json.loads(reported.run("show", ident, "--json").stdout)
         assert shown[key] == value, ident
-    assert "no memory and no turn, session or receipt" in reported.run("show", "nothing-like-it").stderr
+    assert "no memory, turn, session or receipt" in reported.run("show", "nothing-like-it").stderr
     assert "typed in a terminal" in reported.run("show", "cli:1").stderr
 
 

@@ -405,7 +405,7 @@ def test_the_value_is_json(real: Machine) -> None:
 @pytest.mark.parametrize("live", [[], HEALTHY["live"]], ids=["idle", "live"])
 def test_status_and_the_viewer_say_alike_what_is_recorded(live: list[dict[str, Any]]) -> None:
     value = {**HEALTHY, "live": live}
-    recorded = render.recording_state(value)
+    recorded = render.describe_recording(value)
     assert recorded in status.headline(value) and recorded in pages.health(value)[1]
 
 

@@ -101,13 +101,13 @@ def test_a_decision_arrives_at_a_colleagues_start_and_at_a_prompt_with_the_name(
         "show", cyd.call("csm_memory_list", asking=str(cyd.project), project=str(cyd.project))["memories"][0]["id"]
     )
     found = cyd.csmd("search", "--team", "deploy", "on", "Fridays")
-    assert RULE in found and "ann  memory" in found and "asked the team's server" in found
+    assert RULE in found and "ann  memory" in found and "from the team's server" in found
     held = (cyd.home / "csmd.db").read_bytes() + cyd.csmd("team", "status", "--json").__repr__().encode()
     assert PASSWORD.encode() not in held, "the password is read where it is kept"
     on_server = [row[0] for row in team.rows("ann", "select id from memories")]
     gone = ann.call("csm_memory_delete", id=on_server[0], asking=str(ann.project), by_person=True)
     shown = " ".join(str(line) for line in forget.show_forgotten(gone))
-    assert "taken off the team's server" in shown and "write-ahead log, replicas and backups" in shown
+    assert "deleted from the team's server" in shown and "write-ahead log, replicas and backups" in shown
     eventually(lambda: cyd.received() == 0)
     assert RULE not in cyd.brief()
     assert team.rows("ann", "select count(*) from memories where id = %s", on_server[0]) == [(0,)]
@@ -190,11 +190,11 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
     ann, _ = members
     ann.start(constants=QUICK)
     ann.says(RULE)
-    assert "no team's server was joined" in ann.csmd("team", "status") and ann.csmd("status", "--json")["team"] is None
+    assert "no team server was joined" in ann.csmd("team", "status") and ann.csmd("status", "--json")["team"] is None
     assert "has joined no team" in ann.run("team", "share", str(ann.project), "--yes").stderr
     assert "has joined no team" in ann.run("search", "--team", "Fridays").stderr
     assert "not a terminal" in ann.run("team", "join", ann.url).stderr
-    assert "an assistant runs csmd" in ann.run("team", "join", ann.url, "--yes", CLAUDECODE="1").stderr
+    assert "cannot use --yes" in ann.run("team", "join", ann.url, "--yes", CLAUDECODE="1").stderr
     assert "only a person" in ann.run("tool", "csm_team_join", "--param", f"url={ann.url}").stderr
     typed = ann.run("team", "join", "postgresql://ann:s3cr@127.0.0.1/team", "--yes")
     assert "not typed here" in typed.stderr and "s3cr" not in typed.stderr + ann.log()
@@ -211,5 +211,5 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
     assert (shared["name"], shared["readers"]) == ("the shop", "")
     eventually(lambda: team.rows("ann", "select text from memories") == [(RULE,)])
     assert team.rows("bob", "select text from memories") == []
-    assert "took 1 project off it" in " ".join(ann.csmd("team", "leave", "--yes").split())
+    assert "deleted 1 project from it" in " ".join(ann.csmd("team", "leave", "--yes").split())
     assert team.rows("ann", "select count(*) from projects") == [(0,)] and ann.csmd("status", "--json")["team"] is None

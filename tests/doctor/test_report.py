@@ -15,7 +15,7 @@ from machine import ask as raw_ask
 from planted import bare, forms
 
 from csmd.doctor import report
-from csmd.doctor.report import LEFT_OUT, PARTS, Redactor, placeholders
+from csmd.doctor.report import LEFT_OUT, PARTS, Redactor, make_placeholders
 
 #: Words that stand nowhere in csmd; each is planted at a place of its own.
 WORDS = (
@@ -122,14 +122,14 @@ def test_a_report_never_takes_another_files_place(machine: Machine) -> None:
     mine = machine.root / "mine.txt"
     mine.write_text("my own")
     done = machine.run("report", "--to", str(mine))
-    assert done.returncode == 1 and "is no report of csmd's" in done.stderr
+    assert done.returncode == 1 and "is not a report of csmd's" in done.stderr
     assert mine.read_text() == "my own"
 
 
 # --- how a text is told
 
 REDACTOR = Redactor(
-    placeholders=placeholders(
+    placeholders=make_placeholders(
         {"home": "/h/alice/csmd", "user home": "/h/alice"}, ["/w/secret project"], {"user": "alice"}
     )
 )
@@ -161,7 +161,7 @@ def test_a_text_is_told_in_csmds_own_words(said: str, told: str) -> None:
 @settings(max_examples=60)
 @given(st.text(alphabet="ab csmd/~-_.9àß…\n<>", max_size=40) | st.text(max_size=20))
 def test_no_word_that_is_not_csmds_is_told(said: str) -> None:
-    known = report.vocabulary()
+    known = report.read_vocabulary()
     for word in report._WORD.findall(REDACTOR.text(said)):
         assert word.isdecimal() or word.lower() in known, word
 

@@ -44,7 +44,7 @@ def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_l
     assert machine.paths.database in home.files_with(PLANTED)
 
     terminal = Terminal("encrypt", "on", cwd=machine.project, environment=machine.environment())
-    shown = terminal.sees("encrypt now?")
+    shown = terminal.sees("Encrypt now?")
     terminal.press("y\n")
     assert terminal.ends() == 0, terminal.said
     assert "pages below memory/" in " ".join(shown.split())

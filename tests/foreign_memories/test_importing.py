@@ -215,7 +215,7 @@ def test_what_was_forgotten_stays_out(store: Store, tmp_path: Path) -> None:
         from csmd.memory import review_answers
 
         asked = review_answers.ReviewAnswer(verb="drop", uuid="a1", at="2026-07-02T10:00:00.000Z", key=store.hash_key)
-        review_answers.of_memory(rows, gone, asked)
+        review_answers.answer_memory(rows, gone, asked)
 
     store.write(drop)
     again = imported(store, path, project)
@@ -228,9 +228,9 @@ def test_a_person_who_keeps_an_imported_memory_makes_it_theirs(store: Store, tmp
     path, project = file_of("mem0", tmp_path), place(store)
     imported(store, path, project)
     first = all_of(store)[0]
-    assert review_answers.review_reason(first).startswith("it was imported from another program")
+    assert review_answers.explain_review(first).startswith("it was imported from another program")
     asked = review_answers.ReviewAnswer(verb="keep", uuid="a1", at="2026-07-02T10:00:00.000Z", key=store.hash_key)
-    store.write(lambda rows: review_answers.of_memory(rows, first, asked))
+    store.write(lambda rows: review_answers.answer_memory(rows, first, asked))
     kept = all_of(store)[0]
     assert (kept.authority, kept.origin) == ("user", "stated") and visibility.is_injectable(kept)
     assert imported(store, path, project).new == 0

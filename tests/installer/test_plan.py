@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from machine import Machine
 
 from csmd.hosts.claude import registration
-from csmd.hosts.host_files import Registration
+from csmd.hosts.host_files import Registration, SettingsEntry
 from csmd.hosts.registrations import CLAUDE
 from csmd.installer import foreign_files, plan
-from csmd.installer.plan import Change, Choice, Kind
+from csmd.installer.plan import Change, Choice
 from csmd.text import json_edits
 
 HOOKS_ALONE = plan.KINDS[:1]
@@ -144,7 +144,7 @@ def without_line(text: str, home: Path, where: str) -> str:
     return json_edits.remove_member(text, json_edits.find_root(text), LINE) if mine else text
 
 
-KINDS = (*plan.KINDS[:1], Kind(name="line", what="a line", file=registration.settings_file, merge=with_line,
+KINDS = (*plan.KINDS[:1], SettingsEntry(name="line", what="a line", file=registration.settings_file, merge=with_line,
                                   remove=without_line, is_wanted=lambda wanted: "StopFailure" in wanted.events))  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_file
     assert recalled["text"].splitlines()[1:3] == ["On files at hand:", f"- {cause} (2026-05-04, {ident})"]
     shown = machine.csmd("recall", "--file", "till/tree.go")
     assert ident in shown and "1 note" in shown and all(len(line) <= 80 for line in shown.splitlines())
-    assert machine.csmd("recall", "--file", "till/coin.go") == "nothing is known of till/coin.go\n"
+    assert machine.csmd("recall", "--file", "till/coin.go") == "no notes about till/coin.go\n"
     assert machine.run("recall", "--file", "x.go", "--prompt", "x").returncode == 2
 
     def prompt(session: str, words: str) -> bytes:

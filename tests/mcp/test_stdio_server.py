@@ -312,7 +312,7 @@ def test_people_are_told_that_it_is_not_for_them(machine: Machine) -> None:
     done = machine.run("mcp", stdin=terminal)
     os.close(keyboard)
     os.close(terminal)
-    assert done.returncode == 1 and "talks to an assistant" in done.stderr
+    assert done.returncode == 1 and "started by an assistant" in done.stderr
 
 
 def test_other_verbs_do_not_load_the_sdk() -> None:

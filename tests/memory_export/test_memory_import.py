@@ -524,7 +524,9 @@ def test_a_person_takes_their_memories_to_another_machine(
     assert not list(machine.home.glob(".export-*")), "nothing of what was printed stays on the disk"
     assert machine.run("export").returncode == 2
     told = machine.run("export", "--to", str(out))
-    assert told.returncode == 0 and f"1 memory of {machine.project} and of what" in told.stdout.replace("\n", " "), told
+    assert told.returncode == 0 and f"1 memory of {machine.project} and of all projects" in told.stdout.replace(
+        "\n", " "
+    ), told
     about = json.loads(machine.run("export", "--to", str(out), "--json").stdout)
     assert (about["project"], about["memories"], about["elsewhere"]) == (str(machine.project), 1, 0)
     beside = tmp_path / "full"
@@ -544,7 +546,7 @@ def test_a_person_takes_their_memories_to_another_machine(
         )
         asked.sees("Did you export these memories yourself?")
         asked.press(f"{key}\n")
-        assert asked.ends() == 0 and ("taken in as an assistant's" in asked.said) is lowered
+        assert asked.ends() == 0 and ("imported as an assistant's" in asked.said) is lowered
     one, other = (m.csmd("memories", "--all-projects", "--json")["memories"] for m in (machine, shared_machine))
     assert [{**row, "session_id": ""} for row in one] == [{**row, "session_id": ""} for row in other]
     # An assistant that does the same vouches for nothing.

@@ -68,7 +68,7 @@ def test_a_session_is_read_as_a_conversation_with_its_memories_marked(viewer: Vi
     shown = viewer.get(memory)
     assert "Where it was said" in shown.words and "for how many sessions" in shown.words
     for place in (f"{memory}/fading", f"{memory}?start=1"):
-        assert re.search(r"[Tt]old at .*session", viewer.get(place).words), place
+        assert re.search(r"[Ss]hown at .*session", viewer.get(place).words), place
     assert "let&#39;s go with Postgres" in page.text and "let's go" in DECISION
 
 

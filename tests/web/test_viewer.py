@@ -36,9 +36,9 @@ def test_the_command_prints_a_link_that_opens_the_overview_and_ends_with_c(machi
 @pytest.mark.invariant("The viewer asks before it changes a memory, and does it as a person at the terminal")
 def test_a_program_and_an_assistant_get_no_link(machine: Machine) -> None:
     done = machine.run("web", "--no-open")
-    assert done.returncode == 1 and "only a person opens it" in done.stderr and "token" not in done.stdout
+    assert done.returncode == 1 and "only a person can open it" in done.stderr and "token" not in done.stdout
     terminal = Terminal("web", "--no-open", cwd=machine.project, environment=machine.environment(CLAUDECODE="1"))
-    assert terminal.ends() == 1 and "only a person opens it" in " ".join(terminal.said.split())
+    assert terminal.ends() == 1 and "only a person can open it" in " ".join(terminal.said.split())
 
 
 def test_a_port_that_is_taken_is_named(machine: Machine) -> None:

@@ -115,7 +115,7 @@ def test_keys_move_open_and_search(page: Any, viewer: Viewer) -> None:
     assert page.evaluate("[...document.querySelectorAll('[data-item]')].indexOf(document.activeElement)") == 0
     page.keyboard.press("Enter")
     page.wait_for_url("**/memory/*")
-    page.get_by_text(re.compile("told at a session|told at every|no session is told", re.IGNORECASE)).wait_for()
+    page.get_by_text(re.compile("shown at a session|shown at every|not shown", re.IGNORECASE)).wait_for()
     page.keyboard.press("/")
     page.keyboard.type("jjpostgres")
     assert page.locator("#find").input_value() == "jjpostgres", "letters that are typed are no keys"

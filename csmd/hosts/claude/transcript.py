@@ -142,7 +142,7 @@ def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: li
     texts = [string(block, "text") for block in blocks if block.get("type") == "text"]
     is_prompt = line.value["type"] == "user"
     if is_prompt:
-        texts = [line.reading.withheld.typed(remove_editor_context(text)) for text in texts]
+        texts = [line.reading.withheld.filter_prompt(remove_editor_context(text)) for text in texts]
     text = clean_message("\n\n".join(filter(None, texts)), line.redactions, as_typed=is_prompt)
     if not text or _INTERRUPTED.match(text):
         return []
@@ -156,7 +156,7 @@ def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> li
         if block.get("type") == "tool_use":
             arguments = block.get("input") or {}
             text = wire.clean(
-                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.redactions))
+                wire.dumps(redact_tree(withheld.filter_input(string(block, "id"), arguments), line.redactions))
             )
             # From the original input: what is cut, redacted or withheld may be the path that is written.
             writes = find_written_transcripts(string(block, "name"), arguments)
@@ -164,7 +164,7 @@ def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> li
             turns.append(replace(turn, tool_name=read_label(block, "name", 120), tool_id=read_label(block, "id", 120)))
         elif block.get("type") == "tool_result":
             content = flatten_content(block.get("content"))
-            shown = withheld.shown(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
+            shown = withheld.filter_output(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
             text = redact(wire.clean(display.strip_fenced(shown)), line.redactions)
             turns.append(replace(bare, kind="tool_result", text=text, tool_id=read_label(block, "tool_use_id", 120)))
     return turns
