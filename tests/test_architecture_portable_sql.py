@@ -35,17 +35,17 @@ BACKENDS_OWN = {
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
 OWN_FUNCTIONS: dict[str, set[str]] = {
-    "passages.py": {"_index", "rebuild_index", "index_problems"},
+    "passages.py": {"_index_turn", "rebuild_index", "find_index_problems"},
     "vectors.py": {
-        "create_vector_tables", "insert_vector", "delete_vector", "_vector", "reset_vectors", "vector_hits", "distances",
-        "_problems",
+        "create_vector_tables", "insert_vector", "delete_vector", "_read_vector", "reset_vectors", "vector_hits", "distances",
+        "_find_problems",
     },
 }  # fmt: skip
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
 DIALECTS = ("sqlite", "postgres")
 METHODS = {
     "all",
-    "one",
+    "first",
     "value",
     "key",
     "text",
@@ -74,11 +74,11 @@ PLACEHOLDERS = {
     "_STATEMENTS": "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session",
     "_WRITERS": "'Edit', 'Write'",
     "sources": "('clear', 'compact')",
-    "memories.OWN": "m.seq not in (select memory_seq from team_memories)",
-    "OWN": "m.seq not in (select memory_seq from team_memories)",
+    "memories.NOT_COLLEAGUES": "m.seq not in (select memory_seq from team_memories)",
+    "NOT_COLLEAGUES": "m.seq not in (select memory_seq from team_memories)",
     "_TEAM": "t.url, t.author",
     "_PLACE": "p.seq, p.author",
-    "_PROMPTED": "select t.seq, t.at from turns t where t.kind = 'user'",
+    "_USER_PROMPTS": "select t.seq, t.at from turns t where t.kind = 'user'",
     "_SHARE": "select s.name from team_shares s",
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
@@ -86,9 +86,9 @@ PLACEHOLDERS = {
     "_ENDINGS": "select s.seq from sessions s join projects p on p.seq = s.project_seq where s.parent = '' ",
     "_BELOW": "project_seq = :scope",
     "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
-    "_elsewhere('f')": "f.at < :since and f.seq <> :session",
-    "_elsewhere('x')": "x.at < :since and x.seq <> :session",
-    "_FRESH": "('startup', 'clear')",
+    "_outside_context('f')": "f.at < :since and f.seq <> :session",
+    "_outside_context('x')": "x.at < :since and x.seq <> :session",
+    "_CONTEXT_STARTS": "('startup', 'clear')",
     "kinds": "('memory', 'near')",
     "IS_LISTED": "in (:listed)",  # which csmd.team.postgres says otherwise
     "between": "from_project in (1, 2) and to_project in (1, 2)",
@@ -112,7 +112,7 @@ PLACEHOLDERS = {
     "_PROMPTS": "t.parent_uuid <> '' and t.kind = 'user'",
     "spoken": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "of_them": "and t.project_seq in (1, 2)",
-    "_SAID": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
+    "_SEARCHABLE_TURNS": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "_SESSION": "s.seq, s.id",
     "has_evidence": "exists (select 1 from candidate_evidence)",
     "quoting": "''",
@@ -137,14 +137,14 @@ PLACEHOLDERS = {
     "_SPOKEN": "('user', 'assistant')",
     "COLUMNS": "k.seq, k.id",
     "by": "k.at",
-    "_case('high')": "case m.category when 'fact' then 1.0 else 0 end",
-    "_case('low')": "case m.category when 'fact' then 0.8 else 0 end",
+    "_bound_by_category('high')": "case m.category when 'fact' then 1.0 else 0 end",
+    "_bound_by_category('low')": "case m.category when 'fact' then 0.8 else 0 end",
     "chosen": "and project_seq in (1, 2)",
     "_MARKS": ":gate, :tier",
     "_NAMES": "gate, tier",
     "_READ": "m.gate, m.tier",
-    "WORDS": "substr(t.text, p.start_at + 1, p.end_at - p.start_at)",
-    "SEARCHED": "turns t on t.seq = n.turn_seq and t.searchable = 1",
+    "PASSAGE_TEXT": "substr(t.text, p.start_at + 1, p.end_at - p.start_at)",
+    "JOIN_SEARCHABLE": "turns t on t.seq = n.turn_seq and t.searchable = 1",
     "apart": "and (cast(:session as text) = '' or t.at < :since)",
     "among": "and t.project_seq in (1, 2)",
     "_among(projects)": "and t.project_seq in (1, 2)",
@@ -174,7 +174,7 @@ PLACEHOLDERS = {
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
-    "_NEAREST": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
+    "_NEAREST_LENS": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",
 }
 

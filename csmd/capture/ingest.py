@@ -139,7 +139,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 def _is_of_another_host(rows: Rows, event: Event) -> bool:
     """Whether an event belongs to another assistant's session, because that assistant runs Claude Code's hooks too."""
     others = [f"{host}:{event.session_id}" for host in adapters.ADAPTERS if host != adapters.CLAUDE.host]
-    return event.host == adapters.CLAUDE.host and sessions.is_any_known(rows, others)
+    return event.host == adapters.CLAUDE.host and sessions.has_any(rows, others)
 
 
 def record(
@@ -167,12 +167,12 @@ def record(
     if turn is not None and is_probe(event):
         return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
-    if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
+    if not events.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
-    activity.count(rows, redaction_counts(redacted))
+    activity.increment_counters(rows, redaction_counts(redacted))
     if turn is not None and place is not None:
-        listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
+        listed = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
+        turn, place, path = permitted_turn(turn, place, listed, tombstones.purged_marks(rows, key))
         home = projects.ensure_with_directory(rows, place, now=now)
         provisional_turns.add_provisional(
             rows,
@@ -187,7 +187,7 @@ def record(
             waited=waited,
         )
     if EVENTS[event.name].settles:
-        provisional_turns.settle_provisional(rows, event.session_id, at=event.at)
+        provisional_turns.record_settled(rows, event.session_id, at=event.at)
     return True
 
 
@@ -208,7 +208,7 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
         return None
     if place is not None and event.at <= purged_since(rows, [place], key).get(place.key, ""):
         return None
-    text, _ = remove_purged(event.text, tombstones.marks(rows, key))
+    text, _ = remove_purged(event.text, tombstones.purged_marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
     if text and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None

@@ -89,7 +89,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
         if adapter is not None and adapter.instructions is not None:
             by_host.setdefault(host, []).extend(load_by_names(adapter.instructions, folder, place.start))
     instructions = [file for files_of_host in by_host.values() for file in files_of_host]
-    purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
+    purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
         return remove_purged(redact(wire.clean(text), Counter()), purged)[0]
@@ -124,5 +124,5 @@ def project_of(store: Store, directory: str) -> tuple[int, str] | None:
     Not of the project that it was merged into: each of two merged directories has instruction files of its own.
     """
     place = project_identity.identified(directory)
-    seq = store.read(lambda rows: projects.identified(rows, place))
+    seq = store.read(lambda rows: projects.identified_row(rows, place))
     return None if seq is None else (seq, place.root)

@@ -62,7 +62,7 @@ class Disk(Protocol):
     def is_same_file(self, path: str, other: str) -> bool:
         """Whether both paths name one existing file or directory (device and inode)."""
 
-    def entries(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """The names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
@@ -243,7 +243,7 @@ def _as_on_disk(place: str, disk: Disk) -> str:
         ):
             break  # this directory distinguishes names, and so do those above it
         folded = _fold(name)
-        parts[depth] = next((held for held in disk.entries(folder) if _fold(held) == folded), name)
+        parts[depth] = next((held for held in disk.list_names(folder) if _fold(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 
@@ -379,7 +379,7 @@ def _find_row(rows: Rows, place: Project) -> int | None:
     seq = projects.seq_of(rows, place)
     if seq is not None:
         return seq
-    recognised = projects.recognised(rows, marked(place))
+    recognised = projects.recognise(rows, marked(place))
     return (
         None if recognised is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
     )
@@ -405,7 +405,7 @@ def lens(rows: Rows, cwd: str) -> int:
 def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     place = identified(cwd, start=start)
     seq = _find_row(rows, place)
-    return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
+    return seq, projects.workspace_around(rows, place.place) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
@@ -423,6 +423,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
-        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.assign_worktree(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

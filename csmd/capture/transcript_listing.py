@@ -10,7 +10,7 @@ from pathlib import Path
 
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
-from csmd.store.opencode_database import Listed, SessionDatabase
+from csmd.store.opencode_database import ListedSession, SessionDatabase
 
 #: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000
@@ -94,7 +94,7 @@ def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[On
 MESSAGE_BYTES = 4000
 
 
-def _in_database(root: Path, session: Listed) -> OnDisk:
+def _in_database(root: Path, session: ListedSession) -> OnDisk:
     return OnDisk(
         f"{root}/{session.id}", session.messages * MESSAGE_BYTES, written_ns(session.end, session.messages), session.end
     )

@@ -40,7 +40,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.store.files import Notes
+from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -102,22 +102,24 @@ class Sink:
         def write(rows: Rows, begin: int) -> tuple[int, int]:
             end = min(begin + BATCH_TURNS, len(reading.turns))
             is_last = end == len(reading.turns)
-            new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
+            new, redacted, marks = 0, Counter[str](), tombstones.purged_marks(rows, key)
             for revert in reading.reverts if begin == 0 else ():
-                rewinds.revert(rows, revert.stream, revert.is_abandoned)
+                rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
                 for left in exits_at.get(index, ()):
                     text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
-                    turns.unqueue(
+                    turns.mark_unqueued(
                         rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
                     )
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
                     redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
+            token_usage.record_usage(
+                rows, [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
+            )
             if self._is_hosts_own:
-                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -125,12 +127,12 @@ class Sink:
                 for session, title in early.items():
                     turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
-                    sessions.withdraw(rows, self._path, uuid)
+                    sessions.withdraw_turn(rows, self._path, uuid)
                 trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
-                activity.count(rows, news)
+                activity.increment_counters(rows, news)
                 cursors.save_file(rows, state, now=now)
-            activity.count(rows, redaction_counts(redacted))
+            activity.increment_counters(rows, redaction_counts(redacted))
             return new, redacted.total()
 
         batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
@@ -172,7 +174,9 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.record_tampered(
+        rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key)
+    )
 
 
 def _line_of(turn: Turn) -> str:
@@ -220,8 +224,10 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
     report, excludes = Tail(), options.excludes
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
-        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
-        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
+        name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
+        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
+            0
+        ]
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)
@@ -262,7 +268,7 @@ class _Pieces:
     start: Start
     adapter: Adapter
     places: Places
-    notes: Notes
+    notes: QuarantineNotes
     report: Tail
 
     def read(self, path: Path) -> None:
@@ -328,7 +334,7 @@ def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
 
 
 def _parse(
-    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: Notes, now: str, read_line: ReadLine
+    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: QuarantineNotes, now: str, read_line: ReadLine
 ) -> int:
     """Reads lines into a reading; returns how many of them are bad."""
     bad = 0

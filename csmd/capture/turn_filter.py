@@ -168,7 +168,7 @@ def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
 def _drop_purged(
     rows: Rows, reading: Reading, early: dict[str, str], places: dict[str, Project], key: bytes
 ) -> tuple[Reading, dict[str, str]]:
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     names = {name for turn in reading.turns for name in (turn.session_id, turn.stream)} | {*reading.titles, *early}
     purged = tombstones.purged_names(rows, "session", list(names), key=key)
     since = purged_since(rows, places.values(), key)
@@ -191,7 +191,7 @@ def _drop_purged(
 
 def _purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     """The uuids of turns that were purged individually."""
-    if not tombstones.has(rows, "turn"):
+    if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
         turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns

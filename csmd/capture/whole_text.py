@@ -20,7 +20,7 @@ from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
-from csmd.store.turns import EVERYTHING, LeftOut
+from csmd.store.turns import UNLIMITED_BYTES, CutTurn
 from csmd.text import display
 
 #: At this time every message in a database counts as finished: it was, when it was stored.
@@ -36,16 +36,16 @@ class Sources(NamedTuple):
     secrets: Marks
 
 
-def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
+def find_sources(rows: Rows, turn: CutTurn, *, key: bytes) -> Sources:
     """The sources of a turn's whole text; `key` is the store's."""
     return Sources(
-        sessions.transcripts_with(rows, turn.seq), tombstones.marks(rows, key),
+        sessions.transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
     )  # fmt: skip
 
 
 def read_whole(
-    turn: LeftOut, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
+    turn: CutTurn, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
 ) -> Generator[None, None, str | None]:
     """Reads the whole text of a turn in steps, from the first transcript that still has it; None if none has.
 
@@ -64,7 +64,7 @@ def read_whole(
     return None
 
 
-def is_same(whole: str, turn: LeftOut) -> bool:
+def is_same(whole: str, turn: CutTurn) -> bool:
     """Whether a text can be the one of which a turn stores the beginning and the end; True if it stores nothing."""
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
@@ -75,7 +75,7 @@ def is_same(whole: str, turn: LeftOut) -> bool:
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
-def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
+def _find(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
     """The turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
     in_database = is_file(path.parent)
     if not in_database and not is_file(path):
@@ -93,7 +93,7 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
             opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:
-                reading = Reading(withheld=withheld, tool_limit=EVERYTHING)
+                reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)
                 for _, line in lines:
                     if line is not None and (not wanted or any(name in line for name in wanted)):
                         with contextlib.suppress(BadInput):

@@ -16,7 +16,7 @@ from csmd.daemon.context import Context, iso, now_iso
 from csmd.hosts.adapters import CLAUDE
 from csmd.hosts.host_files import HooksState
 from csmd.store import events, files
-from csmd.store.events import HookedSession, UnreportedSession
+from csmd.store.events import SessionWithoutEvents, UnreportedSession
 from csmd.store.sqlite import Rows
 
 #: Programs that show a notice; the first on the PATH is used.
@@ -124,7 +124,11 @@ MAX_NOTED = 20
 
 
 def is_unreported(
-    session: HookedSession, states: Mapping[str, HooksState], reported: Iterable[tuple[str, str]], *, passed_at: str
+    session: SessionWithoutEvents,
+    states: Mapping[str, HooksState],
+    reported: Iterable[tuple[str, str]],
+    *,
+    passed_at: str,
 ) -> bool:
     """Whether a session without an event shows that hooks do not run.
 
@@ -240,9 +244,11 @@ class Alarms:
         # The daemon's age is measured by the clock that no one can set.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
-        def read_state(rows: Rows) -> tuple[list[HookedSession], list[UnreportedSession], list[tuple[int, str, str]]]:
+        def read_state(
+            rows: Rows,
+        ) -> tuple[list[SessionWithoutEvents], list[UnreportedSession], list[tuple[int, str, str]]]:
             noted = events.unreported_sessions(rows)
-            live = events.live_sessions(
+            live = events.sessions_without_events(
                 rows, began=began, lively=iso(now - timedelta(seconds=LIVELY_S)),
                 answered=iso(now - timedelta(seconds=ANSWERED_S)), now=iso(now),
             )  # fmt: skip
@@ -256,7 +262,7 @@ class Alarms:
         )
         reported = [(key, at, folder_of(path, folders)) for key, at, path in latest]
         cleared = cleared_sessions(noted, [(key, folder) for key, _, folder in reported], folders, since=installed)
-        new: list[HookedSession] = []
+        new: list[SessionWithoutEvents] = []
         # The missing event may be waiting in the spool.
         if not self._oldest and len(noted) < MAX_NOTED:
             times = [(at, folder) for _, at, folder in reported]
@@ -266,7 +272,7 @@ class Alarms:
 
             def write(rows: Rows) -> None:
                 events.drop_unreported(rows, cleared)
-                events.note_unreported(rows, [session.id for session in new], at=iso(now))
+                events.mark_unreported(rows, [session.id for session in new], at=iso(now))
 
             store.write(write)
         left = [(session.path, session.at) for session in noted if session.id not in cleared]

@@ -91,7 +91,9 @@ class Clients:
         store, path = self._context.store, storable_path(str(folder))
 
         def note_directory(rows: Rows) -> None:
-            client_versions.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
+            client_versions.record_other_directory(
+                rows, tombstones.cursor_name(rows, path, key=store.hash_key), at=now_iso()
+            )
 
         store.write(note_directory)
         return True

@@ -30,7 +30,7 @@ from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
 from csmd.store import files, lookup_log
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
+from csmd.store.cursors import SessionBehind
 from csmd.store.lookup_log import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
@@ -507,7 +507,7 @@ class Context:
         """Whether a job is still at reading transcripts."""
         return self.reads is not None and self.reads.progress.get("step") == "reading"
 
-    def waits_for_others(self, session: Behind) -> bool:
+    def waits_for_others(self, session: SessionBehind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
         if not self.has_reading_task:
             self.live.clear()

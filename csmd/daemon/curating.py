@@ -37,7 +37,7 @@ TEST = Question(
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
     """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
-    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.asked_provider(rows))
+    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.provider_to_ask(rows))
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
@@ -128,19 +128,21 @@ def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bo
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
-        ledger.book(rows, ledger.reserve(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
+        ledger.settle_call(
+            rows, ledger.reserve_call(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated
+        )
 
     context.store.write(write)
 
 
 def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
     """The provider part of `csmd status`; None if no provider was added."""
-    provider = ledger.asked_provider(rows)
+    provider = ledger.provider_to_ask(rows)
     if provider is None:
         return None
     return {
         "name": provider.name, "model": provider.model, "answered_at": provider.answered_at,
         "failure": provider.failure,
         "failing_since": provider.failing_since, "paused_until": spending.paused_until(provider, now=now),
-        "tokens": ledger.spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
+        "tokens": ledger.tokens_spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
     }  # fmt: skip

@@ -111,8 +111,8 @@ class Dreaming:
 
     def state(self, rows: Rows) -> dict[str, Any]:
         """The dream part of `csmd status`: the gates, the running dream, the last one done, the latest that ended."""
-        verdict, task, done = self.verdict(rows), self._task, dreams.last(rows)
-        latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
+        verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
+        latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
         return {
             "due": verdict.ok,
             "overdue": verdict.overdue,
@@ -210,7 +210,7 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
                     yield None
-        done = store.read(lambda rows: journal.action_counts(rows, dream.seq))
+        done = store.read(lambda rows: journal.count_actions(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
@@ -285,7 +285,7 @@ class Dreaming:
     def rewrite_pages(self) -> Iterator[None]:
         """Updates the existing pages from the memories, without a journal; does nothing while another process
         dreams."""
-        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        if not self._context.store.read(stored_pages.read_pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)
@@ -316,10 +316,10 @@ class Dreaming:
     def forget_old(self, _: Dream) -> Iterator[None]:
         """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
-        history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+        history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
         old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
+        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGOTTEN)):
             yield
         yield
 
@@ -351,8 +351,8 @@ class Dreaming:
         return gates.find_session_start(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _look(self, rows: Rows) -> GateFacts:
-        done, undone = dreams.last(rows), dreams.last(rows, state="undone")
-        latest = next(iter(dreams.history(rows, limit=1)), None)
+        done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
+        latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
         last_at, most = done.begun_at if done else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=most) if most else []
         return GateFacts(

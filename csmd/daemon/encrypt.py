@@ -25,12 +25,12 @@ from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
 
-_SIDECARS = backup.SUFFIXES[1:]
+_SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
 
 def copies(paths: Paths) -> list[Path]:
     """The other databases of csmd's: backups and files that were set aside."""
-    present = purge_files.copies(paths.home, paths.log_dir)
+    present = purge_files.list_copies(paths.home, paths.log_dir)
     return [
         path for path in present
         if path.name.startswith(("csmd",
@@ -47,7 +47,7 @@ def prepare(config: Config, place: str) -> dict[str, Any]:
         return {"place": record.place, "digest": record.digest, "recovery_key": ""}
     in_file = None if place == keys.KEYRING else keys.key_in_file(place)
     key = in_file or os.urandom(keys.KEY_BYTES)
-    record = keys.keep_key(key, place, home)
+    record = keys.store_key(key, place, home)
     damaged = [str(path) for path in copies(config.paths) if path.parent.name.startswith("damaged-")]
     return {"place": place, "digest": record.digest, "recovery_key": keys.to_text(key), "damaged": damaged}
 
@@ -106,7 +106,7 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
         path.unlink()
     for suffix in _SIDECARS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    files.to_disk(path.parent)
+    files.flush_to_disk(path.parent)
     return outcome
 
 
@@ -148,7 +148,7 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
             backup.examine(paths.database)
         except Damaged as error:
             raise BadInput("that key does not open the database", hint="take the one of this home") from error
-    new = keys.keep_key(key, place or (record.place if record else keys.KEYRING), paths.home)
+    new = keys.store_key(key, place or (record.place if record else keys.KEYRING), paths.home)
     keys.write_record(paths.home, new._replace(wanted=record.wanted if record else True))
     return {"place": new.place}
 

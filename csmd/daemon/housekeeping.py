@@ -44,14 +44,16 @@ def daily_backup(context: Context) -> bool:
     return True
 
 
-def make_backup(context: Context, target: Path | None, *, note: backup.Note = backup.ignore_progress) -> dict[str, Any]:
+def make_backup(
+    context: Context, target: Path | None, *, note: backup.ReportProgress = backup.ignore_progress
+) -> dict[str, Any]:
     """Makes a backup at `target`, or among the others and removes the oldest; returns its description."""
     database = context.config.paths.database
-    place = target or backup.place_of(database, now=now_iso())
+    place = target or backup.backup_path(database, now=now_iso())
     if target is not None and is_there(target):
         raise StoreError(f"{target} is there already", hint="name a file that is not")
-    made = backup.make(database, place, stop=lambda: context.stopping, note=note)
-    removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
+    made = backup.make_backup(database, place, stop=lambda: context.stopping, note=note)
+    removed = 0 if target else backup.delete_old_backups(database, keep=context.config.settings.backup_keep)
     return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
 
 
@@ -62,7 +64,7 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
         since = context.store.read(activity.created_at)
         made_at = datetime.fromisoformat(since) if since else datetime.now(UTC)
     else:
-        made_at = backup.made_at(newest) or datetime.fromtimestamp(0, UTC)
+        made_at = backup.time_in_name(newest) or datetime.fromtimestamp(0, UTC)
         written = (database, database.with_name(f"{database.name}-wal"))
         if max(path.stat().st_mtime for path in written if is_there(path)) <= newest.stat().st_mtime:
             return False
@@ -126,9 +128,9 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
         "conversation_days": settings.storage_conversation_days,
-        "conversation_turns_dropped": counters.get(text_retention.SAID_DROPPED, 0),
-        "tool_outputs_dropped": counters.get(text_retention.DROPPED, 0),
-        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES, 0),
+        "conversation_turns_dropped": counters.get(text_retention.DROPPED_TURNS_COUNTER, 0),
+        "tool_outputs_dropped": counters.get(text_retention.DROPPED_COUNTER, 0),
+        "tool_output_bytes_dropped": counters.get(text_retention.DROPPED_BYTES_COUNTER, 0),
         "tokens_saved": compactions.tokens_saved(rows),
     }
 
@@ -138,7 +140,7 @@ def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     room = _room(rows, settings)
     if not room.is_short:
         return []
-    if not text_retention.is_any_output_left(rows):
+    if not text_retention.has_output(rows):
         what = "all tool output is dropped, conversation is kept: raise storage.max_mb"
     elif room.is_over:
         what = "the oldest tool output is being dropped"
@@ -156,7 +158,7 @@ LAST_DAYS = 14
 def note_size(store: Store) -> None:
     """Records today's size."""
     today = datetime.now(UTC).date().isoformat()
-    store.write(lambda rows: activity.note_size(rows, today))
+    store.write(lambda rows: activity.record_size(rows, today))
 
 
 def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dic
 
     The very first day is not counted: everything that the assistant had written before was read on it.
     """
-    days = noted if len(noted) >= activity.MAX_DAYS else noted[1:]
+    days = noted if len(noted) >= activity.MAX_SIZE_DAYS else noted[1:]
     for day, size in days:
         past = (today - date.fromisoformat(day)).days
         if 0 < past <= LAST_DAYS:

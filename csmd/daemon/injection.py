@@ -270,7 +270,7 @@ def _look_for(rows: Rows, project: int, text: str) -> tuple[int, list[str]]:
 
 def _latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
     """The project (the latest session's for 0), and what users asked last in it, the latest first; [] in a small store."""
-    if search.last_turn(rows) < LARGE_TURNS:
+    if search.last_turn_seq(rows) < LARGE_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
     latest = search.user_turns_between(rows, "", "", projects=[project], limit=PROMPTS)

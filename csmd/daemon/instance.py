@@ -74,9 +74,9 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
         ) from error
     try:
         backup.finish_replacement(paths.database)
-        (unlock or partial(keys.unlock, paths.home))()
-        rescued = backup.put_rescued_back(paths.database)
-        backup.set_stale_log_aside(paths.database, now=now_iso())
+        (unlock or partial(keys.use_stored_key, paths.home))()
+        rescued = backup.restore_rescued(paths.database)
+        backup.move_stale_log_aside(paths.database, now=now_iso())
         yield rescued
     finally:
         lock.release()

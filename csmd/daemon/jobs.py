@@ -171,7 +171,7 @@ class Background(threading.Thread):
             Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
-                "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
+                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=housekeeping.MERGE_S,
                 first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
             ),
             Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S,
@@ -190,7 +190,7 @@ class Background(threading.Thread):
             unwritten=context.lookups.unwritten,
             forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(
-                rows, context.config, unread=unread_directories(client_versions.elsewhere(rows), context.config, [""])
+                rows, context.config, unread=unread_directories(client_versions.list_other_directories(rows), context.config, [""])
             ),
         )  # fmt: skip
 

@@ -193,7 +193,7 @@ class Stages:
         #: The sessions that were active when a task began, with their turns then.
         self._at_begin: dict[int, int] = {}
         #: The provisional turn from which the next sweep continues.
-        self._provisional = provisional_turns.FIRST
+        self._provisional = provisional_turns.START
 
     def look_again(self) -> None:
         """Makes the next step run all stages, although nothing was stored: there is another model."""
@@ -321,14 +321,14 @@ class Stages:
         store, name = self.store, self.context.model_name()
         if name is None:
             return 0
-        model = store.read(lambda rows: vectors.model_seq(rows, name))
+        model = store.read(lambda rows: vectors.find_model(rows, name))
         if not store.read(lambda rows: vectors.has_waiting(rows, model)):
             return 0
         if model is None:
             dim = len(self.context.embedder.embed(["dimension"], deadline_s=None)[0])
             model = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
-        for kind in vectors.KINDS:
-            if waiting := store.read(partial(vectors.backlog, kind=kind, model=model, limit=EMBED_TEXTS)):
+        for kind in vectors.VECTOR_KINDS:
+            if waiting := store.read(partial(vectors.read_backlog, kind=kind, model=model, limit=EMBED_TEXTS)):
                 self._embed(kind, model, waiting)
                 return len(waiting)
         return 0
@@ -344,7 +344,7 @@ class Stages:
             new = self.context.embedder.embed(texts_of_batch, deadline_s=None, on_two_cores=on_two_cores)
             embedded += [(*row[:4], vector) for row, vector in zip(batch, new, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
-        self.store.write(lambda rows: vectors.add(rows, kind, model, embedded, reached=reached, texts=texts))
+        self.store.write(lambda rows: vectors.add_vectors(rows, kind, model, embedded, reached=reached, texts=texts))
 
     def merge(self) -> int:
         """Merges new memories, once they have vectors, with those that say the same; returns how many it compared."""
@@ -373,7 +373,7 @@ class Stages:
         embedder, store = self.context.embedder, self.store
         if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
-        waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
+        waiting = store.read(partial(compactions.list_uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
         wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}
         counts = embedder.count_tokens([*(turn.text for turn in waiting), *wholes.values()], deadline_s=COUNT_S)
         if counts is None or not waiting:
@@ -382,14 +382,14 @@ class Stages:
 
         def note(rows: Rows) -> None:
             for turn, tokens in zip(waiting, counts, strict=False):
-                compactions.note_counted(rows, turn, tokens, whole=whole.get(turn.seq))
+                compactions.record_count(rows, turn, tokens, whole=whole.get(turn.seq))
 
         store.write(note)
         return len(waiting)
 
     def _whole(self, seq: int) -> str | None:
         """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
-        (turn,) = self.store.read(lambda rows: turns.left_out(rows, [seq]))
+        (turn,) = self.store.read(lambda rows: turns.find_cut(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
         steps = whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False)
         while True:
@@ -411,7 +411,7 @@ class Stages:
             over, self._provisional = self.store.read(part)
             if over:
                 self.store.write(partial(provisional_turns.close_provisional, seqs=over))
-            if self._provisional == provisional_turns.FIRST:
+            if self._provisional == provisional_turns.START:
                 break
 
 

@@ -55,11 +55,11 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
         yield {"step": "transcripts"}
         names = [] if plan.texts else (plan.sessions or plan.turns)[:MAX_NAMES]
         elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
-        counts = store.read(lambda rows: purge_plans.plan_counts(rows, plan))
+        counts = store.read(lambda rows: purge_plans.count_matches(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge_plans.plan_places(rows, plan, seen=task.order["seen"]))
-            return {**result, "places": places, "backups": len(purge_files.copies(paths.home, paths.log_dir))}
+            places = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
+            return {**result, "places": places, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
         texts = (yield from _variants(context, plan)) | set(elsewhere["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
         store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
@@ -71,7 +71,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     for _ in dreaming.rewrite_pages():
         yield {"step": "pages"}
     yield from cleanse(context)
-    store.write(purge.end)
+    store.write(purge.record_end)
     if plan is not None:
         yield {"step": "checking"}
         left = yield from _search_files(plan.probes, [], own=_own_places(context))
@@ -84,12 +84,12 @@ def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
-        return context.store.read(lambda rows: purge_plans.variants(rows, needles, table, column, after))
+        return context.store.read(lambda rows: purge_plans.find_variants(rows, needles, table, column, after))
 
-    for number, (table, column) in enumerate(purge.WAYS if needles else ()):
+    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS if needles else ()):
         for texts in walk(partial(part, table, column)):
             variants |= texts
-            yield {"step": "searching", "done": number, "total": len(purge.WAYS)}
+            yield {"step": "searching", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
     return variants
 
 
@@ -106,7 +106,7 @@ def _purge_rows(context: Context) -> Batches[None]:
 
 def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
     paths, store, key = context.config.paths, context.store, context.store.hash_key
-    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, key))
     needles = [Needle(text) for text in (plan.texts or plan.probes)] if plan else []
     everything = plan is None or plan.what != "text"
 

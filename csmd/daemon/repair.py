@@ -82,17 +82,17 @@ def _rebuild(
     note("reading rows", 0, 0)
     unread: list[str] = []
     with ExitStack() as opened:
-        sound = backup.newest_sound(config.paths.database)
+        sound = backup.find_newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
-        if readable and migrate.is_before_schema(Rows(readable)):
+        if readable and migrate.is_at_last_legacy_migration(Rows(readable)):
             # The answers and dreams of an earlier version are in tables that are gone since.
             readable.close()
-            if not migrate.bring_up_to_date(scratch, now=now_iso()):
+            if not migrate.migrate_copy(scratch, now=now_iso()):
                 unread.append("answers and dreams of an earlier version could not be carried over")
             readable = recovery.open_damaged(scratch, sound=None)
         damaged = Rows(opened.enter_context(closing(readable))) if readable else None
         copy = opened.enter_context(_open_backup(sound, workshop)) if sound else None
-        key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
+        key, key_of_copy = recovery.read_hash_key(damaged), recovery.read_hash_key(copy)
         if key and key_of_copy and key != key_of_copy:
             copy = None  # a backup of another database
         key = key or (key_of_copy if copy else None)
@@ -105,7 +105,7 @@ def _rebuild(
         report.update(
             backup=str(sound) if copy else "", read=_most_important(made.rows),
             from_backup=_most_important(made.filled),
-            stubs=made.stubs, without_transcript=store.read(recovery.without_turn),
+            stubs=made.stubs, without_transcript=store.read(recovery.count_without_turn),
             lost=_lost(made, key_lost=key is None and damaged is not None)
             + ([] if damaged or copy else [NOTHING_READ]) + unread,
         )  # fmt: skip
@@ -113,15 +113,15 @@ def _rebuild(
         report["transcripts"] = len(paths)
         return new
     with closing(Store(new, now=now_iso())) as store:  # reopened, because its key has changed
-        last = store.read(search.last_turn)
+        last = store.read(search.last_turn_seq)
         for project, directory in store.read(recovery.nameless_projects):
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
         if failed := _read_transcripts(config, store, paths, note):
             report["lost"].append(f"{amount(failed, 'transcript')} could not be read")
-        store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
+        store.write(lambda rows: recovery.sort_turns(rows, new_after=last, hurt=made.hurt))
         store.write(recovery.empty_stub_sessions)
-        report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))
+        report["forgotten_again"] = store.write(lambda rows: recovery.merge_tombstones(rows, [], key=store.hash_key))
         counts = store.read(activity.counts)
         report["from_transcripts"] = {"turns": counts["turns"] - turns_before, "files": len(paths)}
         report["counts"] = counts
@@ -133,11 +133,11 @@ def _rebuild(
 def _open_backup(sound: Path, workshop: Path) -> Iterator[Rows]:
     """Opens a backup, or an upgraded copy of one from an earlier version."""
     with sqlite.open_rows(sound, readonly=True) as rows:
-        if not migrate.is_before_schema(rows):
+        if not migrate.is_at_last_legacy_migration(rows):
             yield rows
             return
     copy = _copy(sound, workshop / "backup")
-    migrate.bring_up_to_date(copy, now=now_iso())
+    migrate.migrate_copy(copy, now=now_iso())
     with sqlite.open_rows(copy, readonly=True) as rows:
         yield rows
 
@@ -147,7 +147,7 @@ def _most_important(rows: dict[str, int]) -> dict[str, int]:
     return {name: rows.get(name, 0) for name in ("turns", "memories", "statements", "tombstones", "sessions")}
 
 
-def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
+def _lost(made: recovery.SalvageCounts, *, key_lost: bool) -> list[str]:
     """What could not be read, in words; including rows that transcripts restore."""
     lost = [
         f"{table}: {amount(number, 'place')} could not be read; "
@@ -168,7 +168,7 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
         for root in context.transcript_roots(config)
         for file in reading.list_own_transcripts(config, root)
     ]
-    read_before = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
+    read_before = [Path(path) for rows in sources for path in recovery.list_transcripts(rows)]
     return list(dict.fromkeys([*listed, *(path for path in read_before if file_of_transcript(path).is_file())]))
 
 
@@ -191,9 +191,11 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
     """
     database = config.paths.database
     with workshop_of(config) as workshop:
-        chosen = backup.newest_sound(database) if source == "latest" else Path(source)
+        chosen = backup.find_newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
-            raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
+            raise BadInput(
+                f"there is no backup that can be used in {backup.backup_folder(database)}", hint="csmd repair"
+            )
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
         note("copying", 0, 0)
@@ -212,7 +214,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
             if key not in (None, store.hash_key):
                 lost = [f"{amount(len(tombstones), 'tombstone')}: the backup is of another database"]
                 tombstones = []
-            gone = store.write(partial(recovery.keep_forgotten, tombstones=tombstones, key=store.hash_key))
+            gone = store.write(partial(recovery.merge_tombstones, tombstones=tombstones, key=store.hash_key))
             store.cleanse()
             report = {
                 "from": str(chosen), "counts": store.read(activity.counts), "dry_run": dry_run,
@@ -233,12 +235,12 @@ def _forgotten(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], by
     if opened is None:
         return [], None
     with closing(opened):
-        return recovery.tombstones(Rows(opened)), recovery.key_of(Rows(opened))
+        return recovery.read_tombstones(Rows(opened)), recovery.read_hash_key(Rows(opened))
 
 
 def _finish(store: Store) -> None:
     """Writes the new database to one file on the disk; Damaged if it is not sound."""
-    problems = store.write(integrity.integrity)
+    problems = store.write(integrity.check_database)
     if problems:
         raise Damaged(f"the new database is not sound: {problems[0]}; nothing was changed", hint="try another backup")
     store.checkpoint(truncate=True)

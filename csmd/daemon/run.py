@@ -108,7 +108,7 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
     try:
         while True:
             try:
-                keys.unlock(paths.home, partial(_ask_for_key, stop))
+                keys.use_stored_key(paths.home, partial(_ask_for_key, stop))
                 return
             except KeyMissing as error:
                 if stop.has_signal:
@@ -229,7 +229,7 @@ def _begin_background(config: Config, ending: ExitStack) -> Background:
     ending.callback(store.close)
     ending.callback(_last_checkpoint, store)
     ending.callback(_last_rescue, store)
-    backup.note_opened(paths.database)
+    backup.record_open_files(paths.database)
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
     embedder = models.Embedder(

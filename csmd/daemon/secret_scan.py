@@ -85,9 +85,7 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(
-        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
-    )
+    store.write(lambda rows: found_secrets.record_scan(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
     context.withholds = bool(left)
 
 
@@ -101,8 +99,8 @@ def _scan_database(
     store, key = context.store, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     fixed = 0
-    for number, (table, column) in enumerate(purge.WAYS):
-        if purge.WAYS[table, column] in purge.OF_PATHS:
+    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS):
+        if purge.TEXT_COLUMN_WAYS[table, column] in purge.PATH_WAYS:
             continue  # paths of transcripts are kept: a cursor needs them to find its file
         after = 0
         next_part = partial(purge.texts_after, table=table, column=column, sessions=sessions)
@@ -114,13 +112,13 @@ def _scan_database(
                     continue
                 ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": ident, "session": session}
-                secrets += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
+                secrets += [{**where, **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)]
                 if fix or table == "pages":
-                    change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
+                    change = partial(purge.change_row, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
                     fixed += 1
             if table != "pages":  # no one may read a page until its file matches
-                yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
+                yield {"step": "scanning", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
         if (table, column) == LAST_OF_PAGES:
             fixed += _change_files(context, redact, [], ways=PAGES, chosen=_is_page(context))
     return secrets, fixed
@@ -132,23 +130,23 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
     secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
-            for text in purge_files.texts_in(path) if way == "copy" else purge_files.pieces_of(path):
+            for text in purge_files.read_texts(path) if way == "copy" else purge_files.read_pieces(path):
                 yield {"step": "files"}
                 secrets += [
-                    {"file": str(path), **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)
+                    {"file": str(path), **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)
                 ]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be looked into")
     return secrets
 
 
-def _is_page(context: Context) -> purge_files.Chosen:
+def _is_page(context: Context) -> purge_files.ShouldChange:
     """Gives the test for files that are pages written by csmd."""
-    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.pages)}
+    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.read_pages)}
     return lambda path, _: path in pages
 
 
-def _ours(context: Context) -> purge_files.Chosen:
+def _ours(context: Context) -> purge_files.ShouldChange:
     """Gives the test for files written by csmd: any other file among its pages is a person's."""
     memory, is_page = context.config.paths.memory, _is_page(context)
     return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_day_file(text)
@@ -156,14 +154,14 @@ def _ours(context: Context) -> purge_files.Chosen:
 
 #: The files that repeat the store.
 PAGES: tuple[FileWay, ...] = ("page",)
-LAST_OF_PAGES = [way for way in purge.WAYS if way[0] == "pages"][-1]
+LAST_OF_PAGES = [way for way in purge.TEXT_COLUMN_WAYS if way[0] == "pages"][-1]
 #: The files that csmd changes unasked: not the copies of the database.
 OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
 
 
 def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
-    chosen: purge_files.Chosen = lambda *_: True,
+    chosen: purge_files.ShouldChange = lambda *_: True,
 ) -> int:  # fmt: skip
     """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed
     or removed.
@@ -176,7 +174,7 @@ def _change_files(
         return redacted, sum(kinds.values())
 
     paths = context.config.paths
-    done = purge_files.change(
+    done = purge_files.change_files(
         paths.home, paths.log_dir, cleaned, ways=ways, chosen=chosen,
         refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
     )  # fmt: skip
@@ -195,7 +193,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     restored, this is done again.
     """
     store, began = context.store, time.monotonic()
-    seen = store.read(purge.late_secrets)
+    seen = store.read(purge.sessions_with_late_secrets)
     if not seen:  # an earlier task has done it
         return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))

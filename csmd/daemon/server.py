@@ -36,7 +36,7 @@ from csmd.hook_events import EVENTS
 from csmd.hosts.adapters import ADAPTERS
 from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
-from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
+from csmd.store.core import Finished, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 from csmd.tools.registry import TOOLS, find_tool
@@ -296,7 +296,7 @@ class Server(threading.Thread):
         request, store = exchange.request, self.store
         if request.host not in ADAPTERS:
             # Acknowledged, because it would not be understood in the spool either.
-            yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
+            yield store.submit(lambda rows: activity.increment_counters(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
             return None
         decoded = yield from self._decode(request)
         if isinstance(decoded, BadInput):
@@ -307,7 +307,7 @@ class Server(threading.Thread):
         event, redacted = decoded
         if event is None:
             if redacted:
-                store.submit(lambda rows: activity.count(rows, list(redacted.items())))
+                store.submit(lambda rows: activity.increment_counters(rows, list(redacted.items())))
             return None
         # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the
         # writer waits.
@@ -359,7 +359,7 @@ class Server(threading.Thread):
             data=request.body,
             now=now_iso(),
         )
-        activity.count(rows, [(ingest.BAD_EVENTS, 1)])
+        activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing the injection for an event's answer; None if it has none."""
@@ -428,12 +428,12 @@ class Server(threading.Thread):
             return _json(withhold(answer) if self.background.context.withholds else answer)
         steps: Generator[None, None, Any] | None = None
 
-        def go_on(rows: Rows) -> Ended[Any] | None:
+        def go_on(rows: Rows) -> Finished[Any] | None:
             nonlocal steps
             steps = steps or call_tool(self.tools, lookups, rows, request.name, params)
             return run_briefly(steps)
 
-        ended: Ended[Any] | None = None
+        ended: Finished[Any] | None = None
         while ended is None:
             # A search that takes longer than its caller waits is interrupted.
             left = exchange.until - time.monotonic()

@@ -104,7 +104,7 @@ def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent
         if event is not None:
             return QueuedEvent(path, _submit_event(context, event, redacted), event)
         counts = list(redacted.items())
-    return QueuedEvent(path, store.submit(lambda rows: activity.count(rows, counts), wait=True))
+    return QueuedEvent(path, store.submit(lambda rows: activity.increment_counters(rows, counts), wait=True))
 
 
 def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
@@ -117,7 +117,7 @@ def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Fut
         ingest.record(
             rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room, waited=True
         )
-        return event.name == "session_start" and not receipts.was_briefed(rows, event.session_id)
+        return event.name == "session_start" and not receipts.is_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
 
@@ -159,7 +159,7 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
         data=data,
         now=now_iso(),
     )
-    context.store.write(lambda rows: activity.count(rows, [(ingest.BAD_EVENTS, 1)]))
+    context.store.write(lambda rows: activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)]))
     try:
         path.unlink(missing_ok=True)
     except OSError:

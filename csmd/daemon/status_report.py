@@ -86,7 +86,7 @@ def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
         "sessions": len(sessions.transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
-        "gone": sessions.read_among(rows, on_disk.missing),
+        "gone": sessions.count_with_transcript(rows, on_disk.missing),
     }
 
 
@@ -101,8 +101,8 @@ MAX_LIVE = 5
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be
     read."""
-    counters, elsewhere, place = activity.counters(rows), client_versions.elsewhere(rows), [""]
-    counted = activity.by_host(rows)
+    counters, elsewhere, place = activity.counters(rows), client_versions.list_other_directories(rows), [""]
+    counted = activity.totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     disk_state = machine.run_bounded(
@@ -116,15 +116,15 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
-        "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
+        "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
-        "memories": _memories(activity.memories_by(rows)),
+        "memories": _memories(activity.memories_by_gate_and_tier(rows)),
         "counters": counters,
         "corrected": speaker_reviews.corrected_speakers(rows, counters),
         "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
         "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
-        "last_event": activity.last_event(rows),
-        "last_read": activity.last_read(rows),
+        "last_event": activity.last_event_times(rows),
+        "last_read": activity.last_read_at(rows),
         "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
@@ -135,7 +135,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "storage": {
             **figures,
             "growth": housekeeping.daily_growth(
-                activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
+                activity.list_sizes(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
             ),
         },
         "clients": clients,
@@ -154,10 +154,10 @@ def unknown_figures() -> dict[str, Any]:
     """The figures if the store cannot be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
-        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0),
+        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNT_QUERIES), 0),
         "memories": _memories([]), "counters": {},
         "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [],
-        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "told": asdict(receipts.UseTotals(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
 

@@ -115,9 +115,9 @@ class Tasks:
             self._commits = store.commits
             seen, self._secrets, self._late = store.read(
                 lambda rows: (
-                    found_secrets.looked_through(rows),
+                    found_secrets.rules_of_latest_scan(rows),
                     found_secrets.found_secrets(rows),
-                    purge.late_secrets(rows),
+                    purge.sessions_with_late_secrets(rows),
                 )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
@@ -157,7 +157,7 @@ class Tasks:
         paths: list[str] = []
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(purge.late_secrets):
+        if context.store.read(purge.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.
@@ -190,7 +190,7 @@ class Tasks:
         """Embeds and links what waits; returns what prevented it."""
         store, name = self._context.store, self._context.model_name()
         if name is not None:
-            total = store.read(lambda rows: vectors.count_waiting(rows, vectors.model_seq(rows, name)))
+            total = store.read(lambda rows: vectors.count_waiting(rows, vectors.find_model(rows, name)))
             try:
                 yield from repeated("embedding", self._stages.embed_some, total)
             except EmbeddingUnavailable as error:
@@ -239,14 +239,14 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is new, empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
+    chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
     for total in export_file.export_memories(
         context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
     every, forgotten = context.store.read(
-        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
+        lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
         "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,

@@ -84,7 +84,7 @@ class TeamExchange:
             answer = wait(0.0)
         except StoreError as error:
             self._wait, self._failures, self._at = None, self._failures + 1, now
-            store.write(partial(team.note_failure, failure=error.what, at=now_iso()))
+            store.write(partial(team.record_failure, failure=error.what, at=now_iso()))
             return False
         if answer is None:
             return False
@@ -118,7 +118,7 @@ class TeamExchange:
         joined = TeamRow(
             url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso()
         )
-        store.write(lambda rows: team.join(rows, joined))
+        store.write(lambda rows: team.join_server(rows, joined))
         return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
 
     def _leave(self, order: Mapping[str, Any]) -> Work:
@@ -138,7 +138,7 @@ class TeamExchange:
                 yield {"step": "taking what is shared off the server"}
                 removed = (yield from _ask({"do": "leave", "url": joined.url}))["removed"]
             self._received = []
-            store.write(team.leave)
+            store.write(team.leave_server)
         except StoreError as error:
             raise StoreError(error.what, hint="`csmd team leave --keep` leaves what is shared where it is") from error
         finally:
@@ -182,10 +182,10 @@ def describe(rows: Rows) -> dict[str, Any] | None:
         "failing_since": joined.failing_since, "failure": joined.failure, "waiting": team.count_waiting(rows),
         "shares": [
             {"project": projects.name_of(rows, share.project_seq), "name": share.name, "readers": share.readers}
-            for share in team.shares(rows)
+            for share in team.list_shares(rows)
         ],
         "received": [
             {"author": author, "project": projects.name_of(rows, project), "memories": count}
-            for author, project, count in team.received(rows)
+            for author, project, count in team.received_counts(rows)
         ],
     }  # fmt: skip

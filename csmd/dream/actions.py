@@ -218,7 +218,7 @@ class Snapshot:
         return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
-        """Returns when a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""
+        """Returns when a memory was last stated with its authority (as `store.belief_changes.last_stated_at`)."""
         if memory.authority != "user":
             return memory.confirmed_at
         times = [source.at for source in memory.provenance if source.uuid not in self.by_assistants]

@@ -65,12 +65,12 @@ def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
         {name: filter_value(value) for name, value in session.items() if not value or filter_value(value)}
         for session in sessions
     ]
-    return body if kept == sessions else files.as_yaml(kept)
+    return body if kept == sessions else files.to_yaml(kept)
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
     """Parses the sessions of a part as data; [] if a person has changed it into something else."""
-    sessions = files.from_yaml(body)
+    sessions = files.parse_yaml(body)
     return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
 
@@ -364,7 +364,7 @@ def archive_days(
         record_file(reason="moved to the archive", path=old, before=text, after=None)
 
     for root in _list_roots(directory):
-        for name in find_due(files.names_in(root / DAILY_FOLDER), today=_format_day(to_local(now))):
+        for name in find_due(files.list_files(root / DAILY_FOLDER), today=_format_day(to_local(now))):
             old, new = root / DAILY_FOLDER / name, root / ARCHIVE_FOLDER / DAILY_FOLDER / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
@@ -383,8 +383,8 @@ def archive_days(
 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
-    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
-    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOK_BATCH))
+    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests")))
+    endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
@@ -421,7 +421,7 @@ def _write_session(store: Store, directory: Path, ending: Ending, day: str, to_l
         return False
     # Older rules may have let secrets through.
     data = redact_tree(render_data(session), Counter())
-    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
+    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.to_yaml([data]))):
         path = _find_day_file(directory, ending.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
@@ -458,10 +458,10 @@ def _write_live(
             session = store.read(
                 partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
             )
-            files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
+            files.write_memory_file(directory, path, head + files.to_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     folders = [root / LIVE_FOLDER for root in _list_roots(directory)]
-    for path in [folder / name for folder in folders for name in files.names_in(folder, ".yaml")]:
+    for path in [folder / name for folder in folders for name in files.list_files(folder, ".yaml")]:
         if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
             path.unlink(missing_ok=True)
             changed += 1

@@ -60,10 +60,10 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = journal.closed_items(rows)
+    closed = journal.list_closed(rows)
     stated = memories.stated_in_session(rows, ending.session_seq)
     stated = [memory for memory in stated if visibility.is_injectable(memory) and is_of_day(memory.created_at)]
-    gotchas = session_contents.gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
+    gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
     make_path = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
     changes = [(make_path(text), number) for text, number in items["file"]]
     times = [to_local(at) for at in session_contents.turn_times(rows, ending.session_seq)]
@@ -86,7 +86,7 @@ def read_session(
         pulls=texts("pull"),
         failing=texts("failing"),
         open=tuple(open_ends),
-        agents=tuple(session_contents.agents_of(rows, ending.id)),
+        agents=tuple(session_contents.list_agents(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
         modes=tuple(_read_modes(rows, ending.session_seq, to_local, is_of_day)),
@@ -95,7 +95,7 @@ def read_session(
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
     """Returns the number of finished entries of the assistant's plan, and that of all entries."""
-    result = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
+    result = work.fold([work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd)
     return sum(progress == "done" for _, progress, _ in result.todo), len(result.todo)
 
 
@@ -103,7 +103,7 @@ def _read_deviations(
     rows: Rows, session: int, is_of_day: Callable[[str], bool], is_forgotten: Callable[[str], bool]
 ) -> list[str]:
     """Returns the user's corrections, then the numbers of calls turned down, by tool, and prompts taken back."""
-    corrections = session_contents.corrections(rows, session)
+    corrections = session_contents.list_corrections(rows, session)
     tools: dict[str, str] = {}
     rejections: Counter[str] = Counter()
     for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):

@@ -170,7 +170,9 @@ class EditTransaction:
             return line.id
         # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
         is_correction = gate == "correction"
-        tombstones.remove(self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key)
+        tombstones.remove_statement(
+            self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key
+        )
         source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
@@ -194,7 +196,7 @@ class EditTransaction:
         )  # fmt: skip
         new = memories.by_id(self._rows, made) if made and self._is_topic else None
         if new is not None and self._topics:
-            topics.tag(self._rows, new.seq, self._topics[0], by=topics.PERSON)
+            topics.tag_memory(self._rows, new.seq, self._topics[0], by=topics.PERSON)
         return made or None
 
     def _remove(self, ident: str) -> None:
@@ -204,9 +206,9 @@ class EditTransaction:
             return
         if self._is_topic and any(item.id == ident for read in self._others.values() for _, item in read.lines()):
             by = topics.PERSON if self._is_theirs else topics.ASSISTANT
-            for tag in topics.of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
+            for tag in topics.topics_of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
                 if tag.name in self._topics:
-                    topics.tag(self._rows, memory.seq, tag.name, by=by, weight=0.0)
+                    topics.tag_memory(self._rows, memory.seq, tag.name, by=by, weight=0.0)
             return
         self._ask(
             "stale", memory.project_seq, f"{ident} {self._path}", text=memory.text, gate=memory.gate,
@@ -216,7 +218,7 @@ class EditTransaction:
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        ident = candidates.identity(kind, project, fingerprint, self._now)
+        ident = candidates.candidate_id(kind, project, fingerprint, self._now)
         question = Candidate(
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,
@@ -249,9 +251,9 @@ def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: P
     If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
     disk refuses the restored copy of a truncated page.
     """
-    stored = store.read(stored_pages.pages)
+    stored = store.read(stored_pages.read_pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
-    purged = store.read(lambda rows: tombstones.marks(rows, key))
+    purged = store.read(lambda rows: tombstones.purged_marks(rows, key))
     # A person may have written a page before csmd did.
     new = [PageRow(path=path, text="", at="") for path in places if path not in stored and (directory / path).is_file()]
     pages: dict[str, _Page] = {}
@@ -355,7 +357,7 @@ def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, to
 
 def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
-    stored, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+    stored, purged = stored_pages.read_pages(rows), tombstones.purged_marks(rows, key)
     questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:

@@ -68,7 +68,7 @@ def build_pages(
         if memory.id not in questioned and memory.project_seq in places and page_content.may_be_listed(memory):
             memories[memory.project_seq].append(memory)
     every = [memory for of_place in memories.values() for memory in of_place]
-    tags = topics.of_memories(rows, [memory.seq for memory in every])
+    tags = topics.topics_of_memories(rows, [memory.seq for memory in every])
     annotations, waiting = _read_annotations(rows, every)
     may_show = cache(page_content.has_text)  # a memory may be on several pages
     pages: list[Page] = []
@@ -113,7 +113,7 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
 
 
 def _build_theme_pages(
-    page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
+    page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.TopicTag]],
     places: Mapping[int, Place], annotations: Annotations, listed: frozenset[str], may_show: Callable[[Memory], bool],
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     tagged: dict[str, set[str]] = defaultdict(set)
@@ -201,11 +201,11 @@ def write_pages(
         # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
         # or purged meanwhile.
         if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != seen:
-            seen, page_rows = stamp, store.read(stored_pages.pages)
+            seen, page_rows = stamp, store.read(stored_pages.read_pages)
             # One read plans all pages, so that they agree.
             plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
             planned = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
-            purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+            purged = store.read(lambda rows: tombstones.purged_marks(rows, store.hash_key))
             todo = [file for file in planned if tried.get(file.path) != file and (only is None or file.path in only)]
         if not todo:
             return
@@ -345,7 +345,7 @@ def preview_changes(
 
     `after` are memories as they will be, by id.
     """
-    page_rows, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+    page_rows, purged = stored_pages.read_pages(rows), tombstones.purged_marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
     changes: list[tuple[Change, frozenset[int]]] = []
     for file in (yield from plan_pages(rows, page_rows, facts=facts, key=key, after=after)):
@@ -417,7 +417,7 @@ def remove_forgotten_lines(store: Store, directory: Path) -> int:
 
     OSError if the disk refuses a page.
     """
-    pages = store.read(stored_pages.pages)
+    pages = store.read(stored_pages.read_pages)
     lines = store.read(lambda rows: _classify_lines(rows, pages.values()))
 
     def left_of(path: str, text: str) -> tuple[str, int]:
@@ -453,7 +453,7 @@ def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, 
         is_forgotten = partial(stored_pages.is_forgotten, rows, words, project=place, key=key)
         return (place, words) in lines.gone or (words in lines.suspects and is_forgotten())
 
-    return page_lines.without_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
+    return page_lines.remove_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
 
 
 def _classify_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:

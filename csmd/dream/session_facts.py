@@ -427,7 +427,7 @@ def count_facts(rows: Rows, project: int) -> list[Fact]:
     ]  # fmt: skip
     facts += count_failures(errors, project)
     named: dict[str, list[WorkItem]] = defaultdict(list)
-    for work in turns.work_done(rows, project, sessions=MAX_SESSIONS):
+    for work in turns.list_work(rows, project, sessions=MAX_SESSIONS):
         if work.kind == "commit":
             work = work._replace(text=work.text.partition(" ")[2])
         elif work.kind == "file":

@@ -21,7 +21,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.core import Store
-from csmd.store.memories import INFERRED
+from csmd.store.memories import INFERRED_ORIGIN
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.vocabulary import Authority, Scope
@@ -129,7 +129,7 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             carry_out(
                 rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
             )
-        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
 
@@ -142,7 +142,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+    if tombstones.purged_marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
@@ -164,7 +164,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     allowed = {
         _key_of(candidate): candidate
         for candidate in derived
@@ -177,7 +177,7 @@ def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: in
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
     for candidate in allowed.values():
-        ident = candidates.identity(candidate.kind, project, candidate.fingerprint, "")
+        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 
@@ -209,7 +209,7 @@ def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: 
     # An inferred memory stays only if the candidate would become the same memory now.
     if is_over and is_believed and (stays or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
-    if candidates.renew(rows, stored, derived):
+    if candidates.update_stored(rows, stored, derived):
         for memory in inferred:
             _update_inferred(rows, memory, before=stored, key=key)
 
@@ -241,7 +241,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
             if ident:
                 promoted[current.id] = ident
         elif action.step == "known":
-            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+            candidates.update_stored(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
             candidates.set_status(rows, current, "needs_review", now=now)
     return promoted
@@ -253,7 +253,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
     ident, is_new = "", False
-    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
+    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
         if elsewhere:
             ident = elsewhere
@@ -266,7 +266,7 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
-    candidates.renew(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
+    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
@@ -282,9 +282,9 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
         return ""
     same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
     here = candidate.project_seq
-    everywhere = projects.everywhere(rows, here)
+    everywhere = projects.everywhere_of(rows, here)
     for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
     return ""
@@ -302,7 +302,7 @@ def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
 def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
     return Statement(
         text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=authority, reasons=(INFERRED, candidate.kind),
+        authority=authority, reasons=(INFERRED_ORIGIN, candidate.kind),
     )  # fmt: skip
 
 
@@ -353,9 +353,9 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
         return
     candidate = _combine(of_memory)
     scope: Scope = "user" if len(of_memory) > 1 else "project"
-    home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    home = candidate.project_seq if scope == "project" else projects.everywhere_of(rows, candidate.project_seq)
     if memory.project_seq != home:
-        project_merges.give_project(rows, memory, home)
+        project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sort_sources(candidate)

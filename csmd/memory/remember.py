@@ -68,7 +68,7 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        batch = statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
+        batch = statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
@@ -82,7 +82,7 @@ def believe(store: Store) -> tuple[int, int]:
 
 def is_behind(rows: Rows) -> bool:
     """Whether a statement waits to become a memory."""
-    return bool(statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
+    return bool(statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(
@@ -114,7 +114,7 @@ def remember(
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
-        tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
+        tombstones.record_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
@@ -237,7 +237,7 @@ def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | No
         else:
             of_speaker = by_user and _classify(statement).about_speaker
             scope = scope_of(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
-    return scope, project if scope == "project" else projects.everywhere(rows, project)
+    return scope, project if scope == "project" else projects.everywhere_of(rows, project)
 
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
@@ -254,7 +254,7 @@ def is_forgotten(
     It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the
     forgetting is allowed.
     """
-    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
+    if PURGED in statement.text or tombstones.purged_marks(rows, key).spans(statement.text):
         return True
     return tombstones.is_statement_forgotten(
         rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
@@ -269,7 +269,7 @@ def forget(
     key: bytes,
     now: str,
     by_person: bool,
-    quoted_in: forgotten.Places = forgotten.NOWHERE,
+    quoted_in: forgotten.Traces = forgotten.NO_TRACES,
 ) -> None:
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
@@ -277,7 +277,7 @@ def forget(
     with the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that
     already quote it (`store.forget`).
     """
-    for whole in memory_links.wholes_of(rows, memory):
+    for whole in memory_links.whole_memories_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
@@ -287,7 +287,7 @@ def forget(
         if by_person or other.authority != "user"
     ]
     going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
-    going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
+    going += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
     for gone, _ in going:
         if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
             continue
@@ -313,7 +313,7 @@ def forget(
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
     correction, (_, home) = statement.gate == "correction", find_scope(rows, statement, project)
-    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -353,7 +353,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
     if source.at < memory.created_at and memory.origin == "stated":
-        memories.stated_earlier(rows, memory.seq, source)
+        memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)

@@ -264,7 +264,7 @@ def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
     kept = supersession.refresh_thresholds(rows, replace(current, confidence=sure))
     memories.update_belief(rows, kept)
-    was, now = belief_changes.state(memory), belief_changes.state(kept)
+    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(kept)
     belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
     return memory.id
 
@@ -288,7 +288,7 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.refresh_thresholds(rows, changed)
     memories.update_belief(rows, changed)
-    was, now = belief_changes.state(memory), belief_changes.state(changed)
+    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(changed)
     belief_changes.record_change(
         rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
     )
@@ -302,9 +302,9 @@ def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: M
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
-        tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
+        tombstones.remove_forgetting(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, answer.at
+        rows, memory.id, "drop", belief_changes.belief_state(memory), "", "a person dropped it", PERSON, answer.at
     )
     return ""
 
@@ -362,11 +362,11 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
     `since` is the oldest time of a memory that waits.
     """
-    seqs = upkeep_queries.unreviewed(
+    seqs = upkeep_queries.memories_to_review(
         rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.imported(rows, seqs):
+    for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
         source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")

@@ -65,7 +65,9 @@ def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     if not speakers and memory.tier != "archive":
         lowered = replace(memory, authority="assistant")
         belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
-    activity.count(rows, [(speaker_reviews.LOWERED if speakers else speaker_reviews.ARCHIVED, 1)])
+    activity.increment_counters(
+        rows, [(speaker_reviews.LOWERED_COUNTER if speakers else speaker_reviews.ARCHIVED_COUNTER, 1)]
+    )
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:

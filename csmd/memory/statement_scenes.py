@@ -103,7 +103,7 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memory_scenes.scene_places(rows, session_seq)
+    project, _ = memory_scenes.scene_directories(rows, session_seq)
     personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
@@ -123,7 +123,7 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
     file_changes = memory_scenes.file_changes_of(
         rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
     )
-    _, roots = memory_scenes.scene_places(rows, session_seq)
+    _, roots = memory_scenes.scene_directories(rows, session_seq)
     read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
     return [

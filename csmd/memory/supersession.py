@@ -88,7 +88,7 @@ def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: 
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
     question = Candidate(
-        id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
+        id=candidates.candidate_id("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
@@ -109,7 +109,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the remaining parts of a replaced memory, or None."""
-    seq = memory_links.rest_of(rows, memory_id)
+    seq = memory_links.second_half_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -151,7 +151,7 @@ def _is_rule(text: str) -> bool:
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
-    for seq in memory_links.release_rest(rows, change.memory_id):
+    for seq in memory_links.release_second_half(rows, change.memory_id):
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
@@ -292,11 +292,11 @@ def _update_superseding(
     if (change is not None and change.by not in AUTOMATIC) or (memory.superseded_by and change is None):
         return
     refused = belief_changes.refused_successors(rows, memory.id)
-    stated_at = belief_changes.stated_at(rows, memory)
+    stated_at = belief_changes.last_stated_at(rows, memory)
     endings: list[tuple[str, Memory, Comparison]] = []
     replaced: set[str] = set()
     for other in near:
-        at = belief_changes.stated_at(rows, other)
+        at = belief_changes.last_stated_at(rows, other)
         # Of two statements made at the same time neither replaces the other.
         if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue
@@ -370,7 +370,7 @@ def mark_superseded(
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
     left = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
     lowered = refresh_thresholds(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.state(old), belief_changes.state(lowered)
+    was, now = belief_changes.belief_state(old), belief_changes.belief_state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
@@ -379,8 +379,8 @@ def mark_superseded(
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     """Returns the scopes whose memories are compared: the project's own and the general ones; None for all."""
     if not home:
-        return projects.visible(rows, inside=0)
-    return sorted({home, projects.everywhere(rows, home), 0})
+        return projects.visible_projects(rows, inside=0)
+    return sorted({home, projects.everywhere_of(rows, home), 0})
 
 
 def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
@@ -455,5 +455,5 @@ def find_heir(rows: Rows, memory: Memory) -> Memory | None:
     for _ in range(MAX_CHAIN):
         if heir is None or not heir.gives_way:
             return heir
-        heir = memories.by_id(rows, heir.superseded_by or curations.note_of(rows, heir.seq))
+        heir = memories.by_id(rows, heir.superseded_by or curations.find_note(rows, heir.seq))
     return None

@@ -230,11 +230,11 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     for start in range(0, len(changed), WRITE_BATCH):
         part = changed[start : start + WRITE_BATCH]
         store.write(lambda rows, part=part: topics.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
-    store.write(lambda rows: topics.mark_done(rows, project))
+    store.write(lambda rows: topics.mark_computed(rows, project))
     return max(1, project.memories)
 
 
-def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.Due, list[TaggableMemory]] | None:
+def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProject, list[TaggableMemory]] | None:
     share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
     for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:

@@ -56,7 +56,7 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     before = [row.was for row in changed if row.was.state and not row.was.is_candidate]
     reasons = _find_reasons(rows, changed, key=key)
     for was in before if answer.kind == "drop" else ():
-        tombstones.take_back(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
+        tombstones.remove_forgetting(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
         if reasons[was.item] == FORGOTTEN:  # by this answer, or before it
             reasons[was.item] = ""
     for row in changed:
@@ -170,7 +170,7 @@ def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: by
         if PURGED in was.text + "".join(was.more.values()):
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
-        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.as_candidate(was)) else ""
+        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.to_candidate(was)) else ""
     if not content:
         represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

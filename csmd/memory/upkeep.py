@@ -103,7 +103,7 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     for candidate in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
-            ident = candidates.identity(
+            ident = candidates.candidate_id(
                 candidate.kind, candidate.project_seq, candidate.fingerprint, candidate.created_at
             )
             candidates.put_candidate(rows, replace(candidate, id=ident))
@@ -147,9 +147,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=upto),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=upto),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=upto),
+        "stale": upkeep_queries.memories_to_archive(rows, after=after, to=upto),
+        "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=upto),
+        "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -195,7 +195,7 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
     """
-    reached = {subject: cursors.cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
+    reached = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
     new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}
@@ -217,7 +217,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     dropped = upkeep_queries.dropped_pairs(rows)
     findings: list[Finding] = []
     for memory in new:
-        everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
+        everywhere = {memory.project_seq: projects.everywhere_of(rows, memory.project_seq)}
         terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
         near = search.memories_matching(rows, terms, projects=scopes, limit=MAX_NEAR)
         similar = {other.seq: other for other in (*near, memory)}
@@ -244,7 +244,7 @@ def find_findings(
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
-        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
+        everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
         dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIR_KINDS.issuperset(kinds):

@@ -231,7 +231,7 @@ def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[i
     pasted = failure_reports.pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
-    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
+    same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
     errors = [failures.find_error(rows, mark, search_query.places) for mark in (same, pasted.fingerprint) if mark]
     known_errors = [error for error in errors if error]
     fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known_errors if error.fixed_uuid])
@@ -342,7 +342,7 @@ def _find_turns(
 
 def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
     """Turn -> what replaced the memory that its passage states."""
-    stated = search.superseded_in(rows, sorted(matched))
+    stated = search.superseded_by_turn(rows, sorted(matched))
     memory_of = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
     return {
         turn: heir
@@ -435,7 +435,7 @@ def _find_memories(
             memory_of[heir.seq] = heir
             # What replaced others matches as well as the best of them.
             parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_total)
-    roots = search.roots(rows)
+    roots = search.project_roots(rows)
     return [
         _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
         for seq, memory in memory_of.items()

@@ -41,7 +41,7 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
     """The project rows that may be seen from a directory, whatever the question is about; None for really all."""
-    return None if asking == OWNER else projects.visible(rows, inside=project_identity.wall(rows, asking))
+    return None if asking == OWNER else projects.visible_projects(rows, inside=project_identity.wall(rows, asking))
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:

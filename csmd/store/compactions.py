@@ -67,7 +67,7 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
     )
 
 
-def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
+def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
     """Records what a turn lost when it was stored: `original` is its text in the transcript, `kept` the stored one."""
     sizes = sizes_of(original, uuid)
     cause: Cause = "size"
@@ -82,16 +82,16 @@ def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) ->
     rows.update("turns", seq, dropped=cut.left_out if cut else sizes.bytes_before)
 
 
-def forget(rows: Rows, seq: int) -> None:
+def delete_record(rows: Rows, seq: int) -> None:
     """Deletes the record of a turn whose text changed."""
     if rows.delete("compactions", turn_seq=seq):
         rows.update("turns", seq, dropped=None)
 
 
-def note_dropped(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
+def record_drop(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
     """Replaces a turn's text by `[NAME of N bytes WHY]` and records the loss."""
     sql = "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0"
-    noted = rows.one(sql, seq=seq)
+    noted = rows.first(sql, seq=seq)
     before, tokens, is_counted = noted or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
     left = f"[{name} of {before} bytes {why}]"
     _write(rows, seq, Sizes(before, len(left), tokens, weigh_tokens(left)), cause=cause, is_counted=is_counted)
@@ -116,7 +116,7 @@ class Uncounted(NamedTuple):
     dropped: int
 
 
-def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
+def list_uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """Returns the next turns to count: at most `limit` turns and `characters` together, but always at least one."""
     sql = (
         "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
@@ -129,9 +129,9 @@ def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     ]
 
 
-def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
+def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
     """Records how many tokens a turn's stored text has, and its whole text if that was counted too."""
-    noted = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
+    noted = rows.first("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
     before = tokens
     if noted is not None:
         cause, size, estimated = noted
@@ -183,7 +183,7 @@ class Total(NamedTuple):
     tokens_after: int
 
 
-def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
+def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
     """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
     sql = (
         "select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after), "
@@ -204,7 +204,7 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     return round(float(share or 0), 1)
 
 
-def trimmed_in(rows: Rows, session_seq: int) -> dict[str, int]:
+def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
     """The turns of a session that are stored only in part, by uuid, with their original bytes."""
     trimmed = rows.all(
         "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
@@ -230,7 +230,7 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
     )
 
 
-def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
+def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
     """The compactions of the latest turns, the last first."""
     sql = (
         "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
@@ -261,11 +261,11 @@ class Recount(NamedTuple):
 
 
 #: What replaces text that a purge or a scan for secrets removed.
-HOLES = (PURGED, "[redacted")
+REMOVAL_MARKS = (PURGED, "[redacted")
 #: The row key from which a recount begins.
 FIRST = 0
 #: How many turns one part of a recount reads.
-AT_ONCE = 500
+AUDIT_BATCH = 500
 
 
 def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
@@ -276,18 +276,18 @@ def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[R
         f"where t.seq > :after and {in_keys('t.project_seq', projects)} "
         "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"
     )
-    measured = rows.all(sql, after=after, limit=AT_ONCE)
-    return [_recounted(*row) for row in measured]
+    measured = rows.all(sql, after=after, limit=AUDIT_BATCH)
+    return [_recount_turn(*row) for row in measured]
 
 
-def _recounted(
+def _recount_turn(
     seq: int, uuid: str, text: str, dropped: int | None, gone: int, outcome: Outcome | None, cause: Cause | None,
     bytes_before: int | None, bytes_after: int | None, tokens_before: int | None, tokens_after: int | None,
 ) -> Recount:  # fmt: skip
     cut = display.find_cut(text, f"turn {uuid}")
     size = len(text.encode("utf-8", "replace"))
     whole = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace")) + cut.left_out if cut else dropped or 0
-    is_changed = size != bytes_after and any(hole in text for hole in HOLES)
+    is_changed = size != bytes_after and any(hole in text for hole in REMOVAL_MARKS)
     saved = (tokens_before or 0) - (tokens_after or 0) if outcome == "compressed" else 0
     problem = ""
     if outcome is None:

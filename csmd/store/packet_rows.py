@@ -9,7 +9,7 @@ from csmd.knowledge import Packet, State
 from csmd.store.sqlite import Rows, as_value, column_values, in_keys
 
 #: The stage whose cursors record how far a project's packets were scanned.
-SCAN = "scan"
+SCAN_STAGE = "scan"
 
 
 #: Characters of a turn that are read.
@@ -57,7 +57,7 @@ def _put_packet(rows: Rows, packet: Packet) -> bool:
     session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
     if session is None:
         return False
-    state = {name: UNKNOWN if figure is None else figure for name, figure in column_values(packet.state).items()}
+    state = {name: UNKNOWN_FIGURE if figure is None else figure for name, figure in column_values(packet.state).items()}
     values = column_values(packet, "session_id", "state")
     return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
 
@@ -79,7 +79,9 @@ def latest_packets(
     )
     packet_rows = rows.all(sql, limit=limit, session=session, kind=kind, since=since, until=until)
     return [
-        as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
+        as_value(
+            Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN_FIGURE else figure for figure in row[9:]]))
+        )
         for row in packet_rows
     ]
 
@@ -130,4 +132,4 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
 
 
 #: An unknown figure.
-UNKNOWN = -1.0
+UNKNOWN_FIGURE = -1.0

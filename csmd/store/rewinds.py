@@ -27,10 +27,10 @@ from csmd.vocabulary import TOOL_KINDS
 #: Turns that begin a branch, in the terms of their index.
 _PROMPTS = "t.parent_uuid <> '' and t.kind in ('user', 'relayed', 'command')"
 #: The stage that chooses statements.
-DISTILL = "distill"
+DISTILL_STAGE = "distill"
 
 
-def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) -> None:
+def mark_rewound(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) -> None:
     """Marks what a prompt that continues from the line `parent` leaves behind, and removes what was made of it.
 
     What another session also holds, a fork from before the rewind, stays.
@@ -47,10 +47,10 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
     )
     left = rows.column(sql, session=session_seq, begin=begin, own=own)
     if left:
-        _clear_what_was_made(rows, session_seq, left, begin)
+        _clear_derived(rows, session_seq, left, begin)
 
 
-def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
+def mark_abandoned(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
     """Marks the turns that a session's host has left behind, by uuid, and removes what was made of them."""
     standing = rows.all(
         "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st "
@@ -63,21 +63,23 @@ def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
         sql = "update session_turn set rewound = 1 where session_seq = :session and turn_seq = :turn"
         rows.run(sql, session=session, turn=seq)
     if left:
-        _clear_what_was_made(rows, left[0][2], [seq for seq, *_ in left], left[0][1])
+        _clear_derived(rows, left[0][2], [seq for seq, *_ in left], left[0][1])
 
 
-def _clear_what_was_made(rows: Rows, session_seq: int, left: Sequence[int], begin: int) -> None:
+def _clear_derived(rows: Rows, session_seq: int, left: Sequence[int], begin: int) -> None:
     """Removes what was made of rewound turns, the first of which is at the ordinal `begin`."""
     for seq in left:
         if not rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 0", turn=seq):
-            _take_back(rows, seq)
+            _remove_derived(rows, seq)
     digests.clear(rows, session_seq)
     stored_days.clear_days(rows, session_seq)
-    if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # a kept turn may have counted as a repetition
-        cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
+    if (
+        cursors.read_cursor(rows, DISTILL_STAGE, str(session_seq)) >= begin
+    ):  # a kept turn may have counted as a repetition
+        cursors.move_cursor(rows, DISTILL_STAGE, str(session_seq), begin - 1)
 
 
-def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
+def restore_branch(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     """Restores the turns between the line `parent` and the start of its branch, and returns them.
 
     The caller makes them searchable. They are distilled again.
@@ -85,7 +87,7 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     standing: list[int] = []
     first, line = 0, parent
     while line:
-        branch = rows.one(
+        branch = rows.first(
             "select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
             "where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1",
             uuid=line, session=session_seq,
@@ -100,8 +102,8 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     if standing:
         digests.clear(rows, session_seq)
         stored_days.clear_days(rows, session_seq)
-        if cursors.cursor(rows, DISTILL, str(session_seq)) >= first:
-            cursors.move_cursor(rows, DISTILL, str(session_seq), first - 1)
+        if cursors.read_cursor(rows, DISTILL_STAGE, str(session_seq)) >= first:
+            cursors.move_cursor(rows, DISTILL_STAGE, str(session_seq), first - 1)
     return standing
 
 
@@ -133,10 +135,12 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         "order by st.ordinal"
     )
     between = rows.all(sql, session=session_seq, after=after, own=own)
-    return next((place for place, line in between if _descends(rows, session_seq, place, line, parent, after)), None)
+    return next(
+        (place for place, line in between if _is_descendant(rows, session_seq, place, line, parent, after)), None
+    )
 
 
-def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
+def _is_descendant(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
     """Whether the turn at an ordinal, which continues a line, descends from another line, which is at `after`.
 
     A line that is not a turn (thinking, a note of the host) counts as following the turn before it.
@@ -146,8 +150,8 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
             "where t.uuid = :line and st.session_seq = :session and st.ordinal < :place"
         )
-        own_turn = rows.one(sql, line=line, session=session_seq, place=place)
-        before = own_turn or rows.one(
+        own_turn = rows.first(sql, line=line, session=session_seq, place=place)
+        before = own_turn or rows.first(
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
             "where st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "
             "order by st.ordinal desc limit 1",
@@ -159,7 +163,7 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
     return line == ancestor
 
 
-def _take_back(rows: Rows, seq: int) -> None:
+def _remove_derived(rows: Rows, seq: int) -> None:
     """Removes what was made of a turn, except what a person has kept or changed; its text stays in its session."""
     uuid, kind = rows.all("select uuid, kind from turns where seq = :seq", seq=seq)[0]
     made = memories.memories_by_turn(rows, [uuid]).get(uuid, ())
@@ -169,6 +173,6 @@ def _take_back(rows: Rows, seq: int) -> None:
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
-    checkpoints.take_back(rows, seq)
+    checkpoints.drop_turn(rows, seq)
     if kind not in TOOL_KINDS:  # a tool was run whatever was said afterwards
         packet_rows.take_back_packets(rows, uuid)

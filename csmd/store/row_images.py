@@ -100,7 +100,7 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
     """Returns (text, state, more) of a memory as an image has them; None if there is no such memory."""
-    row = rows.one(
+    row = rows.first(
         f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
         id=ident,
@@ -144,10 +144,10 @@ def _annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
 
 def differs(before: Image, after: Image) -> bool:
     """Whether a memory or candidate changed between two images; who was shown it, or links to it, does not count."""
-    return _compared(before) != _compared(after)
+    return _comparable(before) != _comparable(after)
 
 
-def _compared(image: Image) -> tuple[Any, ...]:
+def _comparable(image: Image) -> tuple[Any, ...]:
     state = {**image.state, "told": [], "links": image.outgoing_links} if image.state else {}
     return image.text, image.more, state
 
@@ -188,7 +188,7 @@ def restore(rows: Rows, images: Sequence[tuple[Image, Image]], *, at: str) -> No
 
 def _restore_row(rows: Rows, was: Image, then: Image) -> bool:
     """Gives a memory its columns and sources back, creating it if it is gone; returns whether it existed."""
-    now = rows.one(f"select seq, text, {_NAMES} from memories where id = :id", id=was.item)  # noqa: S608
+    now = rows.first(f"select seq, text, {_NAMES} from memories where id = :id", id=was.item)  # noqa: S608
     values = was.state["columns"]
     if now is not None and then.state:
         values = _restored_columns(values, then.state["columns"], dict(zip(COLUMNS, now[2:], strict=True)))
@@ -266,10 +266,10 @@ def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[
     for row in annotations:
         if table == "tags":  # a topic goes with its last memory
             project = rows.value("select project_seq from memories where seq = :seq", seq=seq)
-            tag = {"topic_seq": topics.ensure(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
+            tag = {"topic_seq": topics.ensure_topic(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
             rows.insert("memory_topics", "on conflict do nothing", memory_seq=seq, **tag)
         elif table == "scenes":
-            memory_scenes.note_scene(rows, seq, uuid=row[0], text=row[1])
+            memory_scenes.set_scene(rows, seq, uuid=row[0], text=row[1])
         else:
             values = dict(zip(ANNOTATIONS[table], row, strict=True))
             rows.insert(table, "on conflict do nothing", memory_seq=seq, **values)
@@ -290,17 +290,17 @@ def _restore_candidate(rows: Rows, was: Image) -> None:
         if now is not None and now.status in candidates.WAITING:
             candidates.remove(rows, now)
         return
-    candidate = as_candidate(was)
+    candidate = to_candidate(was)
     if candidates.is_waiting(rows, candidate):
         return
     if now is None:
         candidates.put_candidate(rows, candidate)
     else:
-        candidates.renew(rows, now, candidate)
+        candidates.update_stored(rows, now, candidate)
     rows.run("update candidates set version = :version where id = :id", version=candidate.version, id=candidate.id)
 
 
-def as_candidate(image: Image) -> Candidate:
+def to_candidate(image: Image) -> Candidate:
     """The candidate that an image is of."""
     values = {**image.content, "memory_ids": tuple(image.state["memory_ids"])}
     values["evidence"] = tuple(Evidence(**row) for row in image.state["evidence"])

@@ -14,12 +14,12 @@ UNDATED = "1970-01-01T00:00:00.000Z"
 
 
 #: The share of the limit from which room is reported as short.
-WARN_SHARE = 0.9
+SHORT_SHARE = 0.9
 
 
 #: Names of counters.
-DROPPED = "tool outputs dropped"
-DROPPED_BYTES = "tool output bytes dropped"
+DROPPED_COUNTER = "tool outputs dropped"
+DROPPED_BYTES_COUNTER = "tool output bytes dropped"
 
 
 #: Tool calls and results that still have their text.
@@ -43,7 +43,7 @@ class Room(NamedTuple):
     @property
     def is_short(self) -> bool:
         """Whether it is near its limit, or larger."""
-        return bool(self.limit) and self.used > self.limit * WARN_SHARE
+        return bool(self.limit) and self.used > self.limit * SHORT_SHARE
 
 
 def room_used(rows: Rows, *, limit: int) -> Room:
@@ -51,7 +51,7 @@ def room_used(rows: Rows, *, limit: int) -> Room:
     return Room(used=live_bytes(rows), limit=limit)
 
 
-def is_any_output_left(rows: Rows) -> bool:
+def has_output(rows: Rows) -> bool:
     """Whether any tool call or result still has its text."""
     return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
 
@@ -70,7 +70,7 @@ def drop_oldest_output(rows: Rows, *, limit: int) -> int:
 
 
 #: Name of the counter of dropped conversation turns.
-SAID_DROPPED = "conversation turns dropped"
+DROPPED_TURNS_COUNTER = "conversation turns dropped"
 
 
 def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
@@ -85,7 +85,7 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
         "where c.stage in ('distill', 'digest') and c.subject = cast(s.seq as text) having count(*) = 2), 0))) "
         "order by s.last_at, s.seq limit 1"
     )
-    session = rows.one(sql, before=before, undated=UNDATED)
+    session = rows.first(sql, before=before, undated=UNDATED)
     if session is None:
         return 0
     seq, last_at = session
@@ -97,12 +97,12 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     texts = rows.all(sql, session=seq, purged=PURGED, limit=limit)
     for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
-        compactions.note_dropped(
-            rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
+        compactions.record_drop(
+            rows, turn, text=text, name=turns.CONVERSATION_NAME, why=f"dropped after {days} days", cause="age"
         )
     if len(texts) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(texts))])
+    activity.increment_counters(rows, [(DROPPED_TURNS_COUNTER, len(texts))])
     return max(len(texts), 1)  # at least 1: the next session may have some
 
 
@@ -111,7 +111,7 @@ def _drop(rows: Rows, texts: Sequence[Row], *, why: str, cause: compactions.Caus
     for seq, kind, text in texts:
         freed += len(text.encode())
         name = f"tool {_NOUNS[kind]}"
-        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
+        compactions.record_drop(rows, seq, text=text, name=name, why=why, cause=cause)
     if texts:
-        activity.count(rows, [(DROPPED, len(texts)), (DROPPED_BYTES, freed)])
+        activity.increment_counters(rows, [(DROPPED_COUNTER, len(texts)), (DROPPED_BYTES_COUNTER, freed)])
     return len(texts)

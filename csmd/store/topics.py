@@ -14,7 +14,7 @@ PERSON = "person"
 ASSISTANT = "assistant"
 
 
-class Due(NamedTuple):
+class DueProject(NamedTuple):
     """A project with `memories` memories, which changed `changes` times since its topics were computed."""
 
     project_seq: int
@@ -23,7 +23,7 @@ class Due(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tagged:
+class TopicTag:
     """A topic of a memory; `by_whom` is rule, person or assistant, `weight` 0-1."""
 
     name: str
@@ -44,10 +44,10 @@ class Member(NamedTuple):
     confidence: float
 
 
-def due_projects(rows: Rows) -> list[Due]:
+def due_projects(rows: Rows) -> list[DueProject]:
     """The projects whose topics are to be computed again."""
     return rows.read(
-        Due,
+        DueProject,
         "select p.seq, p.topics_due, (select count(*) from memories m where m.project_seq = p.seq) "
         "from projects p where p.topics_due > 0 order by p.seq",
     )
@@ -64,10 +64,12 @@ def newest_memories(rows: Rows, project: int, *, limit: int) -> list[tuple[int, 
 
 
 #: (memory, topic, weight); the weight is None if the rule no longer finds the topic.
-Tag = tuple[int, str, float | None]
+TagChange = tuple[int, str, float | None]
 
 
-def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0) -> list[Tag]:
+def changed_tags(
+    rows: Rows, project: int, tags: Iterable[tuple[int, str, float]], *, since: int = 0
+) -> list[TagChange]:
     """The differences between the stored tags of the rule and these (memory, topic, weight) of a project.
 
     Memories before the row key `since` were not read and keep their tags.
@@ -86,7 +88,7 @@ def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]
     return [(seq, name, weight) for (seq, name), weight in wanted.items()]
 
 
-def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
+def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
     """Changes the rule's tags of a project's memories; a person's tags and those of memories that left it stay."""
     for seq, name, weight in tags:
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
@@ -98,38 +100,38 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
             )
             rows.run(sql, seq=seq, rule=RULE, project=project, name=name)
         else:
-            _put(rows, seq, ensure(rows, project, name), RULE, weight)
+            _upsert_tag(rows, seq, ensure_topic(rows, project, name), RULE, weight)
 
 
-def mark_done(rows: Rows, looked: Due) -> None:
+def mark_computed(rows: Rows, looked: DueProject) -> None:
     """Records that a project's topics are computed, unless it changed meanwhile."""
     sql = "update projects set topics_due = 0 where seq = :seq and topics_due = :changes"
     rows.run(sql, seq=looked.project_seq, changes=looked.changes)
 
 
-def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
+def tag_memory(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
     """Tags a memory on request (weight 0: removes the topic); False if a person has decided otherwise."""
     project = rows.number("select project_seq from memories where seq = :seq", seq=memory_seq)
     sql = (
         "select x.topic_seq, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "where x.memory_seq = :seq and t.name = :name"
     )
-    text = rows.one(sql, seq=memory_seq, name=name)
+    text = rows.first(sql, seq=memory_seq, name=name)
     if text is not None and text[1] == PERSON and by != PERSON:
         return bool(text[2]) == bool(weight)
-    topic = int(text[0]) if text is not None else ensure(rows, project, name)
-    _put(rows, memory_seq, topic, by, weight)
+    topic = int(text[0]) if text is not None else ensure_topic(rows, project, name)
+    _upsert_tag(rows, memory_seq, topic, by, weight)
     return True
 
 
-def ensure(rows: Rows, project: int, name: str) -> int:
+def ensure_topic(rows: Rows, project: int, name: str) -> int:
     """The row key of a project's topic, created if it is new."""
     rows.insert("topics", "on conflict do nothing", project_seq=project, name=name)
     sql = "select seq from topics where project_seq = :project and name = :name"
     return rows.number(sql, project=project, name=name)
 
 
-def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> None:
+def _upsert_tag(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> None:
     sql = (
         "insert into memory_topics (memory_seq, topic_seq, by_whom, weight) values (:memory, :topic, :by, :weight) "
         "on conflict (memory_seq, topic_seq) do update set by_whom = excluded.by_whom, weight = excluded.weight "
@@ -138,28 +140,28 @@ def _put(rows: Rows, memory_seq: int, topic: int, by: str, weight: float) -> Non
     rows.run(sql, memory=memory_seq, topic=topic, by=by, weight=weight, rule=RULE)
 
 
-def move_to(rows: Rows, memory_seq: int, project: int) -> None:
+def move_tags(rows: Rows, memory_seq: int, project: int) -> None:
     """Moves a memory's tags to another project."""
     sql = (
         "select t.seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
         "where x.memory_seq = :seq and t.project_seq <> :project order by t.name"
     )
     for topic, name, by, weight in rows.all(sql, seq=memory_seq, project=project):
-        _put(rows, memory_seq, ensure(rows, project, name), by, weight)
+        _upsert_tag(rows, memory_seq, ensure_topic(rows, project, name), by, weight)
         rows.delete("memory_topics", memory_seq=memory_seq, topic_seq=topic)
 
 
 # --- what is asked
 
 
-def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
+def topics_of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[TopicTag]]:
     """The topics of some memories: first those set on request, then the most specific."""
     tags = rows.grouped(
         "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "  # noqa: S608
         f"where {in_keys('x.memory_seq', seqs)} and x.weight > 0 order by x.memory_seq, "
         "case x.by_whom when 'person' then 0 when 'assistant' then 1 else 2 end, x.weight desc, t.name"
     )
-    return {seq: [as_value(Tagged, tag) for tag in of_memory] for seq, of_memory in tags.items()}
+    return {seq: [as_value(TopicTag, tag) for tag in of_memory] for seq, of_memory in tags.items()}
 
 
 def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str, int, str]]:
@@ -172,7 +174,7 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
     )
 
 
-def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Member]:
+def list_members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Member]:
     """The memories of some projects (None: all) with a topic, by row key."""
     # A memory's topics are its project's; `cross join` keeps SQLite from starting with all memories.
     tagged = rows.all(

@@ -102,7 +102,7 @@ def _merge(
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     leave_to_review(rows, merged, by_person=by_person or dry_run)
-    around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
+    around = {merged.project_seq: projects.everywhere_of(rows, merged.project_seq)}
     pair = [merging.plan_merge(merged, other, everywhere=around, by_person=by_person)]
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
@@ -130,7 +130,7 @@ def _archive_report(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 def _by_tier(rows: Rows) -> dict[str, int]:
     numbers: Counter[str] = Counter()
-    for _, tier, number in activity.memories_by(rows):
+    for _, tier, number in activity.memories_by_gate_and_tier(rows):
         numbers[tier] += number
     return dict(sorted(numbers.items()))
 
@@ -172,7 +172,7 @@ def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1
 @UPKEEP.add("csm_memory_governance_report")
 def _governance(ctx: ToolContext, rows: Rows) -> Json:
     """Check the invariants of memories."""
-    broken = integrity.violations(rows, ctx.store.hash_key)
+    broken = integrity.find_violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
         "rules": [
@@ -282,7 +282,7 @@ def _promote(
     def write(writing: Rows) -> dict[str, str]:
         # Planned again in the transaction, because candidates may have changed.
         fresh = promotion.plan_promotions(writing, projects=seen, profile=thresholds)
-        origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
+        origin = BY_PERSON if profile == "relaxed" else memories.INFERRED_ORIGIN
         return promotion.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
     if apply:

@@ -6,7 +6,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.privacy.fingerprints import remove_purged
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, sessions, tombstones
-from csmd.store.checkpoints import Row
+from csmd.store.checkpoints import CheckpointRow
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
@@ -32,7 +32,7 @@ def _create(
     """Keep a session's state as it is now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
-    note = remove_purged(note, tombstones.marks(rows, key))[0]
+    note = remove_purged(note, tombstones.purged_marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
@@ -93,7 +93,7 @@ def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: 
     return {**_checkpoint(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": ident}
 
 
-def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
+def _find_checkpoint(rows: Rows, ident: str, asking: str) -> CheckpointRow:
     """A checkpoint by its id or the beginning of it; BadInput for none, or one behind a wall."""
     row = checkpoints.by_id(rows, resolve_id(ident, ids_like(rows, "checkpoints", ident)))
     if row is None or not visibility.is_visible(rows, row.project_seq, asking=asking):
@@ -101,14 +101,14 @@ def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
     return row
 
 
-def _summary(rows: Rows, row: Row, key: bytes) -> Json:
+def _summary(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     pieces = checkpoint.read_pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
     captured = checkpoints.capture_count(rows, row.seq)
     return as_json(row, CHECKPOINT, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
-def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
+def _checkpoint(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     restored = checkpoint.read_restored(rows, row, key)
     essentials = checkpoint.essentials(restored)
     return {

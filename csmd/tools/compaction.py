@@ -28,9 +28,9 @@ def _report(
     `reduction` is the total reduction, `average_reduction` the mean over turns; both in percent.
     """
     stream = find_session(rows, session, asking).id if session else ""
-    totals = compactions.totals(rows, projects=seen, session=stream)
+    totals = compactions.sum_outcomes(rows, projects=seen, session=stream)
     within = compactions.count_within_budget(rows, projects=seen, session=stream)
-    latest = compactions.latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
+    latest = compactions.list_latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
     places = roots(rows)
     return {
         "budget_bytes": ctx.config.settings.capture_tool_output_bytes,
@@ -82,10 +82,10 @@ def _audit(
             if row.problem:
                 problems.append({"id": row.uuid, "problem": row.problem})
         yield
-    totals = compactions.totals(rows, projects=seen)
+    totals = compactions.sum_outcomes(rows, projects=seen)
     noted = _by_outcome(totals) | {"tokens_saved": _sums(totals)["tokens_saved"]}
     reread = yield from _reread(
-        ctx, rows, compactions.latest(rows, projects=seen, limit=between(verify, MOST)) if verify > 0 else []
+        ctx, rows, compactions.list_latest(rows, projects=seen, limit=between(verify, MOST)) if verify > 0 else []
     )
     problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
     agrees = all(recounted[name] == noted[name] for name in ("compressed", "failed", "tokens_saved"))
@@ -104,7 +104,9 @@ def _reread(ctx: ToolContext, rows: Rows, left_out: Sequence[Compaction]) -> Gen
     same, changed = 0, list[str]()
     gone = 0
     for row in left_out:
-        for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
+        for turn in turns.find_cut(
+            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        ):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
             whole = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)

@@ -36,13 +36,13 @@ MOST = 1000
 def dream_json(rows: Rows, dream: Dream) -> Json:
     """Returns a dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
-    return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
+    return as_json(dream, names, did=journal.count_actions(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dream_scopes.dream_places):
+    for place in read(dream_scopes.list_scopes):
         facts[place.seq] = read(partial(session_facts.count_facts, project=place.seq))
         yield
     return facts
@@ -94,11 +94,11 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
 
     None without a model.
     """
-    provider = ledger.asked_provider(rows)
+    provider = ledger.provider_to_ask(rows)
     if provider is None:
         return None
     settings = ctx.config.settings
-    left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
+    left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
     questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
@@ -166,7 +166,7 @@ def _diff(
             number += 1
             did += [change] if offset < number <= last else []
         yield
-    total = sum(journal.action_counts(rows, dream.seq).values())
+    total = sum(journal.count_actions(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
 
 
@@ -178,7 +178,7 @@ def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) 
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    for seq in journal.actions(rows, dream.seq):
+    for seq in journal.list_actions(rows, dream.seq):
         action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
             yield _change_set_json(rows, action, journal.changed_rows(rows, seq), written)
@@ -240,14 +240,14 @@ def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
 @TOOLS.add("csm_dream_history")
 def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    listed = dreams.history(rows, limit=between(limit, MOST), offset=max(offset, 0))
+    listed = dreams.list_dreams(rows, limit=between(limit, MOST), offset=max(offset, 0))
     return {"dreams": [dream_json(rows, dream) for dream in listed]}
 
 
 def _find(rows: Rows, typed: str) -> Dream:
     """Returns the dream with an id or its beginning, or the latest for `last`."""
     if typed == "last":
-        latest = dreams.history(rows, limit=1)
+        latest = dreams.list_dreams(rows, limit=1)
         if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return latest[0]

@@ -36,7 +36,7 @@ def _set_goal(
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
-    if tombstones.marks(rows, key).spans(body):
+    if tombstones.purged_marks(rows, key).spans(body):
         raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
     places(rows, project, asking)  # a wall also keeps out new goals from outside
     of_session = find_session(rows, session, asking) if session else None
@@ -50,7 +50,7 @@ def _set_goal(
         home = of_session.project_seq if of_session else 0
         if place is not None:
             home = projects.ensure_with_directory(
-                writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now
+                writing, ingest.permitted_place(place, tombstones.purged_marks(writing, key)), now=now
             ).seq
         ident, new = checkpoints.add_goal(
             writing, project=home, session_id=of_session.id if of_session else "", text=body,
@@ -66,7 +66,7 @@ def _set_goal(
 @TOOLS.add("csm_goal_list")
 def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
+    root_of, listed = roots(rows), checkpoints.list_goals(rows, projects=seen, done=done)
     return {"goals": [_goal(goal, root_of) for goal in listed]}
 
 
@@ -80,7 +80,7 @@ FIELDS = "id kind text at session_id authority"
 
 def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
     """Everything open in some projects (None: all): goals, promises, unfinished work, questions; each latest first."""
-    of = projects.all_seqs(rows) if seen is None else seen
+    of = projects.list_seqs(rows) if seen is None else seen
     ended = last_sessions.read_session_summaries(rows, places=of, session_id="", key=key)
     home = sessions.projects_of(rows, [session.session_id for session in ended])
     left = [

@@ -73,7 +73,7 @@ def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
 
 def _project_key(rows: Rows, path: str) -> str:
     """The key of the project listed with a path, else of the one that contains it, else the path's own key."""
-    listed = workspaces.at_path(rows, path)
+    listed = workspaces.project_at_path(rows, path)
     seq = project_identity.find_row(rows, path) if listed is None else listed
     return project_identity.identified(path).key if seq is None else projects.key_of(rows, seq)
 
@@ -124,5 +124,5 @@ def backups(database: Path) -> list[Json]:
     return [
         {"path": str(path), "made_at": made.isoformat().replace("+00:00", "Z"), "bytes": path.stat().st_size}
         for path in backup.list_backups(database)
-        if (made := backup.made_at(path))
+        if (made := backup.time_in_name(path))
     ]

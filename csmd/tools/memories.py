@@ -88,12 +88,12 @@ def _list(
         return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
     present.check_words(words, FILTERS)
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
-    shown, total = memories.page(
+    shown, total = memories.list_page(
         rows, projects=seen, gate=gate, category=category, type_=type_, state=state,
         session=find_session(rows, session, asking).id if session else "", since=within.since, until=within.until,
         limit=between(limit, MAX_LISTED) if limit else ALL, offset=max(offset, 0),
     )  # fmt: skip
-    replaced = memories.replaced_by(rows, [memory.id for memory in shown])
+    replaced = memories.memories_replaced_by(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)
     for row, memory in zip(listed, shown, strict=True):
         row["replaced_by"] = _replacement_json(rows, memory, asking)
@@ -151,7 +151,7 @@ def _save(
         home = behind
         if place:
             home = projects.ensure_with_directory(
-                writing, ingest.permitted_place(place, tombstones.marks(writing, key)), now=now
+                writing, ingest.permitted_place(place, tombstones.purged_marks(writing, key)), now=now
             ).seq
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
@@ -263,7 +263,7 @@ def _forget(
     """Forget a memory for good."""
     key = ctx.store.hash_key
     target = _find_to_forget(rows, id_, key, asking)
-    pages = yield from forget.find_places(rows, target)
+    pages = yield from forget.find_traces(rows, target)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
         memory = find_memory(writing, target.id, asking)  # read again: the user may have stated it meanwhile
@@ -273,7 +273,7 @@ def _forget(
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        quoted_in = pages if memory.text == target.text else forget.NO_TRACES
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
             home = memory.project_seq
@@ -398,7 +398,7 @@ def _show(
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
-        "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
+        "topics": [asdict(topic) for topic in topics.topics_of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
         "links": [
             row for link in memory_links.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
@@ -434,7 +434,10 @@ def _lost_confidence(changes: list[belief_changes.Change]) -> float:
     """How much confidence a memory has lost to contradictions that were not undone."""
     lost = 0.0
     for change in changes:
-        before, after = belief_changes.confidence_in(change.before), belief_changes.confidence_in(change.after)
+        before, after = (
+            belief_changes.confidence_in_state(change.before),
+            belief_changes.confidence_in_state(change.after),
+        )
         stands = change.change == belief_changes.SUPERSEDED and not change.undone_at
         if stands and before is not None and after is not None:
             lost += max(0.0, before - after)
@@ -445,8 +448,8 @@ def _change_json(change: belief_changes.Change) -> Json:
     """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
-        sure_before=belief_changes.confidence_in(change.before), sure_after=belief_changes.confidence_in(change.after),
-        superseded_by=belief_changes.read_state(change.after).get("superseded_by", ""),
+        sure_before=belief_changes.confidence_in_state(change.before), sure_after=belief_changes.confidence_in_state(change.after),
+        superseded_by=belief_changes.parse_state(change.after).get("superseded_by", ""),
     )  # fmt: skip
 
 

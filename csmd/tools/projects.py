@@ -16,7 +16,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import topic_tagging
 from csmd.recall import lens
 from csmd.store import files, project_merges, projects, tombstones, workspaces
-from csmd.store.project_merges import Moved
+from csmd.store.project_merges import MoveCounts
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
 from csmd.tools.declaration import Json, ToolContext, Tools
@@ -33,11 +33,11 @@ class _Rehearsed(Exception):
 @TOOLS.add("csm_project_list")
 def _list(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
     """List projects, lenses and workspaces, and which lens holds here."""
-    walled, here = workspaces.workspaces_listed(rows), lens.find(rows, asking)
+    walled, here = workspaces.list_workspaces(rows), lens.find(rows, asking)
     return {
         "projects": [_project(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
-        "lenses": [_lens_json(each) for each in workspaces.lenses(rows)],
+        "lenses": [_lens_json(each) for each in workspaces.list_lenses(rows)],
         "lens": here.name if here else "",
     }
 
@@ -91,11 +91,11 @@ def _merge(
     """Bring all of a project into another."""
     _need_person(by_person, f"csmd project merge {source} {into}")
 
-    def write(writing: Rows) -> Moved:
+    def write(writing: Rows) -> MoveCounts:
         merged, target = find_project(writing, source), find_project(writing, into)
         if merged == target:
             raise BadInput(f"{source} and {into} are one project already")
-        if projects.everywhere(writing, merged) != projects.everywhere(writing, target):
+        if projects.everywhere_of(writing, merged) != projects.everywhere_of(writing, target):
             raise BadInput(
                 f"a wall is between {source} and {into}: they are in different workspaces",
                 hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
@@ -114,13 +114,13 @@ def _split(
     path = _absolute(place)
     directory = project_identity.identified(path).place
 
-    def write(writing: Rows) -> Moved:
+    def write(writing: Rows) -> MoveCounts:
         of = find_project(writing, whole)
-        merged = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
+        merged = workspaces.project_at_path(writing, path) or workspaces.project_at_path(writing, directory)
         if merged is not None and merged != of:
             if workspaces.merged_into(writing, merged) != of:
                 raise BadInput(f"{path} is not in {whole}: it is a project of its own, or merged elsewhere")
-            workspaces.same_wall(writing, merged, as_that_of=of)
+            workspaces.copy_workspace(writing, merged, as_that_of=of)
             return project_merges.split_projects(writing, of, merged)
         root = workspaces.root_of(writing, of)
         if directory == root or not root:
@@ -138,9 +138,9 @@ def _split(
     return _move(ctx, write, dry_run=dry_run)
 
 
-def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
+def _move(ctx: ToolContext, write: Callable[[Rows], MoveCounts], *, dry_run: bool) -> Json:
     """Moves rows and counts them; with `dry_run` the move is rolled back."""
-    moved: list[Moved] = []
+    moved: list[MoveCounts] = []
 
     def move(writing: Rows) -> None:
         moved.append(write(writing))
@@ -184,28 +184,28 @@ def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wal
     moved = _wall_in(rows, seq, named, now=ctx.now()) if wall else 0
     for place in () if wall else named:
         project, _ = _find_open(rows, place, seq, now=ctx.now())
-        if not projects.everywhere(rows, project):
+        if not projects.everywhere_of(rows, project):
             workspaces.rank_first(rows, project, lens=seq)
-    marks = tombstones.marks(rows, ctx.store.hash_key)
+    marks = tombstones.purged_marks(rows, ctx.store.hash_key)
     for topic in about:
         if marks.spans(topic):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         workspaces.add_topic(rows, seq, topic)
-    view = workspaces.lens(rows, seq)
+    view = workspaces.find_lens(rows, seq)
     if view is None or len(view.topics) > MAX_TOPICS:
         raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="name the few that tell it from others")
     return {**_lens_json(view), "moved": moved}
 
 
 def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
-    seq = workspaces.named(rows, name)
-    view = workspaces.lens(rows, seq) if seq else None
+    seq = workspaces.find_workspace(rows, name)
+    view = workspaces.find_lens(rows, seq) if seq else None
     if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
         for place in named:
             project = find_project(rows, place)
-            if projects.everywhere(rows, project) != seq:
+            if projects.everywhere_of(rows, project) != seq:
                 root = workspaces.root_of(rows, project)
                 raise BadInput(f"{root} is not behind the wall of {name}", hint="`csmd project list` shows what is")
             workspaces.leave(rows, project, key=ctx.store.hash_key)
@@ -228,7 +228,7 @@ def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall
     for topic in about:
         if not workspaces.remove_topic(rows, view.seq, topic):
             raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
-    left = workspaces.lens(rows, view.seq)
+    left = workspaces.find_lens(rows, view.seq)
     return {**_lens_json(left or view), "moved": 0}
 
 
@@ -248,14 +248,14 @@ def _wall_in(rows: Rows, seq: int, named: list[str], *, now: str) -> int:
     moved = 0
     for place in named:
         project, root = _find_open(rows, place, seq, now=now)
-        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.open_below(rows, root)))
+        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.projects_below(rows, root)))
     return moved
 
 
 def _find_open(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
     """A project and its directory; BadInput if it is behind the wall of another lens."""
     project = find_project(rows, place, make_at=now)
-    there, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
+    there, root = projects.everywhere_of(rows, project), workspaces.root_of(rows, project)
     if there not in (0, seq):
         other = projects.name_of(rows, there)
         raise BadInput(
@@ -295,7 +295,7 @@ def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq
-    matches = workspaces.matching(rows, word)
+    matches = workspaces.find_projects(rows, word)
     live = [row for row in matches if not workspaces.merged_into(rows, row[0])] or matches
     if len(live) != 1:
         many = ", ".join(root for _, root in live)

@@ -55,7 +55,7 @@ def _check_place(place: str, *, has_key: bool) -> str:
 def _list(ctx: ToolContext, rows: Rows) -> Json:
     """List the language models that were added, and how each fared last."""
     names = "name place model key_from added_at answered_at failing_since failure"
-    providers = ledger.providers(rows)
+    providers = ledger.list_providers(rows)
     active = next((provider.name for provider in providers if provider.model), "")
     now = ctx.now()
     return {
@@ -65,7 +65,7 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
             )
             for provider in providers
         ],
-        "tokens": ledger.spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
+        "tokens": ledger.tokens_spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
     }  # fmt: skip
 
 
@@ -102,11 +102,11 @@ def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Js
             project=_project(rows, spent.project_seq, seen),
             price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
         )
-        for spent in ledger.sums(rows, since=since)
+        for spent in ledger.spending_by_day(rows, since=since)
     ]  # fmt: skip
     has_price = settings.curator_price_in > 0 or settings.curator_price_out > 0
     return {
-        "since": since, "rows": lines, "today": ledger.spent_on(rows, today), "cap": settings.curator_daily_tokens,
+        "since": since, "rows": lines, "today": ledger.tokens_spent_on(rows, today), "cap": settings.curator_daily_tokens,
         "has_price": has_price,
     }  # fmt: skip
 

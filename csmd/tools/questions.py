@@ -26,7 +26,9 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
     """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample."""
     views = [shown_view for shown_view in sql_views.VIEWS if view in ("", shown_view.name)]
     if not views:
-        raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
+        raise BadInput(
+            f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.VIEW_NAMES))}"
+        )
     path, places = ctx.store.path, _visible_places(rows, asking)
     return {
         "views": [
@@ -36,15 +38,15 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
                 "columns": dict(shown_view.columns),
                 "joins": list(shown_view.joins),
                 "sample": _rows_json(
-                    sql_views.sample(path, shown_view, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                    sql_views.read_sample(path, shown_view, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
                 ),
             }
             for shown_view in views
         ],
         "limits": {
             "rows": sql_views.MAX_ROWS,
-            "seconds": sql_views.SECONDS,
-            "characters of a value": sql_views.VALUE_CHARACTERS,
+            "seconds": sql_views.MAX_SECONDS,
+            "characters of a value": sql_views.MAX_VALUE_CHARACTERS,
             "functions": sorted(sql_views.FUNCTIONS),
         },
     }
@@ -54,7 +56,7 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
 def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
     places, most = _visible_places(rows, asking), between(limit, sql_views.MAX_ROWS)
-    answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
+    answer = sql_views.answer(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 
 
@@ -65,7 +67,7 @@ def _visible_places(rows: Rows, asking: str) -> Places:
     return visibility.find_visible_places(rows, asking=asking)
 
 
-def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
+def _rows_json(answer: Answer, characters: int = sql_views.MAX_VALUE_CHARACTERS) -> list[list[Any]]:
     """The rows, with secrets redacted by the current rules."""
     return [
         [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]

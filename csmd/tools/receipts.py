@@ -13,7 +13,7 @@ from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibilit
 from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
-from csmd.store.turns import LeftOut
+from csmd.store.turns import CutTurn
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.present import as_json, find_memory, find_session, roots
@@ -90,21 +90,21 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[
         raise BadInput(
             f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd why --list`)"
         )
-    items = receipts.items(rows, named[0])
+    items = receipts.list_items(rows, named[0])
     return {
         "id": named[0].id,
         "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
     }
 
 
-def _find_tool_turn(rows: Rows, ident: str) -> LeftOut | None:
+def _find_tool_turn(rows: Rows, ident: str) -> CutTurn | None:
     """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
-    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
-    return next(iter(turns.left_out(rows, exact)), None)
+    return next(iter(turns.find_cut(rows, exact)), None)
 
 
-def _whole_turn(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+def _whole_turn(ctx: ToolContext, rows: Rows, turn: CutTurn) -> Generator[None, None, Json]:
     """A turn's whole text and its source; `state` is `trimmed` if only the stored part is left."""
     about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
     if turn.text == PURGED:
@@ -130,7 +130,7 @@ def _exact_or_all(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[
 
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """The words that showed use; recomputed, because they are not stored."""
-    judged = receipts.waiting_receipt(rows, receipt.seq)
+    judged = receipts.find_waiting(rows, receipt.seq)
     return usage.find_use_marks(rows, judged) if judged else {}
 
 
@@ -139,7 +139,7 @@ def _receipt_json(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks
     may = question is not None and (seen is None or question[1] in seen)
     return as_json(
         receipt, RECEIPT, prompt=display.cut(display.squeeze(question[0]), 200) if question and may else "",
-        items=[_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
+        items=[_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.list_items(rows, receipt)],
     )  # fmt: skip
 
 
@@ -190,14 +190,14 @@ def _other_item(rows: Rows, ident: str, seen: list[int] | None) -> Json:
 
 def _passage_at(rows: Rows, uuid: str, start: str) -> str:
     """The text of the passage that begins at an offset of a turn; "" if the turn has changed since."""
-    turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
-    seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
+    turn_seqs = [seq for seq, full in search.turns_with_prefix(rows, uuid) if full == uuid]
+    seqs = [seq for of_turn in passages.passages_of_turns(rows, turn_seqs).values() for seq in of_turn]
     return next((passage.text for passage in passages.by_seqs(rows, seqs).values() if str(passage.start) == start), "")
 
 
 def _turn_of(rows: Rows, ident: str) -> str:
     """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
-    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
 
 

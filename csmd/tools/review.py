@@ -42,7 +42,7 @@ def _review_list(
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400)
-    unsure = upkeep_queries.unreviewed(
+    unsure = upkeep_queries.memories_to_review(
         rows, projects=wanted, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
     )
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]

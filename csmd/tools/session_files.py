@@ -67,7 +67,7 @@ def _append(
     parent: str = "", by_person: bool = False, names: Sequence[str] = (),
 ) -> Json:  # fmt: skip
     files.check_session_id(ident)
-    marks = tombstones.marks(rows, ctx.store.hash_key)
+    marks = tombstones.purged_marks(rows, ctx.store.hash_key)
     for what, text in (("text", body), ("path", project), ("session's name", ident)):
         if marks.spans(text):
             raise CsmdError(f"a part of this {what} was purged", hint="`csmd forget --lift` lets purged text in again")
@@ -104,7 +104,7 @@ def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     path = files.session_file(ctx.config.paths.sessions, ident)
     session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
     walled = (
-        projects.everywhere(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
+        projects.everywhere_of(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
     )
     inside = walled if path else 0
     if inside and inside != project_identity.wall(rows, asking):

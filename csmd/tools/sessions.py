@@ -54,7 +54,7 @@ def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, of
 def _session(rows: Rows, session: Session) -> Json:
     return as_json(
         session, SESSION, about=session.title or _first_goal(rows, session),
-        memories=sessions.memory_count(rows, session.id),
+        memories=sessions.count_memories(rows, session.id),
         transcript=transcript_state(session.path if session.is_read else ""),
     )  # fmt: skip
 
@@ -80,8 +80,8 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
-    statements = session_contents.statements(rows, session.seq, projects=seen)
-    believed = session_contents.memories_of(rows, session.id, projects=seen)
+    statements = session_contents.read_statements(rows, session.seq, projects=seen)
+    believed = session_contents.session_memories(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
         **_session(rows, session),
@@ -91,7 +91,8 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         **as_json(session, "model version"),
         "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
         "agents": [
-            as_json(agent, "id turns started_at model") for agent in sessions.agents(rows, session.id, projects=seen)
+            as_json(agent, "id turns started_at model")
+            for agent in sessions.list_agents(rows, session.id, projects=seen)
         ],
         "usage": _usage(rows, session),
         "digest": versions[-1].text if versions else "",
@@ -126,7 +127,7 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        shown = session_contents.conversation(
+        shown = session_contents.read_conversation(
             rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
         )
         resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
@@ -157,7 +158,7 @@ def _conversation_of(
         for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
         if kind in ROLES[role]
     )
-    turns = session_contents.conversation(
+    turns = session_contents.read_conversation(
         rows,
         named.seq,
         projects=visible,
@@ -189,7 +190,7 @@ def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 
 def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
-    return session_contents.conversation(
+    return session_contents.read_conversation(
         rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
     )
 
@@ -197,7 +198,7 @@ def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTur
 @TOOLS.add("csm_turn_show")
 def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one turn."""
-    matches = search.turns_like(rows, id_) if id_ else []
+    matches = search.turns_with_prefix(rows, id_) if id_ else []
     lines = {
         uuid.partition("/")[0] for _, uuid in matches
     }  # turns of one transcript line share the beginning of their id
@@ -210,7 +211,7 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
-    left_out = sum(part.dropped for part in turns.left_out(rows, [turn.seq]))
+    left_out = sum(part.dropped for part in turns.find_cut(rows, [turn.seq]))
     return as_json(
         turn, "id=uuid kind at text session_id project", dropped_bytes=left_out,
         around=turns_around(rows, turn, asking),

@@ -22,15 +22,15 @@ def _clients(ctx: ToolContext, rows: Rows) -> Json:
 def _check(ctx: ToolContext, rows: Rows, indexes: bool = True) -> Json:
     """Check that the database is sound."""
     if not indexes:
-        return {"problems": integrity.structure(rows) or integrity.content(rows)}
+        return {"problems": integrity.check_structure(rows) or integrity.check_content(rows)}
     # FTS5's check writes nothing but needs the writing connection.
-    return {"problems": ctx.store.write(integrity.integrity)}
+    return {"problems": ctx.store.write(integrity.check_database)}
 
 
 @TOOLS.add("csm_store_shape")
 def _shape(ctx: ToolContext, rows: Rows) -> Json:
     """Describe the database without its content: tables, row counts, SQLite's settings."""
-    return integrity.shape(rows)
+    return integrity.describe_database(rows)
 
 
 @TOOLS.add("csm_runtime_pause", lane="status")

@@ -67,15 +67,15 @@ def _weigh_tag(
 
     def write(writing: Rows) -> Json:
         memory = find_memory(writing, target.id, asking)  # read again inside the write
-        if weight and tombstones.marks(writing, ctx.store.hash_key).spans(name):
+        if weight and tombstones.purged_marks(writing, ctx.store.hash_key).spans(name):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         by = topics.PERSON if by_person else topics.ASSISTANT
-        if not topics.tag(writing, memory.seq, name, by=by, weight=weight):
+        if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
                 f"a person has said otherwise of {memory.id} and {name!r}",
                 hint="ask a person to change that, in a terminal",
             )
-        tagged = topics.of_memories(writing, [memory.seq]).get(memory.seq, [])
+        tagged = topics.topics_of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
 
     return ctx.store.write(write)
@@ -97,7 +97,7 @@ def _link(
     weighs = _weight(weight) if by_person else min(_weight(weight), MAX_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
-        if tombstones.marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
+        if tombstones.purged_marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
             raise CsmdError("a part of that name was purged", hint="`csmd forget --lift` lets purged text in again")
         ends = (origin.id, target.id, relationship)
         drawn = any((x.from_id, x.to_id, x.relationship) == ends for x in memory_links.links_of(writing, origin.id))
@@ -166,7 +166,7 @@ def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories that are about a topic, the surest first."""
     name = topic_tagging.normalise_name(topic)
-    members = topics.members(rows, name, seen)
+    members = topics.list_members(rows, name, seen)
     shown = _surest_first(members.values())[: between(limit, MAX_OF_TOPIC)]
     whole = memories.by_seqs(rows, [member.seq for member in shown])
     listed = [
@@ -197,7 +197,7 @@ def _related_tool(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
         drawn.setdefault(other, []).append(link)
     neighbours = results.find_neighbours(rows, [memory.seq], projects=seen).get(memory.seq, [])
     others = memories.by_seqs(rows, [seq for seq, *_ in neighbours])
-    tagged = topics.of_memories(rows, [memory.seq, *others])
+    tagged = topics.topics_of_memories(rows, [memory.seq, *others])
     own = {tag.name for tag in tagged.get(memory.seq, ())}
     return {
         "id": memory.id,

@@ -36,9 +36,9 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
         if team.find_team(writing) is None:
             raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")
         seq = find_project(writing, project)
-        if readers == EVERYBODY and projects.everywhere(writing, seq):
+        if readers == EVERYBODY and projects.everywhere_of(writing, seq):
             raise BadInput(
-                f"{project} is behind the wall {projects.name_of(writing, projects.everywhere(writing, seq))}",
+                f"{project} is behind the wall {projects.name_of(writing, projects.everywhere_of(writing, seq))}",
                 hint="name who may read it: --with NAME, or --private",
             )
         shared_name = name or team.remote_of(writing, seq)
@@ -46,9 +46,9 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
             raise BadInput(
                 f"{project} has no remote by which colleagues would know it", hint="name it for the team: --as NAME"
             )
-        if any(share.name == shared_name and share.project_seq != seq for share in team.shares(writing)):
+        if any(share.name == shared_name and share.project_seq != seq for share in team.list_shares(writing)):
             raise BadInput(f"another project is shared as {shared_name}", hint="name it for the team: --as NAME")
-        team.share(writing, seq, name=shared_name, readers=readers, now=ctx.now())
+        team.share_project(writing, seq, name=shared_name, readers=readers, now=ctx.now())
         return {
             "project": workspaces.root_of(writing, seq),
             "name": shared_name,
@@ -64,7 +64,7 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
 @TOOLS.add("csm_team_unshare", mutates=True)
 def _unshare(ctx: ToolContext, rows: Rows, project: str) -> Json:
     """Stop sharing a project, and remove it from the team's server."""
-    name = ctx.store.write(lambda writing: team.unshare(writing, find_project(writing, project)))
+    name = ctx.store.write(lambda writing: team.unshare_project(writing, find_project(writing, project)))
     if not name:
         raise BadInput(f"{project} is not shared", hint="`csmd team status` shows what is")
     ctx.poke()

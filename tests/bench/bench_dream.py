@@ -243,7 +243,7 @@ def dreamt(background: Background, did: Counter[str]) -> float:
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    did.update(store.read(lambda rows: journal.action_counts(rows, dream.seq)))
+    did.update(store.read(lambda rows: journal.count_actions(rows, dream.seq)))
     return took
 
 
@@ -329,7 +329,7 @@ def fill(rows: Rows, number: int, *, key: bytes) -> None:
     chance = random.Random(7)
     words = [f"word{place}" for place in range(4000)]
     place = projects.ensure(rows, Project(key="p", root="/p", name="p", kind="path"), now="2026-03-01T10:00:00.000Z")
-    projects.touch(rows, place, "2026-03-01")
+    projects.record_active_day(rows, place, "2026-03-01")
     said: list[str] = []
     for at in range(number):
         told = " ".join(words[min(int(chance.expovariate(1 / 600)), 3999)] for _ in range(chance.randrange(8, 22)))

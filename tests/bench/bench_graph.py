@@ -99,7 +99,7 @@ class Graph:
         for _ in range(number):
             seq = self.add(rows, self.memory())
             for name in {self.topic() for _ in range(int(self.random.integers(0, TOPICS_OF_ONE + 1)))}:
-                topics.tag(rows, seq, name, by=topics.RULE)
+                topics.tag_memory(rows, seq, name, by=topics.RULE)
             if self.made % 3 == 0:
                 memory_links.add_link(rows, self.link(), now=NOW)
 
@@ -169,7 +169,7 @@ def writes(graph: Graph, runs: int) -> dict[str, float]:
         return lambda: store.write(work)
 
     def tag(rows: Rows) -> None:
-        topics.tag(rows, int(graph.random.integers(1, graph.made)), graph.topic(), by=topics.PERSON)
+        topics.tag_memory(rows, int(graph.random.integers(1, graph.made)), graph.topic(), by=topics.PERSON)
 
     bulks = max(5, runs // 20)
     kept, written, words = store.write(bare)
@@ -196,10 +196,10 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
     place = graph.places[0]
 
     def by_topic(rows: Rows) -> None:
-        found.append(len(topics.members(rows, graph.topic(), [place])))
+        found.append(len(topics.list_members(rows, graph.topic(), [place])))
 
     def by_topic_whole(rows: Rows) -> None:
-        memories.by_seqs(rows, list(topics.members(rows, graph.topic(), [place])))
+        memories.by_seqs(rows, list(topics.list_members(rows, graph.topic(), [place])))
 
     def question() -> str:
         words = tokens.content_words(graph.texts[int(graph.random.integers(0, graph.made))])
@@ -226,7 +226,7 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
             "stats_all_us": of_many(100, lambda: stats(rows, None)),
         }  # fmt: skip
 
-    while store.write(fulltext.merge):
+    while store.write(fulltext.merge_indexes):
         pass
     return {**store.read(measure), "members": median(found)}
 

@@ -70,7 +70,7 @@ class InMemory:
     def is_same_file(self, one: str, other: str) -> bool:
         return self._held(one) is not None and self._held(one) == self._held(other)
 
-    def entries(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         held = self._held(folder)
         return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
 

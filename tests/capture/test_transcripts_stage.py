@@ -22,7 +22,7 @@ from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.store import cursors, files
 from csmd.store.core import Store
-from csmd.store.files import NOTES_LIMIT
+from csmd.store.files import MAX_NOTES
 
 NOW = "2026-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
@@ -328,9 +328,9 @@ def test_thousands_of_malformed_lines_leave_a_few_notes_and_are_all_counted(plac
     assert (report.turns_new, report.bad_lines) == (2, 1000)
     noted = place.notes()
     (rest,) = (note for note in noted if "lines" in note)
-    assert (len(noted), rest["lines"]) == (NOTES_LIMIT + 1, 1000 - NOTES_LIMIT)
+    assert (len(noted), rest["lines"]) == (MAX_NOTES + 1, 1000 - MAX_NOTES)
     data = place.path.read_bytes()
-    assert rest["first_offset"] == data.index(b"bad %d\n" % NOTES_LIMIT)
+    assert rest["first_offset"] == data.index(b"bad %d\n" % MAX_NOTES)
     assert rest["last_offset"] == data.index(b"bad 999\n")
 
 

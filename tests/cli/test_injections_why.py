@@ -149,7 +149,7 @@ def test_an_hour_is_one_line_and_an_hour_of_nothing_none(machine: Machine, caplo
         hourly = Hourly()
         caplog.set_level("INFO")
         assert [hourly.step(store, now) for now in (0.0, 1.0, HOUR_S)] == [False, False, False]
-        store.write(lambda rows: activity.count(rows, [("bad lines", 2), ("redacted api-key", 9)]))
+        store.write(lambda rows: activity.increment_counters(rows, [("bad lines", 2), ("redacted api-key", 9)]))
         assert hourly.step(store, HOUR_S + 1) is False
         assert hourly.step(store, 2 * HOUR_S) is True
         assert hourly.step(store, 3 * HOUR_S) is False

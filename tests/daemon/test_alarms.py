@@ -22,7 +22,7 @@ from csmd.errors import StoreError
 from csmd.hosts.claude import environment
 from csmd.installer import plan
 from csmd.store import events
-from csmd.store.events import HookedSession, UnreportedSession
+from csmd.store.events import SessionWithoutEvents, UnreportedSession
 from csmd.store.sqlite import as_store_error
 
 WORDS = {key: what for key, (what, _) in alarms.ALARMS.items()}
@@ -63,7 +63,7 @@ def test_an_unreported_session_says_something_or_not(
     transcript = tmp_path / "projects" / "-p" / "s.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_bytes(beginning)
-    session = HookedSession(id="s", path=str(transcript), started_at=NOTED)
+    session = SessionWithoutEvents(id="s", path=str(transcript), started_at=NOTED)
     other = more.get("reported", "/b")
     reported = [(LATER, str(tmp_path) if other == "/a" else other)]
     states = {str(tmp_path): state} if state else {}

@@ -37,7 +37,7 @@ def at(hours: float) -> float:
 
 def dreamt(parts: Any) -> list[tuple[str, str]]:
     """(why, state) of every dream, the latest first."""
-    return [(one.why, one.state) for one in parts.store.read(lambda rows: dreams.history(rows, limit=50))]
+    return [(one.why, one.state) for one in parts.store.read(lambda rows: dreams.list_dreams(rows, limit=50))]
 
 
 def with_sessions(parts: Any, count: int = 5) -> Any:
@@ -63,7 +63,7 @@ def test_one_begins_by_itself_when_it_is_due_and_then_not_before_the_gates_open_
     with_sessions(parts)
     settle(parts, at(1))
     assert dreamt(parts) == [("by itself", "done")]
-    (dream,) = parts.store.read(lambda rows: dreams.history(rows, limit=5))
+    (dream,) = parts.store.read(lambda rows: dreams.list_dreams(rows, limit=5))
     assert dream.sessions == 5 and not parts.machine.paths.dream_lock.exists()
     assert parts.call("csm_dream_status")["verdict"].startswith("next dream after 5 more sessions, 24 h")
     settle(parts, at(2))
@@ -310,7 +310,7 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
     dreaming.resume_dreams(parts.background.context)
     assert dreamt(parts)[0] == ("by itself", "failed")
-    assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
+    assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED_ERROR
 
 
 def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> None:

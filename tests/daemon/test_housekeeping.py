@@ -65,7 +65,7 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
         assert parts.store.commits == commits + batches, "one transaction each"
     assert batches == 3, "240 pieces, 100 at a time"
     assert spoken(parts) == before and len(before) == 240
-    assert not parts.store.read(text_retention.is_any_output_left)
+    assert not parts.store.read(text_retention.has_output)
 
 
 def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
@@ -87,14 +87,14 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
         return " ".join(parts.store.read(lambda rows: housekeeping.retention_warnings(rows, settings)))
 
     assert said(Settings(storage_max_mb=100)) == ""
-    if used > near.storage_max_mb * housekeeping.MB * text_retention.WARN_SHARE:
+    if used > near.storage_max_mb * housekeeping.MB * text_retention.SHORT_SHARE:
         assert "beyond it the oldest tool output is dropped" in said(near)
     assert not housekeeping.drop_expired(parts.store, near, now=now), "near the limit is not over it"
     assert "is being dropped" in said(below)
     while housekeeping.drop_expired(parts.store, below, now=now):
         pass
     room = parts.store.read(lambda rows: text_retention.room_used(rows, limit=3 * housekeeping.MB))
-    assert not room.is_over and parts.store.read(text_retention.is_any_output_left), "no more than need be"
+    assert not room.is_over and parts.store.read(text_retention.has_output), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
     assert "xxx" in newest and oldest.endswith("dropped for room]")
@@ -220,7 +220,7 @@ def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monk
 
 
 def test_the_newest_few_are_kept(parts: Any) -> None:
-    folder = backup.folder_of(parts.store.path)
+    folder = backup.backup_folder(parts.store.path)
     folder.mkdir()
     for day in range(10, 20):
         (folder / f"csmd-202601{day}T000000Z.db").touch()
@@ -262,5 +262,5 @@ def test_growth_is_told_per_day_over_the_last_two_weeks(
 def test_the_background_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
         parts.background.step(now)
-    ((_, size),) = parts.store.read(activity.size_list)
+    ((_, size),) = parts.store.read(activity.list_sizes)
     assert size > 0

@@ -134,7 +134,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
         assert f"go by themselves from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
-        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=aged))
+        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=aged))
         assert settle() is None and not context.withholds
         first = store.read(lambda rows: rows.value("select text from turns order by seq"))
         assert first == "[redacted:chosen-word] is what we call it", "the value goes, the sentence stays"
@@ -148,7 +148,7 @@ def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(par
     context.guard("reading", lambda: reading.look_at(context, path))
     kinds = {"chosen-word": 4}
     store.write(
-        lambda rows: found_secrets.note_looked_through(
+        lambda rows: found_secrets.record_scan(
             rows, context.rules, kinds, kinds, key=store.hash_key, now=iso_before(30 * 86_400)
         )
     )
@@ -162,9 +162,7 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     long_ago, now = iso_before(30 * 86_400), iso_before(0)
 
     def look(kinds: dict[str, int], at: str) -> found_secrets.FoundSecrets | None:
-        store.write(
-            lambda rows: found_secrets.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at)
-        )
+        store.write(lambda rows: found_secrets.record_scan(rows, "rules", kinds, {}, key=store.hash_key, now=at))
         return store.read(found_secrets.found_secrets)
 
     look({"first-kind": 1}, long_ago)
@@ -175,7 +173,7 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
 def test_what_was_found_before_each_kind_had_its_own_time_is_understood(parts: Any) -> None:
     at = iso_before(86_400)
     old = wire.dumps({"kinds": {"one": 2, "other": 1}, "rare": ["one"], "since": at})
-    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=old))
+    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=old))
     found = parts.store.read(found_secrets.found_secrets)
     assert found is not None and found.since == {"one": at, "other": at}
 
@@ -213,7 +211,7 @@ def test_a_page_and_its_row_say_the_same_whenever_somebody_may_read_them(parts: 
         task = parts.background.context.submit(Task(kind="scan", is_own=True))
         while task.state not in ("done", "failed"):
             parts.background.tasks.step()
-            assert store.read(stored_pages.pages)["projects/p.md"].text == path.read_text()
+            assert store.read(stored_pages.read_pages)["projects/p.md"].text == path.read_text()
     finally:
         redaction.choose_words([])
     assert (task.state, path.read_text()) == ("done", "# [redacted:chosen-word]\n")

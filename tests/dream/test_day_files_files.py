@@ -77,7 +77,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
 
 def close(store: Store, session: str, at: str = "2026-03-01T10:20:00.000Z") -> None:
     event = Event(id=f"end-{session}-{at}", host="claude", name="session_end", session_id=session, at=at)
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=""))
 
 
 def files(memory: Path) -> list[str]:
@@ -336,7 +336,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     talk(store, "s1")
     settle(store, memory)
     known = store.write(lambda rows: stated(rows, f"{said.capitalize()}.", key=store.hash_key))
-    looking = forget.find_places
+    looking = forget.find_traces
     steps = store.read(lambda rows: list_of(looking(rows, known)))
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
@@ -348,7 +348,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 
 
-def list_of(steps: Generator[None, None, forget.Places]) -> tuple[list[None], forget.Places]:
+def list_of(steps: Generator[None, None, forget.Traces]) -> tuple[list[None], forget.Traces]:
     """(the steps of long work, what it comes to)."""
     found: list[None] = []
     while True:
@@ -496,7 +496,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
     key = store.hash_key
 
     def lay(rows):  # type: ignore[no-untyped-def]
-        purge.begin(rows, now=LATER)
+        purge.record_begin(rows, now=LATER)
         if text:
             tombstones.purge_text(rows, text, key=key, now=LATER)
         if session:
@@ -504,7 +504,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
         purge.apply_tombstones(rows, key)
 
     store.write(lay)
-    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, key))
     needles = [Needle(text)] if text else []
     purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
     while day_files.remove_withdrawn(store, memory, now=LATER, to_local=here):

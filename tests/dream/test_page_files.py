@@ -220,7 +220,7 @@ def test_what_is_behind_a_wall_stands_on_its_own_page_only(home: Home) -> None:
         for number in range(6):
             home.say(f"The heron module number {number}{name} is built by make target {number}", project=walled)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     home.write()
     holding = [path for path, whole in home.files().items() if "heron" in whole or "inside" in whole or "acme" in whole]
     assert holding == [page_of(home, "inside"), page_of(home, "within")]
@@ -279,7 +279,7 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     ]  # fmt: skip
     for ident in idents:
         seq = home.memory(ident).seq
-        home.store.write(lambda rows, seq=seq: topics.tag(rows, seq, "release builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=seq: topics.tag_memory(rows, seq, "release builds", by=topics.PERSON))
     assert "topics/release-builds.md" in home.write()
     assert home.text("topics/release-builds.md").count("<!-- m:") == 6
     assert home.text("topics/release-builds.md").count("\n## [/p/") == 2
@@ -323,7 +323,7 @@ def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Hom
         home.say(f"The heron module number {number} is built by make target {number}", project=walled)
         home.say(f"The tern reads shard number {number} every hour from host{number}", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     writing = page_files.write_pages(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     for path in writing:
         if path == written:
@@ -343,7 +343,7 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
     for said in ("The tern reads its shards from the spool host", "Reports of tern are mailed on Mondays"):
         home.say(said, project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     assert "topics/builds.md" in home.write()
     home.store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), walled))
     home.write(now=LATER)
@@ -360,7 +360,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
         home.say(f"The gull module number {number} is built by make target {number}", project=one)
         home.say(f"The tern shard number {number} lies on the host{number}", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     home.say("Herons are counted on Mondays by the warden", project=third)
     home.say("The warden keeps his list in a blue folder", project=third)
 
@@ -404,7 +404,9 @@ def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None
         home.store.write(lambda rows, said=said, values=values: rows.run(said, **values))
         seen.append(home.store.read(stored_pages.content_stamp))
     for weight in (1.0, 0.0):
-        home.store.write(lambda rows, weight=weight: topics.tag(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight))
+        home.store.write(
+            lambda rows, weight=weight: topics.tag_memory(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight)
+        )
         seen.append(home.store.read(stored_pages.content_stamp))
     assert len(set(map(repr, seen))) == len(seen)
 
@@ -502,7 +504,7 @@ def test_a_line_taken_off_a_themes_page_is_of_that_theme_no_more(home: Home) -> 
     other = home.project("heron")
     home.say("The heron exporter needs its own directory below var", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "exports", by=topics.RULE))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "exports", by=topics.RULE))
     home.write()
     one = home.saying("port 8400")
     home.change("topics/exports.md", home.line("topics/exports.md", "port 8400"), "")

@@ -275,8 +275,13 @@ def told(store: Store) -> list[Fact]:
     go_through(store)
     while packets.step(store) or digest.step(store):
         pass
-    (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
+<<<<<<< HEAD:tests/dream/test_session_facts.py
+    (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
     return store.read(lambda rows: session_facts.count_facts(rows, project))
+=======
+    (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
+    return store.read(lambda rows: narrator.count_facts(rows, project))
+>>>>>>> w-merge:tests/dream/test_narrator.py
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -305,8 +310,13 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert len({sessions[uuid] for uuid in one.evidence[:2]}) == 2, "the first two are of two sessions"
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
-    (other,) = store.read(lambda rows: rows.one("select seq from projects where key = 'other'"))
+<<<<<<< HEAD:tests/dream/test_session_facts.py
+    (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
     assert store.read(lambda rows: session_facts.count_facts(rows, other)) == []
+=======
+    (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
+    assert store.read(lambda rows: narrator.count_facts(rows, other)) == []
+>>>>>>> w-merge:tests/dream/test_narrator.py
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
@@ -316,7 +326,7 @@ def test_a_fact_fades_with_the_sessions_that_were_purged(store: Store) -> None:
     assert {one.kind for one in told(store)} >= {"command", "fix"}
 
     def forget(rows):  # type: ignore[no-untyped-def]
-        purge.begin(rows, now=NOW)
+        purge.record_begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s1"], key=store.hash_key, now=NOW)
         purge.apply_tombstones(rows, store.hash_key)
 

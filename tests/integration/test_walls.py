@@ -61,11 +61,11 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
         origin="stated", key=b"k",
     )  # fmt: skip
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "passage", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
+    vectors.add_vectors(rows, "passage", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
     memory = memories.by_id(rows, ident)
     assert memory is not None
     if new:
-        vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, b"abcd")], reached=0)
+        vectors.add_vectors(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, b"abcd")], reached=0)
     return turn.uuid
 
 
@@ -80,7 +80,7 @@ def build_walls(rows: Rows) -> None:
             seq = projects.ensure_with_directory(
                 rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
             ).seq
-            if not projects.everywhere(rows, seq):
+            if not projects.everywhere_of(rows, seq):
                 workspaces.join(rows, wall, seq)
 
 

@@ -204,18 +204,18 @@ def opened_step(store: Store) -> int:
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
     seq = memory_of(store, ident).seq
-    by_seq = store.read(lambda rows: topics.of_memories(rows, [seq]))
+    by_seq = store.read(lambda rows: topics.topics_of_memories(rows, [seq]))
     return {topic.name: topic.by_whom for topic in by_seq.get(seq, [])}
 
 
 def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
-    seqs = list(store.read(lambda rows: topics.members(rows, name, places)))
+    seqs = list(store.read(lambda rows: topics.list_members(rows, name, places)))
     return {memory.id for memory in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
     seq = memory_of(store, ident).seq
-    return store.write(lambda rows: topics.tag(rows, seq, name, by=by, weight=weight))
+    return store.write(lambda rows: topics.tag_memory(rows, seq, name, by=by, weight=weight))
 
 
 def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(store: Store) -> None:
@@ -382,7 +382,7 @@ def test_a_twin_counts_for_nothing_in_the_graph(store: Store) -> None:
     def draw(rows: Rows) -> None:
         memory_links.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)
         for seq in (1, 2):
-            topics.tag(rows, seq, f"only {seq}", by=topics.PERSON)
+            topics.tag_memory(rows, seq, f"only {seq}", by=topics.PERSON)
 
     store.write(draw)
     before, drawn = store.write(counted)

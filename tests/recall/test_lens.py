@@ -106,7 +106,7 @@ def test_a_directory_is_under_the_nearest_lens_around_it(rows: Rows) -> None:
         (TOOL, 0), ("/", 0),
     ):  # fmt: skip
         assert project_identity.lens(rows, directory) == seq, directory
-    assert set(workspaces.lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
+    assert set(workspaces.find_lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
     assert lens.find(rows, "") is None and lens.find(rows, "owner") is None
 
 
@@ -117,9 +117,11 @@ def test_what_is_about_a_topic_of_the_lens_stands_first_by_its_tag_or_its_words(
     put_under(rows, "work", "/jobs", about=("billing",))
     named = found(rows, "what does the exporter write", asking=API)
     assert "billing" in named[0].text and {hit.id for hit in named} == set(plain)
-    topics.tag(rows, rows.number("select seq from memories where id = :id", id=tagged), "money", by=topics.PERSON)
+    topics.tag_memory(
+        rows, rows.number("select seq from memories where id = :id", id=tagged), "money", by=topics.PERSON
+    )
     put_under(rows, "work", "/jobs", about=("money",))
-    workspaces.remove_topic(rows, workspaces.named(rows, "work") or 0, "billing")
+    workspaces.remove_topic(rows, workspaces.find_workspace(rows, "work") or 0, "billing")
     best = found(rows, "what does the exporter write", asking=API)[0]
     assert best.id in (tagged, "t2") and best.factors["lens"] == lens.OF_PROJECT * lens.ABOUT_TOPIC
 
@@ -133,7 +135,7 @@ def test_a_brief_names_its_lens_in_its_head_and_prefers_what_was_said_in_it(rows
     after = told(rows, API)
     assert after.text.splitlines()[0] == before.text.splitlines()[0].replace('">', ' Lens: work, topics billing.">')
     assert {item.id for item in after.items} == {item.id for item in before.items}
-    places, through = visibility.scopes(rows, API), workspaces.lens(rows, work)
+    places, through = visibility.scopes(rows, API), workspaces.find_lens(rows, work)
     worth = {
         one.memory.text: one.worth.value
         for one in brief.read_candidates(rows, places=places, session_id="", through=through)

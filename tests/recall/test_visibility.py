@@ -230,9 +230,9 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 
         def write(rows: Rows) -> None:
             model = vectors.ensure_model(rows, name, len(made[0]), now=NOW)
-            waiting = vectors.backlog(rows, "passage", model, limit=9)
+            waiting = vectors.read_backlog(rows, "passage", model, limit=9)
             rows_made = [(seq, place, 0, len(body), made[said.index(body)]) for seq, place, body in waiting]
-            vectors.add(rows, "passage", model, rows_made, reached=waiting[-1][0])
+            vectors.add_vectors(rows, "passage", model, rows_made, reached=waiting[-1][0])
 
         store.write(write)
         hits, degraded = find(store, "staging cluster VPN", embed=embed)
@@ -247,7 +247,7 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 def start(store: Store, source: str, number: int) -> None:
     event = Event(id=f"e{number}", host="claude", name="session_start", session_id="s9", source=source, payload=str(number),
                   at=f"2026-03-02T10:{number:02d}:00.000Z")  # fmt: skip
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=str(number)))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=str(number)))
 
 
 def brief_of(store: Store, number: int) -> str:

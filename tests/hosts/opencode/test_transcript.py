@@ -23,7 +23,7 @@ from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, tampered_transcripts
-from csmd.store.turns import left_out
+from csmd.store.turns import find_cut
 from csmd.text import tokens
 
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
@@ -404,7 +404,7 @@ def test_what_was_cut_out_of_a_turn_is_given_back_from_the_database(home: Home) 
     home.database.finish(message)
     home.read()
     (seq,) = home.rows("select seq from turns where kind = 'tool_result' and text like 'line 0%'")[0]
-    (turn,) = home.store.read(lambda rows: left_out(rows, [seq]))
+    (turn,) = home.store.read(lambda rows: find_cut(rows, [seq]))
     sources = home.store.read(lambda rows: whole_text.find_sources(rows, turn, key=home.store.hash_key))
     reading = whole_text.read_whole(turn, sources, excludes=Excludes(), is_thorough=False)
     with pytest.raises(StopIteration) as ended:
