@@ -275,13 +275,8 @@ def told(store: Store) -> list[Fact]:
     go_through(store)
     while packets.step(store) or digest.step(store):
         pass
-<<<<<<< HEAD:tests/dream/test_session_facts.py
     (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
     return store.read(lambda rows: session_facts.count_facts(rows, project))
-=======
-    (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
-    return store.read(lambda rows: narrator.count_facts(rows, project))
->>>>>>> w-merge:tests/dream/test_narrator.py
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -310,13 +305,8 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert len({sessions[uuid] for uuid in one.evidence[:2]}) == 2, "the first two are of two sessions"
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
-<<<<<<< HEAD:tests/dream/test_session_facts.py
     (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
     assert store.read(lambda rows: session_facts.count_facts(rows, other)) == []
-=======
-    (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
-    assert store.read(lambda rows: narrator.count_facts(rows, other)) == []
->>>>>>> w-merge:tests/dream/test_narrator.py
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
