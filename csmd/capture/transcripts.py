@@ -253,7 +253,7 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
             return report
         # An excluded session is read and left out, so that it stays out when it is no longer excluded.
         report.excluded = excludes.has_off_mark(started, project.place, *roots)
-        notes = opened_files.enter_context(contextlib.closing(Notes(options.quarantine, source=source)))
+        notes = opened_files.enter_context(contextlib.closing(QuarantineNotes(options.quarantine, source=source)))
         _Pieces(store, options, transcript, start, adapter, places, notes, report).read(path)
     return report
 

@@ -45,7 +45,7 @@ MAX_NEAR = 10
 MAX_FILES = 12
 
 
-def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
+def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[SessionBehind]:  # noqa: B008 - frozen
     """Finds the sessions with distilled turns that this stage has not read yet, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
@@ -125,7 +125,7 @@ def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]
     return observations
 
 
-def _store_observations(rows: Rows, session: Behind, waiting: Sequence[_Observation]) -> int:
+def _store_observations(rows: Rows, session: SessionBehind, waiting: Sequence[_Observation]) -> int:
     """Stores the first observations whose turns still exist; returns the number of observations handled."""
     handled, batch = 0, waiting[:WRITE_BATCH]
     existing = search.turns_by_seq(rows, [observation.turn.seq for observation in batch])

@@ -226,7 +226,9 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
-def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
+def carry_out(
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED_ORIGIN
+) -> dict[str, str]:
     """Carries out a plan, except for candidates changed since; returns candidate -> the memory that it became.
 
     With another `origin` than INFERRED the memory is a person's: csmd neither changes nor withdraws it.

@@ -114,7 +114,7 @@ def _shift_day(at: str, days: int) -> str:
 
 def _update_warnings(store: Store, now: str) -> int:
     """Queues a warning for each kind of work that ends worse and settles outdated ones; returns 1 if it looked, or 0."""
-    if not store.read(lambda rows: cursors.read_cursor(rows, SELF, AGAIN)):
+    if not store.read(lambda rows: cursors.read_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT)):
         return 0
     drifts = store.read(_find_drifts)
 
