@@ -383,7 +383,9 @@ def archive_days(
 
 
 def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
-    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests")))
+    as_of, after = store.read(
+        lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
+    )
     endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
