@@ -213,7 +213,8 @@ def _make_statement(
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     if not 0 <= confidence <= 1:
         raise BadInput(
-            f"confidence must be above 0 and at most 1, not {confidence:g}", hint="leave it out to derive it from the words"
+            f"confidence must be above 0 and at most 1, not {confidence:g}",
+            hint="leave it out to derive it from the words",
         )
     if type_ == "reference" and not remember.names_address(body):
         raise BadInput("a reference needs an address", hint="add one, such as https://...")
