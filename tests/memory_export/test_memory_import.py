@@ -364,7 +364,9 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
             {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
         )
     )
-    assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
+    assert f"1 memory is in /p/first, a separate clone of {SHOP} on this machine" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], Store], tmp_path: Path) -> None:
