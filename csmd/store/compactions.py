@@ -100,7 +100,7 @@ def record_drop(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: 
 
 def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
     """The tokens of a turn's text, and whether they were counted."""
-    counted = rows.value("select counted from turns where seq = :seq", seq=seq)
+    counted = rows.find("turns", "counted", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
 
 

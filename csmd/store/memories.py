@@ -286,7 +286,7 @@ def update_inferred(
 
     Sources of another origin (a user who said the same) stay.
     """
-    old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
+    old = rows.find("memories", "text", seq=memory.seq)
     changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
     rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)

@@ -120,7 +120,7 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
     None if the turn is gone or its text is not the `source` that the words were read from, because it was purged since.
     A fork lists a call again: stored passages keep their row keys.
     """
-    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
+    if rows.find("turns", "text", seq=turn_seq) != source:
         return 0
     spans = prose.find_passages(text)
     sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"

@@ -146,7 +146,7 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
 
 def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     """The first turns of messages that say in several lines what a hook's turn says in one."""
-    whole = _letters(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+    whole = _letters(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = (
         "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "

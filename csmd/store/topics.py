@@ -91,7 +91,7 @@ def changed_tags(
 def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
     """Changes the rule's tags of a project's memories; a person's tags and those of memories that left it stay."""
     for seq, name, weight in tags:
-        if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
+        if rows.find("memories", "project_seq", seq=seq) != project:
             continue
         if weight is None:
             sql = (

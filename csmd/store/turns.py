@@ -198,7 +198,7 @@ def add_turn(
         )
     else:
         seq, old = reported
-        then = stored_bytes(rows.value("select text from turns where seq = :seq", seq=seq))
+        then = stored_bytes(rows.find("turns", "text", seq=seq))
         turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
@@ -376,7 +376,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def is_queued(rows: Rows, key: str) -> bool:
     """Whether this line of the queue is stored."""
-    return rows.exists("select 1 from queued where key = :key", key=key)
+    return rows.has("queued", key=key)
 
 
 def add_to_queue(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
