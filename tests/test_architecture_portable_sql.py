@@ -134,6 +134,8 @@ PLACEHOLDERS = {
     "uuid_names": ":uuid0, :uuid1",
     "ident_names": ":ident0, :ident1",
     "_keys(seqs)": "1, 2",
+    "select": "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :ordinal",
+    "_OF_SESSION": "(cast(:session as text) = '' or s.id = :session)",
     "_SPOKEN": "('user', 'assistant')",
     "COLUMNS": "k.seq, k.id",
     "by": "k.at",

@@ -24,6 +24,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Rows, in_keys
+from csmd.text import display
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
 #: Tenths of a session's room that tools may fill: the rest is kept for conversation.
@@ -55,7 +56,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def stored_bytes(text: str) -> int:
-    return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
+    return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
 #: The kinds that a submitted prompt can have in a transcript.
