@@ -94,7 +94,7 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.claude_instructions": {"_read_object", "read_start", "_work_trees"},
     "capture.project_identity": {"identified", "marked"},
     "capture.ingest": {"started_in"},
-    "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
+    "dream.day_files": {"_parse_sessions", "_rewrite", "remove_from_data"},
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "memory_export.export_file": {"open_file"},

@@ -21,7 +21,7 @@ from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time,
 from csmd.daemon.dream_lock import DreamLock, Holder
 from csmd.daemon.page_reader import PageReader
 from csmd.dream import day_files, dream_undo, gates, page_files, steps
-from csmd.dream.day_sessions import Here
+from csmd.dream.day_sessions import ToLocal
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
@@ -58,7 +58,7 @@ class Dreaming:
         self.lock = DreamLock(context.config.paths.dream_lock)
         #: The clocks for what a dream writes; a bench replaces them.
         self.now: Callable[[], str] = now_iso
-        self.here: Here = local_time
+        self.here: ToLocal = local_time
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
@@ -300,7 +300,7 @@ class Dreaming:
     def _write_pages(self, journal: int, *, only: Collection[str] | None = None) -> Generator[None]:
         store, now = self._context.store, self.now()
         facts = yield from count_facts(store.read)
-        for _ in page_files.write(
+        for _ in page_files.write_pages(
             store, self._context.config.paths.memory, dream_seq=journal, now=now, only=only,
             facts=list(chain.from_iterable(facts.values())),
         ):  # fmt: skip
@@ -310,7 +310,7 @@ class Dreaming:
         """Moves old days into the archive."""
         paths, store = self._context.config.paths, self._context.store
         yield
-        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), here=self.here):
+        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), to_local=self.here):
             yield
 
     def forget_old(self, _: Dream) -> Iterator[None]:

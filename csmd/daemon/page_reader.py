@@ -64,9 +64,9 @@ class PageReader:
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
-            days = day_files.withdraw(store, directory, now=now_iso(), here=local_time)
+            days = day_files.remove_withdrawn(store, directory, now=now_iso(), to_local=local_time)
             self._has_forgotten |= days > 0  # more may be left
-            return page_files.withdraw(store, directory) + days > 0
+            return page_files.remove_forgotten_lines(store, directory) + days > 0
         except OSError:
             self._has_forgotten = True  # until the disk accepts it
             raise
@@ -97,7 +97,9 @@ class PageReader:
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
         run_to_end(dream_undo.finish_undo(store, home=paths.home, now=now_iso()))
-        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans())
+        done = page_edits.read_edits(
+            store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans()
+        )
         self._read = stamp
         return done
 

@@ -139,11 +139,11 @@ def _daily(stages: Stages, force: bool) -> int:
     if not config.settings.stages_daily:
         return 0
     write = partial(
-        day_files.step,
+        day_files.update_files,
         stages.store,
         config.paths.memory,
         now=now_iso(),
-        here=local_time,
+        to_local=local_time,
         rest_s=0 if force else LIVE_EVERY_S,
     )
     return stages.context.guard("daily files", write) or 0

@@ -66,7 +66,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     yield from _purge_rows(context)
     yield {"step": "files"}
     result |= _purge_files(context, plan)
-    while day_files.withdraw(store, paths.memory, now=now_iso(), here=local_time):
+    while day_files.remove_withdrawn(store, paths.memory, now=now_iso(), to_local=local_time):
         yield None
     for _ in dreaming.rewrite_pages():
         yield {"step": "pages"}

@@ -149,7 +149,7 @@ def _is_page(context: Context) -> purge_files.ShouldChange:
 def _ours(context: Context) -> purge_files.ShouldChange:
     """Gives the test for files written by csmd: any other file among its pages is a person's."""
     memory, is_page = context.config.paths.memory, _is_page(context)
-    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_own(text)
+    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_day_file(text)
 
 
 #: The files that repeat the store.

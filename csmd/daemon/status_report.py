@@ -140,7 +140,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         },
         "clients": clients,
         "hosts": disk_state[2] if disk_state else [],
-        "pages": page_edits.report(rows, config.paths.memory, key=key),
+        "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
         "warnings": [
             *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),

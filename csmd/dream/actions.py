@@ -47,16 +47,18 @@ COMPARING_KINDS: frozenset[ActionKind] = frozenset({"merge", "strengthen", "supe
 
 # --- facts
 
+FactKind = Literal["command", "procedure", "fix", "files", "convention"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A sentence about something that the narrator counted over sessions, with its counts.
+    """A counted sentence about the work in several sessions, with its counts.
 
     It was seen `seen` of `total` times in `sessions` sessions. `evidence` are at least two uuids of turns, one of each
     session before a second one of any. The `fingerprint` does not depend on the counts.
     """
 
-    kind: Literal["command", "procedure", "fix", "files", "convention"]
+    kind: FactKind
     fingerprint: str
     text: str
     project_seq: int

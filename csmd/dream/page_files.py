@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import NOBODYS, Annotations, Place
+from csmd.dream.page_content import EMPTY_PAGE, Annotations, Place
 from csmd.dream.page_format import Page
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.knowledge import Memory
@@ -29,15 +29,15 @@ from csmd.vocabulary import INDEX
 #: Directory of retired pages, below the memory directory.
 ARCHIVE = "archive/"
 #: Keys of a page's head that csmd writes; any other one is a person's and stays.
-OURS = frozenset({"name", "description", "type", "topics"})
+CSMD_HEAD_KEYS = frozenset({"name", "description", "type", "topics"})
 
 
 # --- building pages
 
 
-def read_last(row: PageRow | None) -> Page:
+def parse_stored(row: PageRow | None) -> Page:
     """Parses a page as csmd last stored it."""
-    return page_format.parse_page(row.text) if row else NOBODYS
+    return page_format.parse_page(row.text) if row else EMPTY_PAGE
 
 
 def find_places(rows: Rows) -> dict[int, Place]:
@@ -65,7 +65,7 @@ def build_pages(
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
     for stored in active_memories(rows):
         memory = after.get(stored.id, stored)
-        if memory.id not in questioned and memory.project_seq in places and page_content.may_stand(memory):
+        if memory.id not in questioned and memory.project_seq in places and page_content.may_be_listed(memory):
             memories[memory.project_seq].append(memory)
     every = [memory for of_place in memories.values() for memory in of_place]
     tags = topics.topics_of_memories(rows, [memory.seq for memory in every])
@@ -74,13 +74,13 @@ def build_pages(
     pages: list[Page] = []
     for seq, place in places.items():
         row = page_rows.get(place.path)
-        was = read_last(row)
+        was = parse_stored(row)
         left_out = frozenset(row.left_out if row else ())
         numbers = Counter(tags[memory.seq][0].name for memory in memories[seq] if tags.get(memory.seq))
         page = page_content.build_page(
             place, memories[seq], themes=sorted(numbers, key=lambda name: (-numbers[name], name)),
             facts=[fact for fact in facts
-                   if fact.project_seq == seq and page_content.counted_hash(fact.text, key) not in left_out],
+                   if fact.project_seq == seq and page_content.hash_counted(fact.text, key) not in left_out],
             annotations=replace(annotations, new=waiting.get(seq, ())), was=was, may_show=may_show,
         )  # fmt: skip
         pages += [page] if page else []
@@ -93,7 +93,7 @@ def build_pages(
     latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
     indexed.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
-    return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(page_rows.get(INDEX)))]
+    return [*pages, *themed, page_content.build_index([*indexed, *themed], parse_stored(page_rows.get(INDEX)))]
 
 
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
@@ -107,9 +107,9 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
         if ident := next(filter(idents.__contains__, call.memory_ids), ""):
             waits[ident].append(call.text)
         else:
-            new[call.project_seq].append((page_content.heading_of(call.gate, call.category), call.text))
+            new[call.project_seq].append((page_content.find_waiting_heading(call.gate, call.category), call.text))
     shows = {ids[seq]: tuple(text for _, _, text in reports) for seq, reports in symptoms.items()}
-    return Annotations(shows=shows, waits=waits), new
+    return Annotations(symptoms=shows, waits=waits), new
 
 
 def _build_theme_pages(
@@ -120,7 +120,7 @@ def _build_theme_pages(
     for memory in memories:
         for tag in tags.get(memory.seq, ()):
             tagged[tag.name].add(memory.id)
-    last = {path: read_last(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
+    last = {path: parse_stored(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
     paths = {str(read.head.get("name", "")): path for path, read in last.items()}
     paged: dict[str, Theme] = {}
     for name, path in paths.items():
@@ -138,7 +138,7 @@ def _build_theme_pages(
         taken.add(path)
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
-        was = last.get(path, NOBODYS)
+        was = last.get(path, EMPTY_PAGE)
         page = page_content.build_theme_page(
             theme, path, of_theme, there, listed, annotations=annotations, was=was, may_show=may_show
         )
@@ -171,19 +171,21 @@ def plan_pages(
     planned = []
     for page in pages:
         if page.head:  # with a person's own keys
-            more = read_last(page_rows.get(page.path)).head
-            page = replace(page, head={**page.head, **{name: more[name] for name in more if name not in OURS}})
+            more = parse_stored(page_rows.get(page.path)).head
+            page = replace(
+                page, head={**page.head, **{name: more[name] for name in more if name not in CSMD_HEAD_KEYS}}
+            )
         text = redact(page_format.render_page(page), Counter())  # older rules may have let secrets through
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
     for path in sorted(page_rows.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)
-        is_kept = is_topic or page_format.has_theirs(read_last(page_rows[path]), page_content.is_ours)
+        is_kept = is_topic or page_format.has_own_words(parse_stored(page_rows[path]), page_content.is_csmd_heading)
         reason = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         planned.append(PlannedFile(path=path, text=None, reason=reason, into=f"{ARCHIVE}{path}" if is_kept else ""))
     return planned
 
 
-def write(
+def write_pages(
     store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact],
     only: Collection[str] | None = None,
 ) -> Iterator[str]:  # fmt: skip
@@ -273,16 +275,16 @@ class _Writer:
             walled = {seq for seq, *_, is_walled in store.read(stored_pages.page_scopes) if is_walled}
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
-        page = read_last(row)
+        page = parse_stored(row)
         sections = [
             page_format.map_items(section, lambda item: item if item.id in alive else None)
             for section in page.sections
-            if section.heading != page_format.OWN
+            if section.heading != page_format.OWN_NOTES
         ]
         kept = (
             section
             for section in sections
-            if section.items or section.notes or not page_content.is_ours(section.heading)
+            if section.items or section.notes or not page_content.is_csmd_heading(section.heading)
         )
         left = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
         text, path, number = page_format.render_page(left), into, 1
@@ -357,11 +359,11 @@ def preview_changes(
             before = None if raw is None else raw.decode("utf-8", "replace")
             change = describe_change(file.path, before, file.text, why_gone=file.reason)
         if change is not None:
-            changes.append((change, own.get(file.path) or _projects_of(rows, file, row)))
+            changes.append((change, own.get(file.path) or _find_page_projects(rows, file, row)))
     return changes
 
 
-def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
+def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
     """Returns the projects on a theme's page as it will be, or as it was if it is to be removed."""
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
@@ -410,16 +412,16 @@ class _KnownLines(NamedTuple):
     suspects: Collection[str]
 
 
-def withdraw(store: Store, directory: Path) -> int:
+def remove_forgotten_lines(store: Store, directory: Path) -> int:
     """Removes the lines of deleted memories from all pages, files and rows; returns how many pages had some.
 
     OSError if the disk refuses a page.
     """
     pages = store.read(stored_pages.read_pages)
-    lines = store.read(lambda rows: _known_lines(rows, pages.values()))
+    lines = store.read(lambda rows: _classify_lines(rows, pages.values()))
 
     def left_of(path: str, text: str) -> tuple[str, int]:
-        return store.read(partial(_without_gone, path=path, text=text, lines=lines, key=store.hash_key))
+        return store.read(partial(_remove_gone_lines, path=path, text=text, lines=lines, key=store.hash_key))
 
     def clean_file(path: str) -> bool:
         raw = files.read_plain(directory / path, page_format.READ_BYTES)
@@ -442,7 +444,7 @@ def withdraw(store: Store, directory: Path) -> int:
     return done
 
 
-def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
+def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
     place = stored_pages.page_project(rows, path)
 
     def is_gone(words: str) -> bool:
@@ -454,7 +456,7 @@ def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: 
     return page_lines.remove_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
 
 
-def _known_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
+def _classify_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
     words_of: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
         place = stored_pages.page_project(rows, row.path)

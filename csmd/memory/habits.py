@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from csmd.extraction import shell_commands
 from csmd.knowledge import Candidate, Evidence, Packet
@@ -128,7 +128,7 @@ def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
 def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Candidate]:
     """Returns warnings of commands whose latest runs mostly failed, over several sessions, unlike the earlier ones."""
     runs: dict[str, list[Packet]] = defaultdict(list)
-    for packet in sorted(packets, key=lambda packet: (packet.at, packet.ordinal, packet.uuid)):
+    for packet in sorted(packets, key=attrgetter("at", "ordinal", "uuid")):
         if packet.kind == "tool" and packet.outcome:
             runs[packet.subject].append(packet)
     warnings = []
@@ -162,9 +162,7 @@ def estimate_confidence(sessions: int, *, fit: float, against: int) -> float:
 
 def find_habits(packets: Iterable[Packet]) -> list[Habit]:
     """Finds the habits in one project's packets, by fingerprint; each rests on at least MIN_SESSIONS sessions."""
-    ordered = sorted(
-        packets, key=lambda packet: (packet.at, packet.session_id, packet.ordinal, packet.kind, packet.subject)
-    )
+    ordered = sorted(packets, key=attrgetter("at", "session_id", "ordinal", "kind", "subject"))
     habits = [*_find_orders(ordered), *_find_usual_commands(ordered), *_find_procedures(ordered)]
     return sorted((habit for habit in habits if habit.sessions >= MIN_SESSIONS), key=lambda habit: habit.fingerprint)
 

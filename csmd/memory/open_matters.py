@@ -107,11 +107,8 @@ def is_fulfilled_by(promise: str, text: str) -> bool:
     parsed = sentence.parse(text)
     if parsed.kind not in ("states", "reports") or sentence.ends_with_question(text) or parsed.is_musing:
         return False
-    if any(map(tokens.turns_round, parsed.words)) or any(
-        sentence.has(name, "en", text) for name in ("unfinished", "left")
-    ):
-        return False
-    if not any(sentence.has(name, "en", text) for name in ("done", "did")):
+    unfinished, left, done, did = (sentence.has(name, "en", text) for name in ("unfinished", "left", "done", "did"))
+    if any(map(tokens.turns_round, parsed.words)) or unfinished or left or not (done or did):
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
     return len(subject & words) >= MIN_SHARED_STEMS and similarity.share(subject, words) >= MIN_FULFILLED_SHARE

@@ -9,6 +9,7 @@ from typing import Literal
 from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER_PREFIX
+from csmd.privacy.fingerprints import Marks
 from csmd.store import (
     belief_changes,
     candidates,
@@ -66,12 +67,8 @@ def plan_for(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mappi
 
     `memory_of` maps a candidate to the memory that says the same.
     """
-    ordered = sorted(
-        waiting,
-        key=lambda candidate: (-candidate.confidence, candidate.kind, candidate.fingerprint, candidate.project_seq),
-    )
     actions = []
-    for candidate in ordered:
+    for candidate in sorted(waiting, key=lambda item: (-item.confidence, *_key_of(item), item.project_seq)):
         memory_id = memory_of.get(candidate.id, "")
         step, reasons = _decide(candidate, profile, memory_id)
         memory_id = memory_id if step == "known" else ""
@@ -126,9 +123,8 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
-            carry_out(
-                rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
-            )
+            plan = plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE)
+            carry_out(rows, plan, key=store.hash_key, now=now)
         cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
@@ -142,7 +138,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if tombstones.purged_marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+    if _is_purged(candidate, tombstones.purged_marks(rows, key)):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
@@ -158,6 +154,10 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
+def _is_purged(candidate: Candidate, marks: Marks) -> bool:
+    return bool(marks.spans(f"{candidate.text} {candidate.fingerprint}"))
+
+
 def _key_of(candidate: Candidate) -> tuple[str, str]:
     return candidate.kind, candidate.fingerprint
 
@@ -165,11 +165,7 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.purged_marks(rows, key)
-    allowed = {
-        _key_of(candidate): candidate
-        for candidate in derived
-        if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
-    }
+    allowed = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
         candidate = allowed.pop(_key_of(stored), None)
         if candidate is None:
@@ -257,12 +253,10 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     ident, is_new = "", False
     elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
-        if elsewhere:
-            ident = elsewhere
-        else:
-            source = _sort_sources(candidate)[0]
+        ident = elsewhere
+        if not ident:
             ident, is_new = remember.remember(
-                rows, statement, source, project=project, origin=origin, key=key, scope="project"
+                rows, statement, _sort_sources(candidate)[0], project=project, origin=origin, key=key, scope="project"
             )
     if not ident:
         candidates.set_status(rows, candidate, "dropped", now=now)
@@ -272,9 +266,8 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
-        belief_changes.record_change(
-            rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), CHANGED_BY, now
-        )
+        reason = "; ".join(action.reasons)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, reason, CHANGED_BY, now)
     return ident if is_new else ""
 
 
@@ -374,10 +367,8 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
 def _sort_sources(candidate: Candidate) -> list[Provenance]:
     """Sorts the turns that support a candidate, the earliest first, which counts as stating it."""
-    support = sorted(
-        (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
-    )
-    return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
+    support = sorted((item.at, item.uuid, item.session_id) for item in candidate.evidence if not item.against)
+    return [Provenance(uuid=uuid, session_id=session, at=at) for at, uuid, session in support]
 
 
 def _core_text(candidate: Candidate) -> str:

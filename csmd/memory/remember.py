@@ -119,9 +119,8 @@ def remember(
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
         near = supersession.find_near(rows, statement.text, home)
-        existing = _find_first_repeated(
-            statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
-        )
+        in_scope = [memory for memory in near.memories if memory.project_seq == home]
+        existing = _find_first_repeated(statement, in_scope, besides=besides)
     if existing is not None:
         existing = belief_changes.surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
@@ -281,24 +280,17 @@ def forget(
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
-    same = [
-        other
-        for other in forgotten.memories_below_scope(rows, text_hash, scope=home)
-        if by_person or other.authority != "user"
-    ]
+    same = forgotten.memories_below_scope(rows, text_hash, scope=home)
+    same = [other for other in same if by_person or other.authority != "user"]
     going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
     going += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
     for gone, _ in going:
         if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
             continue
         forgotten.delete_sentences(
-            rows,
-            gone,
-            text_hash=text_hash,
-            scope=home,
+            rows, gone, text_hash=text_hash, scope=home, by_assistants=not by_person,
             is_same=lambda text: similarity.repeats(text, memory.text),
-            by_assistants=not by_person,
-        )
+        )  # fmt: skip
         for source in gone.provenance:  # another memory's scene may quote it
             memory_scenes.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
@@ -328,15 +320,12 @@ def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, beside
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
         if is_other_kind or _is_reworded(memory, besides):
             continue
-        forward, backward = (
-            similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
-        )
+        texts = statement.text, memory.text
+        forward, backward = similarity.compare(*texts), similarity.compare(*reversed(texts))
         # One may amend the other with nearly the same words: "drop support for 3.8".
         is_amended = forward.replaces or backward.replaces
-        repeats = similarity.repeats(statement.text, memory.text)
-        if not is_amended and (
-            forward.says_all or (repeats and not restatement.has_swapped_roles(statement.text, memory.text))
-        ):
+        is_repeated = similarity.repeats(*texts) and not restatement.has_swapped_roles(*texts)
+        if not is_amended and (forward.says_all or is_repeated):
             return memory
     return None
 

@@ -41,6 +41,8 @@ MIN_UNREVIEWED_CONFIDENCE = 0.7
 MAX_WAITING_DAYS = 30
 #: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
+#: Confidence of a person's new wording of a memory.
+TYPED_CONFIDENCE = 0.95
 #: Verb -> the reason of a supersession in the audit.
 SUPERSEDE_REASONS: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
@@ -168,15 +170,13 @@ def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnsw
     def act() -> str:
         made, status = _ANSWERERS[about](rows, candidate, alive, answer)
         quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
-        if quoted is not None and not candidates.set_status(
-            rows, replace(quoted, version=candidate.version), status, now=answer.at
-        ):
+        settled = replace(quoted, version=candidate.version) if quoted else None
+        if settled and not candidates.set_status(rows, settled, status, now=answer.at):
             raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
         return made
 
-    return journal.record_answer(
-        rows, act, kind=answer.verb, item=candidate.id, project=candidate.project_seq, now=answer.at
-    )
+    project = candidate.project_seq
+    return journal.record_answer(rows, act, kind=answer.verb, item=candidate.id, project=project, now=answer.at)
 
 
 Outcome = tuple[str, CandidateStatus]
@@ -212,9 +212,8 @@ def _answer_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answ
         return _supersede(rows, giving_way, staying, answer), "done"
     if candidate.source == supersession.SOURCE:
         for kept, other in ((first, second), (second, first)):
-            belief_changes.record_change(
-                rows, kept.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, answer.at
-            )
+            kind = belief_changes.REFUSED
+            belief_changes.record_change(rows, kept.id, kind, other.id, "", "both hold", PERSON, answer.at)
     return "", "dropped"  # it is not proposed again
 
 
@@ -222,7 +221,7 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
     if answer.verb == "drop":
         return "", "dropped"
     worded = answer.text if answer.verb == "edit" else candidate.text
-    made = _remember(rows, _candidate_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
+    made = _remember(rows, _to_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
             if not item.against and _read_memory(rows, made).times <= MAX_EVIDENCE:
@@ -239,7 +238,7 @@ def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
 def _answer_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     del alive
     if answer.verb == "edit":
-        statement = _candidate_statement(candidate, answer.text)
+        statement = _to_statement(candidate, answer.text)
         return _remember(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
     return "", "dropped" if answer.verb == "drop" else "done"
 
@@ -258,21 +257,17 @@ _ANSWERERS: dict[Subject, Callable[[Rows, Candidate, Sequence[Memory], ReviewAns
 
 def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
-    statement = _memory_statement(memory, memory.text)
+    statement = _to_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, answer.source, pinned=memory.pinned)
     current = _read_memory(rows, memory.id)
     sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
-    kept = supersession.refresh_thresholds(rows, replace(current, confidence=sure))
-    memories.update_belief(rows, kept)
-    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(kept)
-    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
-    return memory.id
+    return _save(rows, memory, replace(current, confidence=sure), answer, reason="a person kept it")
 
 
 def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Creates a memory in the person's wording, which supersedes the older ones."""
     old = olds[0]
-    statement = _memory_statement(old, answer.text)
+    statement = _to_statement(old, answer.text)
     made = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
     for memory in olds:
         if memory.id != made:
@@ -286,12 +281,11 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
-    changed = supersession.refresh_thresholds(rows, changed)
-    memories.update_belief(rows, changed)
-    was, now = belief_changes.belief_state(memory), belief_changes.belief_state(changed)
-    belief_changes.record_change(
-        rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
-    )
+    return _save(rows, memory, changed, answer, reason=f"a person {answer.verb}ned it")
+
+
+def _save(rows: Rows, memory: Memory, changed: Memory, answer: ReviewAnswer, *, reason: str) -> str:
+    supersession.save_belief(rows, memory, changed, kind=answer.verb, reason=reason, by=PERSON, at=answer.at)
     return memory.id
 
 
@@ -303,9 +297,8 @@ def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: M
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
         tombstones.remove_forgetting(rows, memory.text, scope=home, at=answer.at, key=answer.key)
-    belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.belief_state(memory), "", "a person dropped it", PERSON, answer.at
-    )
+    before = belief_changes.belief_state(memory)
+    belief_changes.record_change(rows, memory.id, "drop", before, "", "a person dropped it", PERSON, answer.at)
     return ""
 
 
@@ -408,18 +401,12 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
 # --- statements
 
 
-def _candidate_statement(candidate: Candidate, worded: str) -> Statement:
-    return Statement(
-        text=worded, gate=candidate.gate, category=candidate.category,
-        confidence=max(candidate.confidence, KEPT_CONFIDENCE), authority="user", reasons=("review",),
-    )  # fmt: skip
-
-
-def _memory_statement(memory: Memory, worded: str) -> Statement:
-    """Returns a person's statement that replaces a memory: of its kind, with the confidence of typed text."""
-    return Statement(
-        text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
-    )
+def _to_statement(item: Candidate | Memory, text: str) -> Statement:
+    """Returns a person's statement of the kind of a candidate or memory; instead of a memory it counts as typed."""
+    is_memory = isinstance(item, Memory)
+    sure = TYPED_CONFIDENCE if is_memory else max(item.confidence, KEPT_CONFIDENCE)
+    draft = Statement(text=text, gate=item.gate, category=item.category, confidence=sure, authority="user")
+    return replace(draft, reasons=("review",))
 
 
 def _read_memory(rows: Rows, ident: str) -> Memory:

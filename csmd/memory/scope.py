@@ -172,9 +172,8 @@ def _self_forms() -> list[re.Pattern[str]]:
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")
         for word, after in zip(words, [*words[1:], "END"], strict=True):
-            slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
-                word in ("i", "am", "is")
-            )
+            adverb = "(?: now| currently)?" if word in ("i", "am", "is") else ""
+            slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + adverb
             gap = "" if word in ("~", "HI", "COLOURS") or after in ("END", "COLOURS") else r"[ ,:(]+"
             pattern += f"(?:{slot}{gap})?" if word[0] == "?" else slot + gap
         forms.append(re.compile(pattern + r"(?:,? (?:now|again)\b)?"))

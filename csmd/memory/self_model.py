@@ -80,15 +80,11 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
-    captured = session_link_rows.stored_sessions(
-        rows, sorted({name for session in around for name in session.of("transcript")})
-    )
+    transcripts = sorted({name for session in around for name in session.of("transcript")})
+    captured = session_link_rows.stored_sessions(rows, transcripts)
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
-    links = [
-        (session.seq, session_links.find_links(session, around, captured=captured))
-        for session in around
-        if first is not None and session.order >= first
-    ]
+    later = [session for session in around if first is not None and session.order >= first]
+    links = [(session.seq, session_links.find_links(session, around, captured=captured)) for session in later]
     return _Evaluation(endings, links)
 
 
@@ -120,11 +116,8 @@ def _update_warnings(store: Store, now: str) -> int:
 
     def write(rows: Rows) -> None:
         for project, of_project in drifts:
-            waiting = {
-                candidate.fingerprint: candidate
-                for candidate in candidates.waiting(rows, projects=[project])
-                if candidate.source == SOURCE
-            }
+            queued = candidates.waiting(rows, projects=[project])
+            waiting = {warning.fingerprint: warning for warning in queued if warning.source == SOURCE}
             for warning in (_to_candidate(project, drift, now) for drift in of_project):
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:

@@ -46,6 +46,8 @@ AUTOMATIC = (RULE, belief_changes.DREAM)
 _SUBJECT_LEFT = "left"
 #: Most memories with common words that are compared with a memory.
 MAX_NEAR = 20
+#: Words with which statements of renames are found.
+RENAME_WORDS = ("renamed", "called", "named")
 #: Most statements of renames that are read for one scope.
 MAX_RENAMES = 50
 #: Most renames of a name that are followed.
@@ -67,9 +69,17 @@ def quote(memory: Memory) -> str:
 
 def refresh_thresholds(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.set_thresholds(
-        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
-    )
+    today = projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    return confidence.set_thresholds(memory, today=today)
+
+
+def save_belief(rows: Rows, old: Memory, new: Memory, *, kind: str, reason: str, by: str, at: str) -> Memory:
+    """Stores a changed memory with fresh thresholds, records the change, and returns the memory."""
+    new = refresh_thresholds(rows, new)
+    memories.update_belief(rows, new)
+    before, after = belief_changes.belief_state(old), belief_changes.belief_state(new)
+    belief_changes.record_change(rows, old.id, kind, before, after, reason, by, at)
+    return new
 
 
 def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
@@ -132,12 +142,10 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
     rest = refresh_thresholds(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
-    memory_links.add_link(
-        rows, Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0), now=at
-    )
-    belief_changes.record_change(
-        rows, rest.id, REST_KEPT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
-    )
+    link = Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0)
+    memory_links.add_link(rows, link, now=at)
+    reason = f"the rest of {whole.id}, of which a part was replaced"
+    belief_changes.record_change(rows, rest.id, REST_KEPT, "", "", reason, by, at)
 
 
 def _is_rule(text: str) -> bool:
@@ -230,9 +238,7 @@ def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()
     """Returns old names -> present ones, from the memories of some scopes; with `of`, only for these names."""
     names, renames = list(of), dict[str, str]()
     for _ in range(MAX_RENAME_STEPS):
-        hits = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=MAX_RENAMES
-        )
+        hits = fulltext.text_hits(rows, "memory", RENAME_WORDS, any_of=names, projects=scopes, limit=MAX_RENAMES)
         renames = follow_renames(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
@@ -368,11 +374,9 @@ def mark_superseded(
     rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
 ) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
-    left = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
-    lowered = refresh_thresholds(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.belief_state(old), belief_changes.belief_state(lowered)
-    belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
-    memories.update_belief(rows, lowered)
+    remaining = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
+    superseded = replace(old, confidence=remaining, superseded_by=new.id)
+    save_belief(rows, old, superseded, kind=belief_changes.SUPERSEDED, reason=reason, by=by, at=at)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from csmd.memory.topic_phrases import Key, find_phrases
 from csmd.store import topics
@@ -43,8 +44,7 @@ MAX_MEMORIES = 5000
 WRITE_BATCH = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggableMemory:
+class TaggableMemory(NamedTuple):
     """A memory as topic tagging reads it."""
 
     seq: int
@@ -52,8 +52,7 @@ class TaggableMemory:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(NamedTuple):
     """A memory and one of its topics; `weight` is 0-1."""
 
     seq: int
@@ -102,7 +101,7 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
     best_score = max(scores.values(), default=1.0)
     return [
-        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(scores[key] / best_score, 3))
+        Tag(seq, _choose_name(kept[key]), round(scores[key] / best_score, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
@@ -111,9 +110,9 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
     """Returns (the subjects that enough memories share, by key; the keys of each memory)."""
     # Nine phrases in ten are in one memory only: all are counted by their hash, and only the others are kept.
-    counts = Counter(
-        hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
-    )
+    counts: Counter[int] = Counter()
+    for memory in memories:
+        counts.update({hash(phrase.key) for phrase in find_phrases(memory.text)})
     repeated = {hashed for hashed, count in counts.items() if count >= _compute_minimum(len(memories))}
     del counts
     subjects: dict[Key, _Subject] = {}
@@ -224,7 +223,7 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     if pending is None:
         return 0
     project, memories = pending
-    tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
+    tags = choose_tags(memories)
     since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
     changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))
     for start in range(0, len(changed), WRITE_BATCH):
@@ -238,8 +237,6 @@ def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProj
     share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
     for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:
-            return project, [
-                TaggableMemory(seq=seq, text=text, session_id=session)
-                for seq, text, session in topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
-            ]
+            newest = topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
+            return project, [TaggableMemory(*memory) for memory in newest]
     return None

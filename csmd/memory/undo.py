@@ -89,12 +89,11 @@ def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
 def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
     """Restores the rows that are not restored yet; a memory that has been used since stays fresh for longer."""
     current = {image.item: image for image in row_images.take_images(rows, [row.was.item for row in changed])}
-    pairs = [
-        (row.was, row.then)
-        for row in changed
-        if current[row.was.item].content == row.then.content
-        or not is_restored(row.was.content, current[row.was.item].content)
-    ]
+    pairs = []
+    for _, before, after, *_ in changed:
+        now_stored = current[before.item].content
+        if now_stored == after.content or not is_restored(before.content, now_stored):
+            pairs.append((before, after))
     row_images.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
@@ -110,15 +109,12 @@ def _find_reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> d
     """Maps the items of a change set to the reasons why they cannot be restored, "" if they can."""
     items = [row.was.item for row in changed]
     current = {image.item: image.content for image in row_images.take_images(rows, items)}
-    return {
-        row.was.item: find_reason_to_stay(
-            row.was.content,
-            row.then.content,
-            current[row.was.item],
-            _find_obstacle(rows, row.was, together=items, key=key),
-        )
-        for row in changed
-    }
+    reasons = {}
+    for _, before, after, *_ in changed:
+        obstacle = _find_obstacle(rows, before, together=items, key=key)
+        now = current[before.item]
+        reasons[before.item] = find_reason_to_stay(before.content, after.content, now, obstacle)
+    return reasons
 
 
 def _differing_columns(left: Mapping[str, Any], right: Mapping[str, Any]) -> frozenset[str]:

@@ -103,9 +103,8 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     for candidate in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
-            ident = candidates.candidate_id(
-                candidate.kind, candidate.project_seq, candidate.fingerprint, candidate.created_at
-            )
+            project, _, fingerprint = key_of(candidate)
+            ident = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
             candidates.put_candidate(rows, replace(candidate, id=ident))
     _settle(rows, plan.settle, now=now)
 
@@ -221,9 +220,8 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
         terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
         near = search.memories_matching(rows, terms, projects=scopes, limit=MAX_NEAR)
         similar = {other.seq: other for other in (*near, memory)}
-        pairs = duplicates.find_duplicates(
-            [similar[seq] for seq in sorted(similar)], everywhere=everywhere, dropped=dropped
-        )
+        ordered = [similar[seq] for seq in sorted(similar)]
+        pairs = duplicates.find_duplicates(ordered, everywhere=everywhere, dropped=dropped)
         findings += [finding for finding in pairs if memory.id in (member.id for member in finding.memories)]
     return findings
 

@@ -28,13 +28,10 @@ MIN_TAIL_LETTERS = 4
 #: Fewest words that two statements on one subject share.
 MIN_SHARED_WORDS = 2
 
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
-}
-_SYNONYM_GROUP = {
-    clauses.root(word): group for group in sorted(WORDS["alike"], reverse=True) for word in group.split("/")
-}
+_NUMBER_NAMES = "two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_NAMES, start=2)}
+_SYNONYMS = sorted(WORDS["alike"], reverse=True)
+_SYNONYM_GROUP = {clauses.root(word): group for group in _SYNONYMS for word in group.split("/")}
 _TOPICS, _SENTENCES = data.word_table("topic_words.txt"), data.word_table("sentence_words.txt")
 _LIGHT_WORDS = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
 _VERB_ROOTS = frozenset(
@@ -130,7 +127,7 @@ def _is_verb(words: Sequence[Word], at: int) -> bool:
     first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
     if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
         return True
-    if second in _BEING and (plain.endswith("ed") or plain in WORDS["participle"]):
+    if second in _BEING and _is_participle(plain):
         return True
     if words[at].root not in _VERB_ROOTS:
         return False
@@ -162,19 +159,18 @@ def _denies(statement: _Statement) -> bool:
 
 def _is_past(statement: _Statement) -> bool:
     before_participle = _BEING | {"have", "has"}
-    in_past = (
-        word.plain in WORDS["told"] and before.plain not in before_participle
-        for before, word in pairwise(statement.words)
-    )
+    pairs = pairwise(statement.words)
+    in_past = (word.plain in WORDS["told"] and before.plain not in before_participle for before, word in pairs)
     return not WORDS["earlier"].isdisjoint(statement.plain) or any(in_past)
 
 
 def _is_passive(statement: _Statement) -> bool:
     plain = [word.plain for word in statement.words if word.plain not in WORDS["denial"]]
-    return any(
-        first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
-        for first, second in pairwise(plain)
-    )
+    return any(first in _BEING and _is_participle(second) for first, second in pairwise(plain))
+
+
+def _is_participle(plain: str) -> bool:
+    return plain.endswith("ed") or plain in WORDS["participle"]
 
 
 # --- differences of two statements
@@ -294,9 +290,8 @@ def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], f
 
 def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
     """Whether the words after "from" in one statement come after "to" in the other."""
-    return any(
-        _stems_after(first, "from") & _stems_after(second, "to") for first, second in ((left, right), (right, left))
-    )
+    orders = (left, right), (right, left)
+    return any(_stems_after(first, "from") & _stems_after(second, "to") for first, second in orders)
 
 
 def _stems_after(statement: _Statement, preposition: str) -> frozenset[str]:

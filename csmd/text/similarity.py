@@ -191,9 +191,8 @@ _UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="o
 # --- whether one statement entails the other
 
 _DENIALS, _CONDITIONS, _LIMITING_WORDS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
-_OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words} | {
-    word: word for word in WORDS["opener"]
-}
+_OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words}
+_OPENERS |= {word: word for word in WORDS["opener"]}
 _OPENING_WORDS = _CONDITIONS.union(_OPENERS)
 _COPULA = WORDS["copula"] | WORDS["passive"]
 #: Fewest words of a statement that a longer one can entail.
@@ -214,9 +213,8 @@ class _Clause(NamedTuple):
         """Whether it is the other clause, which denies nothing, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
-        return (
-            is_one and all(opener in WORDS["how"] for opener, _ in added) and not _has_limit(self.plain - other.plain)
-        )
+        are_means = all(opener in WORDS["how"] for opener, _ in added)
+        return is_one and are_means and not _has_limit(self.plain - other.plain)
 
     def may_limit(self) -> bool:
         """Whether it may limit the clauses before it."""
@@ -230,12 +228,10 @@ def _has_limit(words: frozenset[str]) -> bool:
 @cached(4096)
 def required_words(text: str) -> frozenset[str]:
     """Returns the words that a text needs to entail this one: those of its clauses, without its reasons."""
-    return frozenset(
-        word
-        for clause in _read_clauses(text)
-        for words in (*clause.head[1:], *(words for _, words in clause.parts))
-        for word in words
-    )
+    required: set[str] = set()
+    for (_, denials, main), parts, _ in _read_clauses(text):
+        required.update(denials, main, *(words for _, words in parts))
+    return frozenset(required)
 
 
 def _says_all_of(first: str, other: str) -> bool:
@@ -401,9 +397,9 @@ def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -
     certain = sorted((name for name, is_certain in signals.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
-    return (
-        Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals)) if signals else None
-    )
+    if not signals:
+        return None
+    return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals))
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
@@ -423,10 +419,8 @@ def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
     signals: dict[str, bool] = {}
-    if any(
-        change.thing <= before.stems and any(_changes_value(change, slot, before) for slot in before.slots)
-        for change in after.changes
-    ):
+    changes = [change for change in after.changes if change.thing <= before.stems]
+    if any(_changes_value(change, slot, before) for change in changes for slot in before.slots):
         signals["changed"] = True
     if any(_likes_better(liked, other, before) for liked, other in after.prefers):
         signals["prefers"] = True
@@ -478,10 +472,10 @@ def _says_instead(claim: Denial, before: Claims) -> bool:
     shared = len(claim.context & before.stems)
     if not shared and len(claim.context) <= 1 and _is_all(claim.what, before):
         return True  # "use pytest instead of unittest" has no subject, and the older statement hardly another
-    special = len(claim.what) > 1 or claim.what & before.names
-    return (shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context)) or (
-        bool(special) and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
-    )
+    if shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context):
+        return True
+    is_specific = len(claim.what) > 1 or bool(claim.what & before.names)
+    return is_specific and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
 
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:

@@ -226,8 +226,8 @@ def late(store: Store) -> str:
 def days_told(background: Background) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(background.context.store)
-    while day_files.step(
-        background.context.store, background.context.config.paths.memory, now=now, here=datetime.fromisoformat
+    while day_files.update_files(
+        background.context.store, background.context.config.paths.memory, now=now, to_local=datetime.fromisoformat
     ):
         pass
 

@@ -69,7 +69,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
     while digest.step(store):
         pass
     done = 0
-    while day_files.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
+    while day_files.update_files(store, memory, now=now, to_local=lambda at: here(at, hours=hours)):
         done += 1
         assert done < 50, "it comes to an end"
     return done
@@ -182,7 +182,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
         return len(found)
 
     assert store.write(forget) == 1
-    while day_files.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
+    while day_files.remove_withdrawn(store, memory, now="2026-03-02T10:31:00.000Z", to_local=here):
         pass
     assert not any("round the vouchers" in (memory / name).read_text() for name in files(memory))
     gone = set(before.splitlines()) - set(day(memory).splitlines())
@@ -208,7 +208,7 @@ def forgetting(store: Store, words: str) -> int:
 
 
 def withdraw(store: Store, memory: Path) -> None:
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, to_local=here):
         pass
 
 
@@ -240,14 +240,14 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
         one.say("user", f"No, always {said}.")
         one.say("assistant", "Done so from now on.")
     go_through(store)
-    meanwhile(monkeypatch, "_write", lambda: forgetting(store, "name the tills"))
+    meanwhile(monkeypatch, "_write_session", lambda: forgetting(store, "name the tills"))
     settle(store, memory)
     withdraw(store, memory)
     assert "name the tills" not in day(memory) and "vouchers" in day(memory) and "receipts" in day(memory)
     assert forgetting(store, "vouchers") > 0
     told = (memory / "daily/2026-03-01.md", memory / "daily/2026-03-01.yaml")
     # The first file is written already, the second is about to be read.
-    meanwhile(monkeypatch, "_file", lambda: forgetting(store, "receipts"), call=2)
+    meanwhile(monkeypatch, "_find_day_file", lambda: forgetting(store, "receipts"), call=2)
     withdraw(store, memory)
     assert not any(word in path.read_text() for path in told for word in ("vouchers", "receipts"))
 
@@ -507,7 +507,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
     marks = store.read(lambda rows: tombstones.purged_marks(rows, key))
     needles = [Needle(text)] if text else []
     purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, to_local=here):
         pass
 
 
@@ -568,9 +568,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
     dream = store.write(lambda rows: dreams.begin(rows, why="time", sessions=1, now=now))
 
     def move() -> list[str]:
-        return list(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+        return list(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, to_local=here))
 
-    first = next(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+    first = next(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, to_local=here))
     assert first == "memory/daily/2026-03-01.md"
     (memory / "daily/2026-03-01.md").write_text(was)  # as where it was killed before the file was gone
     assert move() == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]
