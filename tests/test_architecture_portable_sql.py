@@ -160,7 +160,7 @@ PLACEHOLDERS = {
     "source.at": "t.at",
     "source.session": "s.id",
     "source.content": "t.text",
-    "source.rows": "turns t join sessions s on s.seq = t.session_seq",
+    "source.tables": "turns t join sessions s on s.seq = t.session_seq",
     "kinds_named": "'user', 'assistant'",
     "keys": "1, 2",
     "_among('project_seq', projects)": "and project_seq in (1, 2)",

@@ -86,7 +86,7 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 
 def update_belief(rows: Rows, memory: Memory) -> None:
-    """Writes the columns of _BELIEF and increments the version."""
+    """Writes the columns of _BELIEF_COLUMNS and increments the version."""
     values = column_values(memory, "provenance")
     rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF_COLUMNS})
 

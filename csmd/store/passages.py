@@ -84,7 +84,7 @@ SURROUNDING_PASSAGES = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """The text of a turn right before and right after each passage, REACH passages of it, in lines."""
+    """The text of a turn right before and right after each passage, SURROUNDING_PASSAGES passages of it, in lines."""
     # The passages of a turn are stored one after the other.
     near = by_seqs(
         rows,
@@ -210,7 +210,7 @@ def find_later(
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
-    are its, too, with ECHO of their weight.
+    are its, too, with REPLY_WEIGHT of their weight.
     """
     links: dict[int, dict[int, float]] = {}
     sql = (

@@ -70,7 +70,7 @@ def add_provisional(
 def expired_provisional(
     rows: Rows, *, before: str, after: tuple[str, int], most: int
 ) -> tuple[list[int], tuple[str, int]]:
-    """Returns (the expired turns among the next `most`, the next position, FIRST after the last).
+    """Returns (the expired turns among the next `most`, the next position, START after the last).
 
     Reads provisional turns older than `before`. A turn is a double if the transcript has as many of its text as hooks
     reported: one that is there only once may have been said twice. A turn without a double is kept once its session has

@@ -119,7 +119,7 @@ def record_end(rows: Rows) -> None:
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as WAYS says."""
+    """A pass over one part of a column, which changes each purged text as TEXT_COLUMN_WAYS says."""
     if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
@@ -164,7 +164,7 @@ def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str
 
 
 def change_row(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
-    """Changes one row as WAYS says; with `in_place` statements and memories are rewritten, too."""
+    """Changes one row as TEXT_COLUMN_WAYS says; with `in_place` statements and memories are rewritten, too."""
     way = TEXT_COLUMN_WAYS[table, column]
     if way == "turn":
         rewrite_turn(rows, seq, new, key)
@@ -471,7 +471,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
     """Keeps secrets out of a session from now on, also where they appear alone.
 
     Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
-    the pass over LATE_SECRETS.
+    the pass over LATE_SECRETS_STAGE.
     """
     if not tombstones.record_secrets(rows, session, secrets, key=key, now=now):
         return

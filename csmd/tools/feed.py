@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -35,21 +36,20 @@ def _tail(
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""
-    limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
+    start = query.parse_limits(since, "", now=ctx.here(ctx.now())).since
+    read = partial(activity_feed.read_feed, rows, projects=seen, session=ident, since=start)
     happenings: list[FeedRow] = []
     more = False
     if not cursor:
         limit = min(max(last, 0), MOST)
         for word in kinds:
             after = max(0, ends[word] - BACK)
-            happenings += activity_feed.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
+            happenings += read(word, after=after, limit=limit, is_latest=True)
         happenings = sorted(happenings, key=_order)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
         for word in kinds:
-            news = activity_feed.feed_after(
-                rows, word, min(positions[word], ends[word]), projects=seen, limit=MOST, **limits
-            )
+            news = read(word, after=min(positions[word], ends[word]), limit=MOST)
             if len(news) == MOST:
                 ends[word], more = news[-1].seq, True
             happenings += news

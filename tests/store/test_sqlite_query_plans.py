@@ -404,13 +404,13 @@ HOT: dict[str, Any] = {
     "read_among": lambda rows, _: sessions.count_with_transcript(rows, [1, 2]),
     "stream positions": lambda rows, _: activity_feed.feed_positions(rows),
     "stream": lambda rows, _: [
-        activity_feed.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=[1], limit=9) for kind in activity_feed.KINDS
     ],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
     "stream of all": lambda rows, _: [
-        activity_feed.latest_feed(rows, kind, projects=None, limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=None, limit=9, is_latest=True) for kind in activity_feed.KINDS
     ],
 }
 
