@@ -91,9 +91,9 @@ PURE = {
 OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
-    "capture.claude_instructions": {"_read_object", "read_start", "_work_trees"},
-    "capture.project_identity": {"identified", "marked"},
-    "capture.ingest": {"started_in"},
+    "capture.claude_instructions": {"_read_object", "read_start", "_find_work_trees"},
+    "capture.project_identity": {"identify_directory", "add_marks"},
+    "capture.ingest": {"read_start_directory"},
     "dream.day_files": {"_parse_sessions", "_rewrite", "remove_from_data"},
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
@@ -626,7 +626,7 @@ SEAMS = {
     },
     **{
         f"tools.{name}": "a subject of its own, a row of the registry"
-        for name in ("telemetry", "instructions", "questions", "search", "status")
+        for name in ("telemetry", "instructions", "questions", "search", "status", "team")
     },
 }
 

@@ -106,7 +106,7 @@ def _check_project(rows: Rows, project: str, settings: Settings) -> None:
     excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)
     if excludes.covers_directory(project) or excludes.has_off_mark(project):
         raise NotAllowed(f"{project} is left out", hint="`csmd config set curator.projects` names what may be sent")
-    if project_identity.wall(rows, project):
+    if project_identity.find_wall(rows, project):
         raise NotAllowed(f"{project} is walled", hint="`csmd config set curator.projects` names what may be sent")
 
 

@@ -19,7 +19,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import backup, files, keys
 
 
-def configuration() -> Config:
+def load_configuration() -> Config:
     """The configuration, with the assistants' directories that `csmd install` recorded."""
     paths = default_paths()
     record = files.read_json(paths.install_record) or {}

@@ -122,10 +122,12 @@ def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -
     seqs = [dream.seq for dream in undone]
     items: dict[str, bool] = {}
     skipped: dict[str, Skipped] = {}
-    for number, (dream_id, item, is_file, why) in enumerate(store.read(lambda rows: journal.undo_results(rows, seqs))):
+    for number, (dream_id, item, is_file, reason) in enumerate(
+        store.read(lambda rows: journal.undo_results(rows, seqs))
+    ):
         items[item] = is_file
-        if why or not item:
-            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or PURGED_RESULT))
+        if reason or not item:
+            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=reason or PURGED_RESULT))
     history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
     restored = sorted(item for item in items if item and item not in skipped)
     return Undone(

@@ -323,13 +323,13 @@ def is_csmd_heading(heading: str) -> bool:
 
 def build_page(
     place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
-    annotations: Annotations = NO_ANNOTATIONS, was: Page = EMPTY_PAGE, may_show: Callable[[Memory], bool] = has_text,
+    annotations: Annotations = NO_ANNOTATIONS, previous: Page = EMPTY_PAGE, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page | None:  # fmt: skip
     """Returns the page of a place, None for a project without memories; the user's page always exists.
 
     Each of `facts` that no memory says gets a line; `themes` are those of the memories, the most common first.
     """
-    moved = _find_moved(memories, annotations, was)
+    moved = _find_moved(memories, annotations, previous)
     lasting = drop_old_plans(memories) if place.seq else memories
     own = [memory for memory in lasting if memory.id not in moved]
     sections = build_sections(own, find_heading, HEADING_ORDER, annotations, may_show=may_show)
@@ -357,15 +357,15 @@ def build_page(
         head = build_head("user", f"What holds in every project: {notes if memories else 'nothing yet'}", "user")
         sections = sections or (Section(heading="How the user works"),)
     page = Page(path=place.path, head=head, title=title, about=about, sections=sections)
-    return page_format.keep_own_words(page, was, moved, is_csmd_heading)
+    return page_format.keep_own_words(page, previous, moved, is_csmd_heading)
 
 
-def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Page) -> dict[str, Item]:
+def _find_moved(memories: Sequence[Memory], annotations: Annotations, previous: Page) -> dict[str, Item]:
     """Returns the lines that a person put under headings of their own, by memory id."""
-    if all(is_csmd_heading(section.heading) for section in was.sections):
+    if all(is_csmd_heading(section.heading) for section in previous.sections):
         return {}
     items = {memory.id: build_item(memory, annotations) for memory in memories if compose.durable_text(memory)}
-    moved = page_format.find_moved_ids(was, items, is_csmd_heading)
+    moved = page_format.find_moved_ids(previous, items, is_csmd_heading)
     return {ident: item for ident, item in items.items() if ident in moved}
 
 
@@ -406,7 +406,7 @@ MAX_THEME_LINES = 40
 
 def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
-    *, annotations: Annotations = NO_ANNOTATIONS, was: Page = EMPTY_PAGE, may_show: Callable[[Memory], bool] = has_text,
+    *, annotations: Annotations = NO_ANNOTATIONS, previous: Page = EMPTY_PAGE, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page:  # fmt: skip
     """Returns the page of a theme, by project.
 
@@ -415,7 +415,7 @@ def build_theme_page(
     headings = {seq: make_link(place) for seq, place in places.items()}
     order = [headings[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     annotations = Annotations(waits=annotations.waits, edits=True)
-    moved = _find_moved(memories, annotations, was)
+    moved = _find_moved(memories, annotations, previous)
     on_own_page = [memory for memory in memories if len(places) == 1 and memory.id in listed and memory.id not in moved]
     own = [memory for memory in memories if memory.id not in moved and memory not in on_own_page]
     sections = build_sections(
@@ -433,7 +433,7 @@ def build_theme_page(
     about = f"{theme.name}{also}: {count_notes(sections, moved)} of {projects}{elsewhere}"
     head = {**build_head(theme.name, about, "reference"), "topics": theme.topics}
     page = Page(path=path, head=head, title=theme.name, about=(*pointer, *EDITING_HINT), sections=sections)
-    return page_format.keep_own_words(page, was, moved, is_csmd_heading)
+    return page_format.keep_own_words(page, previous, moved, is_csmd_heading)
 
 
 # --- the index
@@ -444,7 +444,7 @@ SPARE_LINES = 4
 SPARE_BYTES = 100
 
 
-def build_index(pages: Sequence[Page], was: Page = EMPTY_PAGE) -> Page:
+def build_index(pages: Sequence[Page], previous: Page = EMPTY_PAGE) -> Page:
     """Returns the index: one line for each common page within the host's limits, and what a person wrote there."""
     items = [
         Item(
@@ -458,7 +458,7 @@ def build_index(pages: Sequence[Page], was: Page = EMPTY_PAGE) -> Page:
         about = (f"{display.amount(hidden, 'more page')} below {PROJECTS} and {TOPICS}",) if hidden else ()
         section = Section(heading=INDEX_HEADING, items=tuple(items[:shown]))
         page = Page(path=INDEX, title="What csmd remembers", about=about, sections=(section,))
-        return page_format.keep_own_words(page, was, {}, is_csmd_heading)
+        return page_format.keep_own_words(page, previous, {}, is_csmd_heading)
 
     frame = page_format.render_page(build(0))
     lines = INDEX_LINES - frame.count("\n") - SPARE_LINES

@@ -108,11 +108,11 @@ def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, 
 
 
 def _find_page_edits(
-    path: str, was: Page | None, new: Page, lines: Sequence[PageLine], texts: Mapping[str, Mapping[str, str]],
+    path: str, previous: Page | None, new: Page, lines: Sequence[PageLine], texts: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], moved: Collection[str],
 ) -> Edits:  # fmt: skip
     """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
-    old = was or Page()
+    old = previous or Page()
     unchanged = {line.id for line in lines if line_key(line.text) in texts.get(line.id, {}).values()}
     changed: list[PageLine] = []
     added: list[PageLine] = []
@@ -132,7 +132,7 @@ def _find_page_edits(
             continue
         fact = strip_figures(item.text)
         removed_facts.pop(fact, None)
-        if fact not in facts and (heading != FACTS_HEADING or was is not None):
+        if fact not in facts and (heading != FACTS_HEADING or previous is not None):
             added.append(PageLine(heading=heading, text=item.text))
     own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
     gone = tuple(ident for ident in own if ident not in moved and ident not in {line.id for line in lines})

@@ -141,8 +141,8 @@ class EditTransaction:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
         listed = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
-        theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in listed))
-        page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
+        own_notes = (*filter(is_theirs, new.own), *(text for text in own if text not in listed))
+        page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=own_notes)
         hashes = (page_content.hash_counted(text, self._key) for text in edits.removed_facts)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
@@ -159,12 +159,12 @@ class EditTransaction:
         project = memory.project_seq if memory else place.seq
         if not self._is_theirs:
             call = self._call
-            why = "a tool wrote there" if call else "csmd was paused"
+            cause = "a tool wrote there" if call else "csmd was paused"
             self._ask(
                 "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text,
                 gate=memory.gate if memory else gate, category=memory.category if memory else category,
                 confidence=PROPOSED_CONFIDENCE, memory_ids=(memory.id,) if memory else (),
-                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {why}",
+                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {cause}",
                 evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             )  # fmt: skip
             return line.id
@@ -190,14 +190,14 @@ class EditTransaction:
             reasons=("page",),
         )
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
-        made, _ = remember.remember(
+        memory_id, _ = remember.remember(
             self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
             origin="stated", key=self._key, scope=scope if place.is_everywhere else "project",
         )  # fmt: skip
-        new = memories.by_id(self._rows, made) if made and self._is_topic else None
+        new = memories.by_id(self._rows, memory_id) if memory_id and self._is_topic else None
         if new is not None and self._topics:
             topics.tag_memory(self._rows, new.seq, self._topics[0], by=topics.PERSON)
-        return made or None
+        return memory_id or None
 
     def _remove(self, ident: str) -> None:
         """Asks about a removed line; if it is still on another page, only untags its memory from the theme."""

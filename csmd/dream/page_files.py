@@ -74,14 +74,14 @@ def build_pages(
     pages: list[Page] = []
     for seq, place in places.items():
         row = page_rows.get(place.path)
-        was = parse_stored(row)
+        previous = parse_stored(row)
         left_out = frozenset(row.left_out if row else ())
         numbers = Counter(tags[memory.seq][0].name for memory in memories[seq] if tags.get(memory.seq))
         page = page_content.build_page(
             place, memories[seq], themes=sorted(numbers, key=lambda name: (-numbers[name], name)),
             facts=[fact for fact in facts
                    if fact.project_seq == seq and page_content.hash_counted(fact.text, key) not in left_out],
-            annotations=replace(annotations, new=waiting.get(seq, ())), was=was, may_show=may_show,
+            annotations=replace(annotations, new=waiting.get(seq, ())), previous=previous, may_show=may_show,
         )  # fmt: skip
         pages += [page] if page else []
         yield
@@ -129,18 +129,18 @@ def _build_theme_pages(
         paged[name] = Theme(name=name, members=members, also=tuple(map(str, also)) if isinstance(also, list) else ())
     by_id = {memory.id: memory for memory in memories}
     project_of = {memory.id: memory.project_seq for memory in memories}
-    taken = set(last)
+    used_paths = set(last)
     pages = []
     for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
         path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slugify(theme.name)}.md")
-        if theme.name not in paths and path in taken:
+        if theme.name not in paths and path in used_paths:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
-        taken.add(path)
+        used_paths.add(path)
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
-        there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
-        was = last.get(path, EMPTY_PAGE)
+        theme_places = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
+        previous = last.get(path, EMPTY_PAGE)
         page = page_content.build_theme_page(
-            theme, path, of_theme, there, listed, annotations=annotations, was=was, may_show=may_show
+            theme, path, of_theme, theme_places, listed, annotations=annotations, previous=previous, may_show=may_show
         )
         pages.append(page)
         yield
@@ -171,9 +171,10 @@ def plan_pages(
     planned = []
     for page in pages:
         if page.head:  # with a person's own keys
-            more = parse_stored(page_rows.get(page.path)).head
+            stored_head = parse_stored(page_rows.get(page.path)).head
             page = replace(
-                page, head={**page.head, **{name: more[name] for name in more if name not in CSMD_HEAD_KEYS}}
+                page,
+                head={**page.head, **{name: stored_head[name] for name in stored_head if name not in CSMD_HEAD_KEYS}},
             )
         text = redact(page_format.render_page(page), Counter())  # older rules may have let secrets through
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
@@ -196,12 +197,12 @@ def write_pages(
     writer = _Writer(directory, dream_seq, now)
     tried: dict[str, PlannedFile] = {}
     todo: list[PlannedFile] = []
-    commits, seen = -1, tuple[object, ...]()
+    commits, planned_stamp = -1, tuple[object, ...]()
     while True:
         # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
         # or purged meanwhile.
-        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != seen:
-            seen, page_rows = stamp, store.read(stored_pages.read_pages)
+        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != planned_stamp:
+            planned_stamp, page_rows = stamp, store.read(stored_pages.read_pages)
             # One read plans all pages, so that they agree.
             plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
             planned = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
@@ -231,7 +232,7 @@ class _Writer:
         if not _may_write(raw, row, purged):
             return False
         before, text = None if raw is None else raw.decode("utf-8", "replace"), file.text
-        was = row or PageRow(path=file.path, text="", at=self.now)
+        previous = row or PageRow(path=file.path, text="", at=self.now)
         if before == text:
             if text is not None and row is not None and row.text != text:
                 # It was written before the daemon was killed, but not stored.
@@ -244,7 +245,7 @@ class _Writer:
             if text is None:
                 stored_pages.remove_page(rows, file.path)
             else:
-                stored_pages.put_page(rows, replace(was, also=text))
+                stored_pages.put_page(rows, replace(previous, also=text))
             # What a person typed there may hold a secret: an undo restores the page without it.
             redacted = None if before is None else redact(before, Counter())
             self._record(rows, file.path, before=redacted, after=text, reason=file.reason)
@@ -255,7 +256,7 @@ class _Writer:
         else:
             store.write(begin)
             write_page(self.directory / file.path, text)
-            _put_page(store, replace(was, text=text, also="", at=self.now, problem=""))
+            _put_page(store, replace(previous, text=text, also="", at=self.now, problem=""))
         return True
 
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
@@ -286,8 +287,8 @@ class _Writer:
             for section in sections
             if section.items or section.notes or not page_content.is_csmd_heading(section.heading)
         )
-        left = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
-        text, path, number = page_format.render_page(left), into, 1
+        remains = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
+        text, path, number = page_format.render_page(remains), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
             number += 1
             path = f"{into.removesuffix('.md')}-{number}.md"
@@ -357,7 +358,7 @@ def preview_changes(
         change: Change | None = Change(path=file.path, do="read", reason="it was edited")
         if _may_write(raw, row, purged):
             before = None if raw is None else raw.decode("utf-8", "replace")
-            change = describe_change(file.path, before, file.text, why_gone=file.reason)
+            change = describe_change(file.path, before, file.text, removal_reason=file.reason)
         if change is not None:
             changes.append((change, own.get(file.path) or _find_page_projects(rows, file, row)))
     return changes
@@ -373,14 +374,14 @@ def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> f
     )
 
 
-def describe_change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
+def describe_change(path: str, before: str | None, after: str | None, *, removal_reason: str = "") -> Change | None:
     """Describes the change of a file from `before` to `after` (None: no file); None if nothing changes."""
     if before == after:
         return None
     if after is None:
-        return Change(path=path, do="remove", reason=why_gone)
+        return Change(path=path, do="remove", reason=removal_reason)
     # Id of a line's memory, or else its words -> its words.
-    was, new = (
+    old_lines, new_lines = (
         {
             item.id or markdown.line_key(item.text): markdown.line_key(item.text)
             for _, item in page_format.parse_page(text).lines()
@@ -388,13 +389,15 @@ def describe_change(path: str, before: str | None, after: str | None, *, why_gon
         for text in (before or "", after)
     )
     if before is None:
-        return Change(path=path, do="begin", reason=display.amount(len(new), "line") if new else "no line yet")
+        return Change(
+            path=path, do="begin", reason=display.amount(len(new_lines), "line") if new_lines else "no line yet"
+        )
     counts = (
-        (len(new.keys() - was.keys()), "new"),
-        (len(was.keys() - new.keys()), "gone"),
-        (sum(was[line] != new[line] for line in was.keys() & new.keys()), "in other words"),
+        (len(new_lines.keys() - old_lines.keys()), "new"),
+        (len(old_lines.keys() - new_lines.keys()), "gone"),
+        (sum(old_lines[line] != new_lines[line] for line in old_lines.keys() & new_lines.keys()), "in other words"),
     )
-    reasons = [f"{display.amount(number, 'line')} {what}" for number, what in counts if number]
+    reasons = [f"{display.amount(number, 'line')} {change}" for number, change in counts if number]
     return Change(path=path, do="write", reason=", ".join(reasons) or "its head, its order or its headings")
 
 
@@ -420,24 +423,24 @@ def remove_forgotten_lines(store: Store, directory: Path) -> int:
     pages = store.read(stored_pages.read_pages)
     lines = store.read(lambda rows: _classify_lines(rows, pages.values()))
 
-    def left_of(path: str, text: str) -> tuple[str, int]:
+    def clean_text(path: str, text: str) -> tuple[str, int]:
         return store.read(partial(_remove_gone_lines, path=path, text=text, lines=lines, key=store.hash_key))
 
     def clean_file(path: str) -> bool:
         raw = files.read_plain(directory / path, page_format.READ_BYTES)
-        left, number = left_of(path, page_format.decode_page(raw)[0] if raw else "")
+        cleaned, number = clean_text(path, page_format.decode_page(raw)[0] if raw else "")
         if number:
-            write_page(directory / path, left)
+            write_page(directory / path, cleaned)
         return number > 0
 
     done = 0
     for row in pages.values():
         # The file first: a line that the row no longer has would be read as new.
         was_cleaned = clean_file(row.path)
-        left = replace(row, text=left_of(row.path, row.text)[0], also=left_of(row.path, row.also)[0])
-        if left != row:
-            _put_page(store, left)
-        done += was_cleaned or left != row
+        cleaned = replace(row, text=clean_text(row.path, row.text)[0], also=clean_text(row.path, row.also)[0])
+        if cleaned != row:
+            _put_page(store, cleaned)
+        done += was_cleaned or cleaned != row
     # Restored copies of truncated pages, and retired pages.
     for pattern in ("*.restored-*.md", "[pt]*/*.restored-*.md", f"{ARCHIVE}[pt]*/*.md"):
         done += sum(clean_file(path.relative_to(directory).as_posix()) for path in sorted(directory.glob(pattern)))

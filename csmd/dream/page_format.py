@@ -120,8 +120,8 @@ def _render_body(section: Section) -> Iterator[str]:
     if run:
         yield "\n".join(run)
     if section.more and any(item.id for item in section.items):
-        them = "it" if section.more == 1 else "them"
-        yield f"_{section.more} more, less sure or much the same: `csmd memories` lists {them}._ {_CSMD_MARK}"
+        pronoun = "it" if section.more == 1 else "them"
+        yield f"_{section.more} more, less sure or much the same: `csmd memories` lists {pronoun}._ {_CSMD_MARK}"
     elif section.more:
         yield f"_{section.more} more, less sure._ {_CSMD_MARK}"
     yield from (note.text for note in section.notes if note.below >= len(section.items))
@@ -129,10 +129,10 @@ def _render_body(section: Section) -> Iterator[str]:
 
 def _render_item(item: Item) -> list[str]:
     first = f"- {to_line(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    below = [f"{SYMPTOM_PREFIX}{to_line(item.symptom)}"] if item.symptom else []
-    below += [f"{to_line(item.scene)} {_CSMD_MARK}"] if item.scene else []
-    below += [f"{WAITING_PREFIX}{to_line(text)} {_CSMD_MARK}" for text in item.waits]
-    return [first, *(f"  - {text}" for text in below)]
+    details = [f"{SYMPTOM_PREFIX}{to_line(item.symptom)}"] if item.symptom else []
+    details += [f"{to_line(item.scene)} {_CSMD_MARK}"] if item.scene else []
+    details += [f"{WAITING_PREFIX}{to_line(text)} {_CSMD_MARK}" for text in item.waits]
+    return [first, *(f"  - {text}" for text in details)]
 
 
 # --- reading
@@ -295,21 +295,21 @@ def has_own_words(read: Page, is_ours: IsCsmdHeading) -> bool:
     return bool(read.top or read.own or any(section.notes or not is_ours(section.heading) for section in read.sections))
 
 
-def find_moved_ids(was: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> frozenset[str]:
+def find_moved_ids(previous: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> frozenset[str]:
     """Returns which of `items` (by memory id) a person put under headings of their own."""
-    theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
-    return frozenset(item.id for item in map(_make_item_lookup(items), theirs) if item is not None and item.id)
+    moved = (item for section in previous.sections if not is_ours(section.heading) for item in section.items)
+    return frozenset(item.id for item in map(_make_item_lookup(items), moved) if item is not None and item.id)
 
 
-def keep_own_words(page: Page, was: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> Page:
-    """Returns a page with the words that a person wrote on its former version, `was`.
+def keep_own_words(page: Page, previous: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> Page:
+    """Returns a page with the words that a person wrote on its former version, `previous`.
 
     `items` are the current lines of memories that the person moved, by id.
     """
     ours = {section.heading: section for section in page.sections}
     following: dict[str, list[Section]] = defaultdict(list)
     anchor = ""
-    for section in was.sections:
+    for section in previous.sections:
         name = section.heading
         if name == OWN_NOTES:
             continue
@@ -323,7 +323,7 @@ def keep_own_words(page: Page, was: Page, items: Mapping[str, Item], is_ours: Is
     sections = following[""]
     for section in page.sections:
         sections = [*sections, ours[section.heading], *following[section.heading]]
-    return replace(page, top=was.top, sections=tuple(sections), own=was.own)
+    return replace(page, top=previous.top, sections=tuple(sections), own=previous.own)
 
 
 def map_items(section: Section, convert: Callable[[Item], Item | None]) -> Section:
@@ -333,14 +333,14 @@ def map_items(section: Section, convert: Callable[[Item], Item | None]) -> Secti
     return replace(section, items=tuple(item for item in items if item is not None), notes=tuple(notes))
 
 
-def _add_notes(section: Section, was: Section) -> Section:
+def _add_notes(section: Section, previous: Section) -> Section:
     """Returns a section of csmd's with the notes that a person wrote between the lines of its former version."""
     at = {item.id or line_key(item.text): number for number, item in enumerate(section.items, start=1)}
     notes = list(section.notes)
-    for note in was.notes:
+    for note in previous.notes:
         below = len(section.items)
-        if note.below < len(was.items) or not was.items:
-            above = (item.id or line_key(item.text) for item in reversed(was.items[: note.below]))
+        if note.below < len(previous.items) or not previous.items:
+            above = (item.id or line_key(item.text) for item in reversed(previous.items[: note.below]))
             below = next((at[name] for name in above if name in at), 0)
         notes.append(replace(note, below=below))
     return replace(section, notes=tuple(notes))

@@ -131,7 +131,7 @@ def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
     shape = min(common, key=lambda form: (-common[form], form))
     fitting = [item for item in chosen if shapes[item.text] == shape]
     return _make_form(
-        f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), project, least=MIN_FORM_NAMES - 1
+        f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), project, min_names=MIN_FORM_NAMES - 1
     )
 
 
@@ -161,12 +161,12 @@ def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
         by_folder[next((part for part in PurePosixPath(path.text).parts[:-1] if part in _TEST_FOLDERS), "")].append(
             path
         )
-    folder, inside = _find_largest(by_folder)
-    where = ""
-    if len(inside) >= MIN_FORM_SHARE * len(fitting):
-        fitting, where = inside, f", below `{folder}/`" if folder else ", beside what they test"
+    folder, in_folder = _find_largest(by_folder)
+    suffix = ""
+    if len(in_folder) >= MIN_FORM_SHARE * len(fitting):
+        fitting, suffix = in_folder, f", below `{folder}/`" if folder else ", beside what they test"
     total = sum(map(len, by_form.values()))
-    return _make_form(f"tests:{name}", f"Test files are named `{name}`{where}", fitting, total, project)
+    return _make_form(f"tests:{name}", f"Test files are named `{name}`{suffix}", fitting, total, project)
 
 
 def _find_largest(groups: Mapping[str, list[WorkItem]]) -> tuple[str, list[WorkItem]]:
@@ -174,10 +174,10 @@ def _find_largest(groups: Mapping[str, list[WorkItem]]) -> tuple[str, list[WorkI
 
 
 def _make_form(
-    name: str, text: str, fitting: Sequence[WorkItem], total: int, project: int, *, least: int = MIN_FORM_NAMES
+    name: str, text: str, fitting: Sequence[WorkItem], total: int, project: int, *, min_names: int = MIN_FORM_NAMES
 ) -> Fact | None:
     """Returns a convention that `fitting` of `total` names follow; None if these are not nearly all."""
-    if len(fitting) < max(least, MIN_FORM_SHARE * total):
+    if len(fitting) < max(min_names, MIN_FORM_SHARE * total):
         return None
     sources = [(item.session_id, item.uuid) for item in fitting]
     return _make_fact("convention", f"convention:{name}", f"{text}: {len(fitting)} of {total}.", project,
@@ -426,17 +426,17 @@ def count_facts(rows: Rows, project: int) -> list[Fact]:
         if error.command
     ]  # fmt: skip
     facts += count_failures(errors, project)
-    named: dict[str, list[WorkItem]] = defaultdict(list)
+    items: dict[str, list[WorkItem]] = defaultdict(list)
     for work in turns.list_work(rows, project, sessions=MAX_SESSIONS):
         if work.kind == "commit":
             work = work._replace(text=work.text.partition(" ")[2])
         elif work.kind == "file":
             work = work._replace(text=make_project_path(work.text, cwd=work.cwd, root=work.root))
         if work.text or work.kind != "file":
-            named[work.kind].append(work)
+            items[work.kind].append(work)
     forms = (
-        find_commit_form(named["commit"], project),
-        find_branch_form(named["branch"], project),
-        find_test_form(named["file"], project),
+        find_commit_form(items["commit"], project),
+        find_branch_form(items["branch"], project),
+        find_test_form(items["file"], project),
     )
-    return sort_facts([*facts, *count_file_pairs(named["file"], project), *filter(None, forms)])
+    return sort_facts([*facts, *count_file_pairs(items["file"], project), *filter(None, forms)])

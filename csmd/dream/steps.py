@@ -183,7 +183,7 @@ def carry_out_everywhere(
     """
     done = 0
     for place in store.read(dream_scopes.list_scopes):
-        near: set[tuple[int, int]] = set()
+        near_pairs: set[tuple[int, int]] = set()
         compared: set[int] = set()
         for _ in range(MAX_PLANS):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
@@ -192,13 +192,13 @@ def carry_out_everywhere(
             digest = yield from _digest_snapshot(snapshot, vectors, key=key)
             is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, place=place))
             alive = [] if is_unchanged else _list_alive(snapshot)
-            fresh = [seq for seq in alive if seq not in compared]
-            near |= yield from compare_vectors(store.read, fresh, alive)
-            compared.update(fresh)
-            plan, _left = yield from plan_project(_add_near_pairs(snapshot, near), is_unchanged=is_unchanged)
+            uncompared = [seq for seq in alive if seq not in compared]
+            near_pairs |= yield from compare_vectors(store.read, uncompared, alive)
+            compared.update(uncompared)
+            plan, _left = yield from plan_project(_add_near_pairs(snapshot, near_pairs), is_unchanged=is_unchanged)
             # Only if all were compared now: the vector of one that was compared earlier may have changed.
             has_comparison = any(action.kind in COMPARING_KINDS for action in plan.actions)
-            if not is_unchanged and not has_comparison and fresh == alive:
+            if not is_unchanged and not has_comparison and uncompared == alive:
                 store.write(partial(dream_scopes.record_compared_digest, place=place, digest=digest))
                 yield
             changed = 0

@@ -27,7 +27,7 @@ _PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 def make_call_turns(
     bare: Turn, ident: str, calls: Iterable[Call], counts: Counter[str], withheld: Withheld, limit: int
 ) -> list[Turn]:  # fmt: skip
-    """The turns of a tool call with this id; `limit` is how many bytes of an input are kept.
+    """Returns the turns of a tool call with this id; at most `limit` bytes of its input are kept.
 
     `bare` is a turn of the call's line without text. The first turn has its uuid, the others append their number to it.
     """
@@ -45,7 +45,7 @@ def make_call_turns(
 
 
 def make_result_turn(bare: Turn, ident: str, text: str, counts: Counter[str], withheld: Withheld, limit: int) -> Turn:
-    """The turn of the result of a tool call with this id: `bare` with the text, of which `limit` bytes are kept."""
+    """Returns the turn of a tool call's result: `bare` with at most `limit` bytes of the text."""
     body = redact(wire.clean(display.strip_fenced(withheld.filter_output(ident, text, None))), counts)
     return replace(
         bare, kind="tool_result", text=display.cut_middle(body, limit=limit, of=f"turn {bare.uuid}"), tool_id=ident
@@ -56,15 +56,13 @@ def parse_patch(patch: str) -> list[Call]:
     """The stored calls of a patch (`*** Update File: ...`), one for each file; [] for a text that is not a patch."""
     files = list(_PATCHED.finditer(patch))
     ends = [*(file.start() for file in files[1:]), len(patch)]
-    return [
-        (
-            "Write" if file[1] == "Add" else "Edit",
-            {"file_path": file[2].strip(), "patch": patch[file.end() : end].strip()},
-        )
-        for file, end in zip(files, ends, strict=True)
-    ]
+    calls: list[Call] = []
+    for file, end in zip(files, ends, strict=True):
+        arguments = {"file_path": file[2].strip(), "patch": patch[file.end() : end].strip()}
+        calls.append(("Write" if file[1] == "Add" else "Edit", arguments))
+    return calls
 
 
-def add_exit_code(printed: str, code: str) -> str:
-    """The output of a command, below its exit code unless that is 0."""
-    return printed if code == "0" else f"Exit code {code}\n{printed}"
+def add_exit_code(output: str, code: str) -> str:
+    """Returns the output of a command below its exit code, unless that is 0."""
+    return output if code == "0" else f"Exit code {code}\n{output}"

@@ -22,8 +22,8 @@ from csmd.hosts.stored_text import clean_text
 from csmd.privacy.redaction import RedactionCounts, redact
 from csmd.text import display
 
-#: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
-#: nothing.
+#: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
+#: finds none.
 LOOK_BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 
@@ -57,8 +57,7 @@ class QueueExit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """A conversation goes on from an earlier line; `is_abandoned` says of a stored turn's uuid whether it is left
-    behind."""
+    """A conversation continues from an earlier line; `is_abandoned` tests the uuid of a stored turn."""
 
     stream: str
     is_abandoned: Callable[[str], bool]
@@ -74,7 +73,7 @@ class Reading:
     """
 
     tool_limit: int = 0
-    """How many bytes of a tool's input or output are kept."""
+    """Most bytes of a tool's input or output that are stored."""
     withheld: Withheld = field(default_factory=Withheld)
     agent: str = ""
     """The sub-agent whose file is read; "" in a session's file."""
@@ -82,7 +81,7 @@ class Reading:
     queue_exits: list[QueueExit] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
     title_at: dict[str, int] = field(default_factory=dict)
-    """Session -> how many turns precede its title."""
+    """Session -> number of turns before its title."""
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
     secrets: dict[str, set[str]] = field(default_factory=dict)
     """Session -> its secrets that are recognised wherever else they appear in it."""
@@ -107,7 +106,7 @@ class Reading:
             self.titles[session], self.title_at[session] = title, len(self.turns)
 
     def filter_turns(self, keep: Callable[[Turn], bool]) -> Reading:
-        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        """Returns the reading with the turns that pass a test; queue exits keep their place among them."""
         kept = [keep(turn) for turn in self.turns]
         before = [0, *itertools.accumulate(map(int, kept))]
         return replace(
@@ -192,7 +191,7 @@ class Line:
 
 
 def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
-    """Reads lines that are JSON objects by the function that gives the turns of one."""
+    """Returns the reader of lines that are JSON objects, by the function that returns the turns of a line."""
 
     def read_line(data: bytes, into: Reading) -> None:
         line = Line(parse_line_object(data), into)
@@ -205,7 +204,7 @@ def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTranscript:
-    """A transcript that is read from a position on: its path, its first bytes, and what is withheld from its turns."""
+    """A transcript that is read from a position on, with its first bytes and the content withheld from its turns."""
 
     path: Path
     file: BinaryIO
@@ -242,8 +241,7 @@ class OpenTranscript:
         return self.file.readline(limit)
 
     def reread(self, lines: Iterable[bytes], read: ReadLine) -> None:
-        """Reads lines before the position again for what later lines depend on; what is malformed was reported
-        before."""
+        """Reads earlier lines again, on which later lines depend; malformed ones were reported before."""
         past = Reading(withheld=self.withheld)
         for line in lines:
             with contextlib.suppress(BadInput):

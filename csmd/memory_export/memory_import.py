@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, BinaryIO
 
-from csmd.capture.project_identity import normal_remote
+from csmd.capture.project_identity import normalise_remote
 from csmd.conversation import Project
 from csmd.knowledge import Memory, Statement
 from csmd.memory import remember, supersession
@@ -121,7 +121,7 @@ class _Import:
     def _find_project(self, rows: Rows, origin: Mapping[str, str]) -> int:
         """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
-            origin = {**origin, "remote": normal_remote(origin["remote"])}
+            origin = {**origin, "remote": normalise_remote(origin["remote"])}
         here, project = self.here, exports.ensure_project(rows, origin, now=self.now, here=self.here)
         if origin and origin["kind"] != workspaces.WORKSPACE_KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])

@@ -27,7 +27,7 @@ def find(rows: Rows, directory: str) -> Lens | None:
     """The lens of a directory; None for none, and for ""."""
     if directory in ("", OWNER) or not workspaces.has_lenses(rows):
         return None
-    seq = project_identity.lens(rows, directory)
+    seq = project_identity.find_lens(rows, directory)
     return workspaces.find_lens(rows, seq) if seq else None
 
 

@@ -44,7 +44,7 @@ from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
 from csmd.conversation import Project
-from csmd.daemon.context import Task, iso, now_iso
+from csmd.daemon.context import Task, now_iso, to_iso
 from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
 from csmd.dream import day_files
@@ -220,7 +220,7 @@ def show(notes: Path, example: Path) -> None:
 def late(store: Store) -> str:
     """The time at which a dream is had: three hours after the last turn."""
     last = store.read(lambda rows: rows.value("select max(at) from turns"))
-    return iso(datetime.fromisoformat(last) + timedelta(hours=3))
+    return to_iso(datetime.fromisoformat(last) + timedelta(hours=3))
 
 
 def days_told(background: Background) -> None:

@@ -60,7 +60,8 @@ class Graph:
         self.random = self.words.random
         self.places = store.write(
             lambda rows: [
-                projects.ensure(rows, project_identity.identified(big_store.place(n)), now=NOW) for n in range(number)
+                projects.ensure(rows, project_identity.identify_directory(big_store.place(n)), now=NOW)
+                for n in range(number)
             ]
         )
         self.texts = self.words.texts(self.random.integers(0, big_store.SUBJECTS, size + 4000), big_store.MEMORY_WORDS)

@@ -177,7 +177,7 @@ def test_a_tag_says_who_gave_it_and_is_taken_off_by_a_weight_of_0(backend: Backe
     rows, memory = backend.rows, save(backend, "m0001", "Deploy on Mondays")
     assert topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.5)
     assert topics.tag_memory(rows, memory.seq, "deploy", by="person")
-    assert not topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.0), "a person has said otherwise"
+    assert not topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.0), "a person decided about"
     topics.tag_memory(rows, memory.seq, "week", by="rule", weight=0.25)
     assert [(tag.name, tag.by_whom, tag.weight) for tag in topics.topics_of_memories(rows, [memory.seq])[memory.seq]] == [
         ("deploy", "person", 1.0), ("week", "rule", 0.25),

@@ -195,7 +195,7 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
         made = page([one, other])
         assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
     own = page_format.parse_page(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
-    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), was=own)
+    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), previous=own)
     assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
         "a person put it there"
     )

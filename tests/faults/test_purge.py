@@ -243,7 +243,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     child = machine.start()
     found = machine.work("csm_privacy_scan", transcripts=True)
     assert (found["secrets"], found["kinds"], found["fixed"]) == (4, {"github-token": 4}, 0)
-    assert found["degraded"] == [f"{large} could not be looked into"]
+    assert found["degraded"] == [f"{large} could not be read"]
     assert {(row.get("table"), row.get("id")) for row in found["found"]} == {
         ("turns", "u-t"),
         ("sessions", "s1"),

@@ -88,9 +88,9 @@ def save_memory(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in transcript_listing.transcripts(config.assistant_dirs[0] / "projects"):
+    for path in transcript_listing.list_by_time(config.assistant_dirs[0] / "projects"):
         options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
-        transcripts.tail(store, path, options)
+        transcripts.read_transcript(store, path, options)
 
 
 @pytest.fixture(scope="module")
@@ -797,7 +797,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
         made = anew.write(lambda rows: recovery.rebuild(rows, damaged=copy, copy=copy, key=key, new_key=key))
     assert made.filled["projects"] == 3 and made.unfilled["projects"] == 1
     assert not any(number for table, number in made.unfilled.items() if table != "projects")
-    assert any("projects: 1 place" in lost for lost in repair._lost(made, key_lost=False))
+    assert any("projects: 1 place" in lost for lost in repair._describe_losses(made, is_key_lost=False))
 
 
 def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(

@@ -92,7 +92,7 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     page = written(parts)
     silent = parts.machine.paths.home / "left-out.jsonl"
     silent.write_text("{}\n")
-    parts.background.context.excluded.add(silent)
+    parts.background.context.excluded_paths.add(silent)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.background.pages.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"

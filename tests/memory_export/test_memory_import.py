@@ -250,7 +250,7 @@ def clone(path: Path, remote: str) -> Project:
     """A repository with a remote, as csmd knows it."""
     subprocess.run(["git", "init", "-q", str(path)], check=True)
     subprocess.run(["git", "-C", str(path), "remote", "add", "origin", remote], check=True)
-    return project_identity.marked(project_identity.identified(str(path)))
+    return project_identity.add_marks(project_identity.identify_directory(str(path)))
 
 
 def shop_of(store: Store, root: str) -> str:
@@ -290,7 +290,7 @@ def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_
     came = taken(other, exported(one, tmp_path / "out"), here=clone(tmp_path / "fork", "git@github.com:you/shop.git"))
     assert where(other, ident) == "/old/shop" and dict(came.placed) == {("/old/shop", "", SHOP): 1}
     here = clone(tmp_path / "clone", "ssh://git@github.com/me/shop.git")
-    seen = other.read(lambda rows: project_identity.scopes(rows, here.root))
+    seen = other.read(lambda rows: project_identity.find_scopes(rows, here.root))
     assert other.read(lambda rows: memories.by_id(rows, ident).project_seq) in seen, "before anything is said there"
     settled = other.write(lambda rows: projects.ensure_with_directory(rows, here, now=NOW))
     assert settled.seq in seen and where(other, ident) == here.root
@@ -364,7 +364,9 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
             {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
         )
     )
-    assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
+    assert f"1 memory is in /p/first, a separate clone of {SHOP} on this machine" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], Store], tmp_path: Path) -> None:

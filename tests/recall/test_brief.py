@@ -148,7 +148,7 @@ def session(
     )
 
     def write(rows: Rows) -> None:
-        place = project_identity.identified(HERE)
+        place = project_identity.identify_directory(HERE)
         home = projects.ensure(rows, Project(key=place.key, root=HERE, name="alpha", kind="path"), now=day(0))
         turns.add_turn(
             rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home, path=""

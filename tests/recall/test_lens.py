@@ -29,7 +29,7 @@ EVERYWHERE = {
 def say(rows: Rows, uuid: str, root: str, said: str, *, general: bool = False) -> str:
     """Has the user say something in a directory; the id of its memory."""
     home = projects.ensure_with_directory(
-        rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+        rows, project_identity.add_marks_if_new(rows, project_identity.identify_directory(root)), now=NOW
     )
     turn = Turn(uuid=uuid, session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
     turns.add_turn(
@@ -47,7 +47,7 @@ def put_under(rows: Rows, name: str, *roots: str, about: tuple[str, ...] = ()) -
     """A lens without a wall over some directories and topics."""
     seq = workspaces.ensure(rows, name, now=NOW)
     for root in roots:
-        home = projects.ensure_with_directory(rows, project_identity.identified(root), now=NOW)
+        home = projects.ensure_with_directory(rows, project_identity.identify_directory(root), now=NOW)
         workspaces.rank_first(rows, home.seq, lens=seq)
     for topic in about:
         workspaces.add_topic(rows, seq, topic)
@@ -105,7 +105,7 @@ def test_a_directory_is_under_the_nearest_lens_around_it(rows: Rows) -> None:
         ("/jobs", work), (API, work), ("/jobs/new/deep", work), ("/jobs/shop", shop), ("/jobs/shop/cart", shop), ("/jobsite", 0),
         (TOOL, 0), ("/", 0),
     ):  # fmt: skip
-        assert project_identity.lens(rows, directory) == seq, directory
+        assert project_identity.find_lens(rows, directory) == seq, directory
     assert set(workspaces.find_lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
     assert lens.find(rows, "") is None and lens.find(rows, "owner") is None
 
@@ -177,7 +177,7 @@ def test_a_line_of_the_lens_is_rated_higher_for_a_prompt_and_no_other(rows: Rows
 
 def test_a_wall_is_a_lens_with_its_own_first_and_says_so(rows: Rows) -> None:
     wall = workspaces.ensure(rows, "acme", now=NOW)
-    workspaces.join(rows, wall, projects.ensure(rows, project_identity.identified(API), now=NOW))
+    workspaces.join(rows, wall, projects.ensure(rows, project_identity.identify_directory(API), now=NOW))
     assert 'Lens: acme (behind a wall).">' in told(rows, API).text
     assert "Lens" not in told(rows, TOOL).text
     hits = found(rows, "by which worker is the job queue drained", asking=API)

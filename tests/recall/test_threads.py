@@ -100,7 +100,7 @@ class Home:
 
     def say(self, session: str, day: int, said: tuple[Said, ...], *, root: str = HERE) -> list[str]:
         def write(rows: Rows) -> list[str]:
-            place = project_identity.identified(root)
+            place = project_identity.identify_directory(root)
             project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
             uuids = []
             for number, (kind, body) in enumerate(said):

@@ -41,7 +41,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def project(rows: Rows, root: str) -> int:
-    place = project_identity.identified(root)
+    place = project_identity.identify_directory(root)
     return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
 
 
@@ -158,7 +158,9 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
     store: Store, checkouts: dict[str, str], said: str, where: str, wanted: set[str], asks: tuple[str, ...]
 ) -> None:
     def write(rows: Rows) -> None:
-        home = projects.ensure_with_directory(rows, project_identity.identified(f"{checkouts[where]}/src"), now=NOW)
+        home = projects.ensure_with_directory(
+            rows, project_identity.identify_directory(f"{checkouts[where]}/src"), now=NOW
+        )
         turn = Turn(uuid="u1", session_id="s1", kind="user", text=said, at=NOW, cwd=checkouts[where])
         turns.add_turn(
             rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home.seq,

@@ -25,7 +25,7 @@ def day(number: int) -> str:
 
 
 def home(rows: Rows) -> int:
-    place = project_identity.identified(HERE)
+    place = project_identity.identify_directory(HERE)
     return projects.ensure(rows, Project(key=place.key, root=HERE, name=place.name, kind="path"), now=day(0))
 
 

@@ -732,5 +732,5 @@ def test_the_background_waits_for_hooks_and_not_for_calls(stood: Stood) -> None:
     assert stood.is_set()
     room.answer(call, Reply(status="ok"))
     inside("event")
-    room.turn_away()
+    room.refuse_all()
     assert stood.is_set()

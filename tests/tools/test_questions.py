@@ -48,7 +48,7 @@ def test_the_tools_say_their_limits_and_a_model_is_given_them_as_a_group(parts: 
     ):
         assert limit in summary
     assert not find_tool("csm_store_query").mutates
-    assert served_tools.choose("questions")[-2:] == ("csm_store_schema", "csm_store_query")
+    assert served_tools.choose_tools("questions")[-2:] == ("csm_store_schema", "csm_store_query")
     with pytest.raises(BadInput, match="no view 'tables'"):
         parts.call("csm_store_schema", view="tables")
     with pytest.raises(BadInput, match="only a SELECT is answered"):

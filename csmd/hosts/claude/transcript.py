@@ -294,11 +294,11 @@ def remove_editor_context(text: str) -> str:
     """A text without what an editor adds before or after it."""
     kept: list[str] = []
     at = 0
-    for opened in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
-        closing = f"</{opened[1]}>"
-        end = text.find(closing, opened.end())
-        if opened.start() >= at and end >= 0:
-            kept.append(text[at : opened.start()])
+    for tag in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
+        closing = f"</{tag[1]}>"
+        end = text.find(closing, tag.end())
+        if tag.start() >= at and end >= 0:
+            kept.append(text[at : tag.start()])
             after = _AFTER_EDITOR.match(text, end + len(closing))
             at = after.end() if after else end + len(closing)
     return "".join(kept) + text[at:]
@@ -417,11 +417,11 @@ def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
     """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
     session, ident, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
-    fresh, made, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
-    is_recorded = value.get("type") == "assistant" and any((fresh, made, read, written))
+    uncached, output, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
+    is_recorded = value.get("type") == "assistant" and any((uncached, output, read, written))
     if not is_recorded or not session or not ident or agent is None:
         return []
-    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (fresh, made, read, written), turn)]
+    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (uncached, output, read, written), turn)]
 
 
 def read_agent(value: dict[str, Any]) -> str | None:
@@ -438,11 +438,11 @@ def read_agent(value: dict[str, Any]) -> str | None:
 WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
-    if opened.withheld.excludes.files:
-        note_withheld(opened.read_before(WITHHELD_LOOK_BACK_BYTES), opened.withheld)
-    agent = parse_agent_file(opened.path.name)
+    if transcript.withheld.excludes.files:
+        note_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)
+    agent = parse_agent_file(transcript.path.name)
     if not agent:
         return read_line
 

@@ -3,7 +3,7 @@
 A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line names the thread. A resumed session
 continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that goes on from an
 earlier turn (`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many earlier lines are still
-valid. What was said is in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message`
+valid. Messages are in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message`
 and `agent_message` lines. The `response_item` lines are the model's input: its user messages also contain AGENTS.md,
 the environment and the output of hooks, so only tool calls and their results are read from them.
 """
@@ -88,7 +88,7 @@ class Thread(Conversation):
     part: str
     """The part in its file's name; "" for the first file of a thread."""
     is_paginated: bool
-    """Whether what was said is in `item_completed` lines."""
+    """Whether messages are in `item_completed` lines."""
     by_person: bool
     model: str = ""
     mode: str = ""
@@ -96,7 +96,7 @@ class Thread(Conversation):
     line: str = ""
     """The number of the current line, or its time if it has no number."""
     same: int = 0
-    """How many earlier lines have the same time."""
+    """The number of earlier lines with the same time."""
 
     def begin_line(self, value: dict[str, Any]) -> None:
         """Moves on to the next line."""
@@ -111,12 +111,12 @@ class Thread(Conversation):
         thread = f"{self.ident}_{self.part}" if self.part else self.ident
         return f"{thread}:{self.line}+{self.same}" if self.same else f"{thread}:{self.line}"
 
-    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """A turn of the current line."""
         return Turn(
             uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=read_time(value),
             cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
-            context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **more,
+            context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **fields,
         )  # fmt: skip
 
 
@@ -142,13 +142,13 @@ def parse_thread(first_line: bytes, name: str) -> Thread | None:
     )
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a rollout from a position on; first the running turn again, for its origin."""
-    thread = parse_thread(opened.read_first_line(FIRST_LINE_BYTES), opened.path.name)
+    thread = parse_thread(transcript.read_first_line(FIRST_LINE_BYTES), transcript.path.name)
     if thread is None:
         return refuse_line
     read = read_objects(partial(_read_turns, thread))
-    opened.reread(opened.find_before(partial(_find_running_turn, opened.position)), read)
+    transcript.reread(transcript.find_before(partial(_find_running_turn, transcript.position)), read)
     return read
 
 
@@ -198,7 +198,7 @@ def _read_turns(thread: Thread, line: Line) -> list[Turn]:
 
 
 def _make_abandoned_test(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
-    """Gives the test for the uuids of turns in earlier parts that this part of a thread leaves behind."""
+    """Returns the test for the uuids of turns in earlier parts that this part of a thread abandons."""
     end, ident, part = base.get("end_ordinal_exclusive"), thread.ident, thread.part
 
     def is_abandoned(uuid: str) -> bool:

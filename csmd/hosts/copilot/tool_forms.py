@@ -17,9 +17,9 @@ _NAMES = {
 }  # fmt: skip
 #: Copilot's name of a field -> the stored name.
 _FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
-#: What Copilot appends to a command's output.
+#: Copilot's suffix of a command's output.
 _AFTER_OUTPUT = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
-#: What the hooks of other programs append to any output.
+#: The suffix of any output by the hooks of other programs.
 _GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
 
 
@@ -43,5 +43,5 @@ def read_result(data: dict[str, Any]) -> str:
     if error:
         message = string(error, "message")
         return f"{REJECTED_RESULT}. {message}" if error.get("code") == "denied" else f"Error: {message}"
-    printed = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
-    return add_exit_code(_AFTER_OUTPUT.sub("", printed), str(code)) if type(code) is int else printed
+    output = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
+    return add_exit_code(_AFTER_OUTPUT.sub("", output), str(code)) if type(code) is int else output

@@ -89,8 +89,8 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     assert event is not None
 
     def record(rows: Rows) -> None:
-        place = ingest.place_of(rows, event)
-        ingest.record(rows, event, redacted=redacted, key=home.store.hash_key, now=NOW, place=place)
+        place = ingest.find_event_project(rows, event)
+        ingest.record_event(rows, event, redacted=redacted, key=home.store.hash_key, now=NOW, place=place)
 
     if first == "transcript":
         home.read(MAIN)
