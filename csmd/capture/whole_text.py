@@ -68,9 +68,9 @@ def matches_stored(whole: str, turn: CutTurn) -> bool:
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
         return turn.is_gone or whole == turn.text
-    kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
+    kept = display.count_bytes(f"{cut.head}{cut.tail}")
     # A character that was cut through is on neither side.
-    missing = len(whole.encode("utf-8", "replace")) - kept - cut.left_out
+    missing = display.count_bytes(whole) - kept - cut.left_out
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 

@@ -23,7 +23,7 @@ from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import hybrid_search, lens, query, ranking
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
-from csmd.store import failures, memories, passages, search, topics
+from csmd.store import failures, memories, memory_graph, passages, search
 from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
@@ -626,7 +626,7 @@ def find_neighbours(
 ) -> dict[int, list[Neighbour]]:
     """Memory -> its neighbours, the nearest first; only of `projects`, None for all: a link may lead to another scope."""
     edges: dict[int, list[Neighbour]] = {seq: [] for seq in memory_seqs}
-    for memory, other, relationship, weight, outwards in topics.edges(rows, memory_seqs, projects=projects):
+    for memory, other, relationship, weight, outwards in memory_graph.list_edges(rows, memory_seqs, projects=projects):
         ahead, back = LINK_WORTH.get(relationship, LINK_WORTH["relates_to"])
         edges[memory].append((other, relationship, weight * (ahead if outwards else back)))
     for memory, other, kind, members in _find_ties(rows, memory_seqs, projects):
@@ -642,4 +642,6 @@ def find_same_topic(rows: Rows, memory_seq: int, *, projects: Sequence[int] | No
 
 
 def _find_ties(rows: Rows, seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
-    return topics.shared_topics(rows, seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION)
+    return memory_graph.list_shared(
+        rows, seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION
+    )

@@ -313,7 +313,7 @@ def _inodes(database: Path) -> dict[str, int] | None:
 def replace_database(new: Path, database: Path, aside: Path) -> None:
     """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `aside` with their suffixes.
 
-    Once READY is written, the next holder of the instance lock finishes the replacement.
+    Once READY_FILE is written, the next holder of the instance lock finishes the replacement.
     """
     home, workshop = database.parent, database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):

@@ -45,7 +45,7 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     """Returns (row key, id) of a new candidate; a finished one may have the same id."""
     ident, number = candidate.id, 1
-    while rows.exists("select 1 from candidates where id = :id", id=ident):
+    while rows.has("candidates", id=ident):
         moment = f"{candidate.created_at} {number}"
         ident, number = candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
     values = column_values(candidate, "id", "evidence", "version", "seq")

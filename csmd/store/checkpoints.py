@@ -80,7 +80,7 @@ def _texts_of(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     """The present texts of these turns, without purged and missing ones."""
     texts: dict[str, str] = {}
     for uuid in sorted(uuids):
-        text = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
+        text = rows.find("turns", "text", uuid=uuid)
         if text not in (None, PURGED):
             texts[uuid] = str(text)
     return texts
@@ -333,7 +333,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     """Adds a goal and returns (id, whether it is new); equal words are one goal, a person's if a person says them."""
     words = " ".join(text.casefold().split())
     ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    done_at = rows.value("select done_at from goals where id = :id", id=ident)
+    done_at = rows.find("goals", "done_at", id=ident)
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -376,7 +376,7 @@ def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
 def reopen_goal(rows: Rows, ident: str) -> str:
     """Marks a goal as open and returns its text; "" if there is no such goal."""
     rows.run("update goals set done_at = '' where id = :id", id=ident)
-    return str(rows.value("select text from goals where id = :id", id=ident) or "")
+    return str(rows.find("goals", "text", id=ident) or "")
 
 
 # --- with their project and session

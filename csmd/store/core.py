@@ -466,7 +466,7 @@ MIN_WORK_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
-    """Yields the items, at least one, that one write can process within SHORT_S; the rest is left to the next write."""
+    """Yields the items, at least one, that one write can process within SHORT_WRITE_S; the rest is left to the next write."""
     began = time.thread_time()
     for item in items:
         yield item
@@ -488,7 +488,7 @@ class HookPriority:
             (self._free.clear if is_answering else self._free.set)()
 
     def give_way(self) -> None:
-        """Waits while a hook is answered, at most PATIENCE_S."""
+        """Waits while a hook is answered, at most MAX_PAUSE_S."""
         if self._free.is_set():
             return
         worked = time.monotonic() - self._resumed
@@ -515,7 +515,7 @@ class Finished(Generic[T]):
 
 
 def run_briefly(steps: Generator[None, None, T]) -> Finished[T] | None:
-    """Runs steps for MOMENT_S, at least one; returns None while there are more."""
+    """Runs steps for BRIEF_RUN_S, at least one; returns None while there are more."""
     until = time.monotonic() + BRIEF_RUN_S
     try:
         next(steps)

@@ -138,8 +138,7 @@ def record_curation(
 
 def find_kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
     """Returns the kept answer to a question about a session; None for none."""
-    sql = "select text from kept_answers where session_seq = :session and question_hash = :hash"
-    return rows.value(sql, session=session_seq, hash=question_hash)  # type: ignore[no-any-return]
+    return rows.find("kept_answers", "text", session_seq=session_seq, question_hash=question_hash)  # type: ignore[no-any-return]
 
 
 def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, drops: int, now: str) -> None:

@@ -44,7 +44,7 @@ GROWTH_DIVISOR = 100
 class Pace:
     """When a stage that reads whole sessions reads one again: reading it at each turn would take quadratic time.
 
-    When it rested (no turn from `quiet_before` to `now`), has grown by GROWN_PART, or was not read up to its turn in
+    When it rested (no turn from `quiet_before` to `now`), has grown by GROWTH_DIVISOR, or was not read up to its turn in
     `required`, by row key. Without times every session is due.
     """
 

@@ -78,7 +78,7 @@ def add_error(
     """Records that a turn shows an error."""
     error = {"fingerprint": fingerprint, "command": command, "exit_code": exit_code, "message": message}
     rows.insert("errors", "on conflict do nothing", **error)
-    seq = rows.value("select seq from errors where fingerprint = :fingerprint", fingerprint=fingerprint)
+    seq = rows.find("errors", "seq", fingerprint=fingerprint)
     rows.insert("error_seen", "on conflict do nothing", error_seq=seq, turn_seq=turn, session_seq=session, at=at)
 
 
@@ -299,8 +299,7 @@ def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
     """Whether a session lists a turn."""
-    listed = "select 1 from session_turn where session_seq = :session and turn_seq = :turn"
-    return rows.exists(listed, session=session_seq, turn=turn_seq)
+    return rows.has("session_turn", session_seq=session_seq, turn_seq=turn_seq)
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:

@@ -33,7 +33,7 @@ class FoundSecrets:
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
     """What the latest search found and nobody has removed; None for nothing."""
-    value = rows.value("select value from meta where key = :name", name=FINDINGS_KEY)
+    value = rows.find("meta", "value", key=FINDINGS_KEY)
     if not value:
         return None
     noted = wire.loads(value)
@@ -44,7 +44,7 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
 
 def rules_of_latest_scan(rows: Rows) -> str:
     """The keyed hash of the rules of the latest search; "" for none."""
-    return str(rows.value("select value from meta where key = :name", name=RULES_KEY) or "")
+    return str(rows.find("meta", "value", key=RULES_KEY) or "")
 
 
 def holds_text(rows: Rows) -> bool:

@@ -42,7 +42,7 @@ SMALLER_HINT = "export less from the program that wrote it, or split it"
 
 @dataclass(frozen=True, slots=True)
 class MarkdownNote:
-    """A Markdown file: its path below the folder, its first NOTE_BYTES, whether it is longer, and its time."""
+    """A Markdown file: its path below the folder, its first MAX_NOTE_BYTES, whether it is longer, and its time."""
 
     name: str
     data: bytes

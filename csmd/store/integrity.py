@@ -163,7 +163,7 @@ INVARIANTS: tuple[Invariant, ...] = (
 
 
 def find_violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
-    """Rule -> up to SHOWN ids that break it; rules that hold are left out."""
+    """Rule -> up to MAX_SHOWN ids that break it; rules that hold are left out."""
     values = {
         "shown": MAX_SHOWN,
         "confidence": MIN_INFERRED_CONFIDENCE,

@@ -39,7 +39,7 @@ class Lookup(NamedTuple):
 def add_lookups(
     rows: Rows, composed: Sequence[Composition], recalled: Sequence[Lookup], *, before: str, key: bytes
 ) -> None:
-    """Stores a batch and deletes rows from before a time or beyond MAX_NOTED.
+    """Stores a batch and deletes rows from before a time or beyond MAX_ROWS.
 
     Compositions of sessions that were purged meanwhile are left out.
     """

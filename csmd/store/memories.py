@@ -86,7 +86,7 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 
 def update_belief(rows: Rows, memory: Memory) -> None:
-    """Writes the columns of _BELIEF and increments the version."""
+    """Writes the columns of _BELIEF_COLUMNS and increments the version."""
     values = column_values(memory, "provenance")
     rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF_COLUMNS})
 
@@ -286,7 +286,7 @@ def update_inferred(
 
     Sources of another origin (a user who said the same) stay.
     """
-    old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
+    old = rows.find("memories", "text", seq=memory.seq)
     changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
     rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)

@@ -12,7 +12,7 @@ from csmd.store import files
 from csmd.store.sqlite import REPAIR_HINT, Rows, open_rows
 
 FOLDER = Path(__file__).parent / "migrations"
-#: Brings a database whose latest migration is LAST_BEFORE_SCHEMA to the state of the first file, which has all tables.
+#: Upgrades a database whose latest migration is LAST_LEGACY_MIGRATION to the schema that the first file creates.
 UPGRADE_FILE = "upgrade_0022.sql"
 LAST_LEGACY_MIGRATION = "0022_graph_counts"
 #: Added to the name of a copy that is not complete yet.
@@ -53,7 +53,7 @@ def find_pending(rows: Rows) -> list[tuple[str, str]]:
     unknown = sorted(name for name in set(done).difference(names) if name > names[0])
     if unknown:
         raise SchemaTooNew(
-            f"the database has had the migration {unknown[-1]}, which this csmd does not know",
+            f"the database was migrated by a newer csmd ({unknown[-1]})",
             hint="upgrade csmd, or restore the backup made before the upgrade",
         )
     if done and names[0] not in done:
@@ -80,15 +80,15 @@ def _copy_to(rows: Rows, backup: Path) -> None:
 
 def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
     """Applies the pending migrations and returns their names; copies a database with data to `backup` first."""
-    todo = find_pending(rows)
-    if todo and backup is not None and list_applied(rows):
+    migrations = find_pending(rows)
+    if migrations and backup is not None and list_applied(rows):
         _copy_to(rows, backup)
-    for name, sql in todo:
+    for name, sql in migrations:
         with rows.transaction(write=True):
             rows.run("create table if not exists migrations (name text primary key, applied_at text not null)")
             rows.run(sql)
             rows.run("insert into migrations (name, applied_at) values (:name, :now)", name=name, now=now)
-    return [name for name, _ in todo]
+    return [name for name, _ in migrations]
 
 
 def is_at_last_legacy_migration(rows: Rows) -> bool:
@@ -100,7 +100,7 @@ def is_at_last_legacy_migration(rows: Rows) -> bool:
 
 
 def migrate_copy(copy: Path, *, now: str) -> bool:
-    """Applies the pending migrations to a scratch copy; leaves one that is too damaged for them as it is: False.
+    """Applies the pending migrations to a scratch copy; returns False if the copy is too damaged to migrate.
 
     Raises StoreError on a full disk, which is not damage.
     """

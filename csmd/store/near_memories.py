@@ -74,7 +74,7 @@ def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[Ne
 
 
 def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
-    """Returns pairs of row keys, the smaller first: each memory with its NEAREST."""
+    """Returns pairs of row keys, the smaller first: each memory with its MAX_NEAREST."""
     near: dict[int, dict[int, float]] = defaultdict(dict)
     for pair in pairs:
         for seq, other in (pair[:2], pair[1::-1]):

@@ -8,12 +8,12 @@ from typing import Any
 from csmd.store.sqlite import Rows, in_keys
 
 
-def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
+def replace_outcomes(rows: Rows, session_seq: int, endings: Sequence[Any], *, at: str) -> None:
     """Replaces the outcomes of a session's work."""
     rows.delete("self_capabilities", session_seq=session_seq)
-    for outcome in ended:
-        how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
-        rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
+    for ending in endings:
+        columns = {name: getattr(ending, name) for name in ("capability", "outcome", "why", "uuid")}
+        rows.insert("self_capabilities", session_seq=session_seq, at=at, **columns)
 
 
 def read_outcomes(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
@@ -45,7 +45,7 @@ def projects_with_outcomes(rows: Rows) -> list[int]:
 
 
 def projects_with_warning(rows: Rows) -> list[int]:
-    """The projects with a waiting warning of the self model."""
+    """The projects with an unanswered warning of the self model."""
     return rows.column(
         "select distinct project_seq from candidates where source = 'selfmodel' and status in ('open', 'needs_review') "
         "order by project_seq"

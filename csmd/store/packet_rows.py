@@ -54,7 +54,7 @@ def put_packets(rows: Rows, packets: Iterable[Packet]) -> int:
 
 
 def _put_packet(rows: Rows, packet: Packet) -> bool:
-    session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
+    session = rows.find("sessions", "seq", id=packet.session_id)
     if session is None:
         return False
     state = {name: UNKNOWN_FIGURE if figure is None else figure for name, figure in column_values(packet.state).items()}
@@ -124,7 +124,7 @@ def take_back_session_packets(rows: Rows, session_seq: int) -> None:
 
 def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
     """Moves the observations of a turn to another project."""
-    uuid = rows.value("select uuid from turns where seq = :seq", seq=turn_seq)
+    uuid = rows.find("turns", "uuid", seq=turn_seq)
     before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
     if before:
         rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)

@@ -84,7 +84,7 @@ SURROUNDING_PASSAGES = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """The text of a turn right before and right after each passage, REACH passages of it, in lines."""
+    """The text of a turn right before and right after each passage, SURROUNDING_PASSAGES passages of it, in lines."""
     # The passages of a turn are stored one after the other.
     near = by_seqs(
         rows,
@@ -120,7 +120,7 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
     None if the turn is gone or its text is not the `source` that the words were read from, because it was purged since.
     A fork lists a call again: stored passages keep their row keys.
     """
-    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
+    if rows.find("turns", "text", seq=turn_seq) != source:
         return 0
     spans = prose.find_passages(text)
     sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"
@@ -210,7 +210,7 @@ def find_later(
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
-    are its, too, with ECHO of their weight.
+    are its, too, with REPLY_WEIGHT of their weight.
     """
     links: dict[int, dict[int, float]] = {}
     sql = (

@@ -150,7 +150,7 @@ def _memories_without_twins(rows: Rows, project: int) -> list[Memory]:
 
 
 def _hash(rows: Rows, seq: int) -> str:
-    return str(rows.value("select text_hash from memories where seq = :seq", seq=seq))
+    return str(rows.find("memories", "text_hash", seq=seq))
 
 
 def _confirmation_day(rows: Rows, project: int, memory: Memory) -> int:
@@ -197,7 +197,7 @@ def _separate_twins(rows: Rows, kept: Memory, other: Memory, source: int, part: 
     """Separates two memories that one represented: each gets the sources of its own side."""
     own = {origin.uuid for origin in other.provenance}
     for origin in kept.provenance:
-        stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
+        stays = rows.find("turns", "project_seq", uuid=origin.uuid) == source
         if origin.uuid in own or (leaves and stays):
             memories.add_provenance(rows, other.seq, origin)
             rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
@@ -216,7 +216,7 @@ def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, .
     return tuple(
         source
         for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
-        if rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) == project
+        if rows.find("turns", "project_seq", uuid=source.uuid) == project
     )
 
 

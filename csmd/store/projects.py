@@ -31,13 +31,12 @@ def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> SettledP
     own = _ensure_own_row(rows, project, now)
     seq = current_project(rows, own, place)
     raw = _identified_row(rows, own, seq)
-    sql = "select seq from directories where path = :path and project_seq = :project"
-    directory = rows.value(sql, path=place, project=raw)
+    directory = rows.find("directories", "seq", path=place, project_seq=raw)
     return SettledProject(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
 
 
 def _identified_row(rows: Rows, own: int, current: int) -> int:
-    part = current != own and rows.value("select part_of from projects where seq = :seq", seq=current)
+    part = current != own and rows.find("projects", "part_of", seq=current)
     return current if part else own
 
 
@@ -88,7 +87,7 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
         if identity != [project.remote, project.fingerprint]:
             rows.update("projects", seq, remote=project.remote, fingerprint=project.fingerprint)
         return
-    why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
+    why = rows.find("aliases", "why", key=project.key, path=project.root)
     if why == "moved" and files.is_missing(str(root)):
         rows.update("projects", seq, root=project.root, name=project.name)
 
@@ -108,7 +107,7 @@ def remove_alias(rows: Rows, key: str) -> bool:
 
 def key_of(rows: Rows, seq: int) -> str:
     """The first identity of a project."""
-    return str(rows.value("select key from projects where seq = :seq", seq=seq))
+    return str(rows.find("projects", "key", seq=seq))
 
 
 def name_of(rows: Rows, seq: int) -> str:

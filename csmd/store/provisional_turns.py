@@ -70,7 +70,7 @@ def add_provisional(
 def expired_provisional(
     rows: Rows, *, before: str, after: tuple[str, int], most: int
 ) -> tuple[list[int], tuple[str, int]]:
-    """Returns (the expired turns among the next `most`, the next position, FIRST after the last).
+    """Returns (the expired turns among the next `most`, the next position, START after the last).
 
     Reads provisional turns older than `before`. A turn is a double if the transcript has as many of its text as hooks
     reported: one that is there only once may have been said twice. A turn without a double is kept once its session has
@@ -146,7 +146,7 @@ def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[i
 
 def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     """The first turns of messages that say in several lines what a hook's turn says in one."""
-    whole = _letters(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+    whole = _letters(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = (
         "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "

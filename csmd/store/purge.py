@@ -107,7 +107,7 @@ def record_begin(rows: Rows, *, now: str) -> None:
 
 def is_unfinished(rows: Rows) -> bool:
     """Whether a purge was begun and not finished."""
-    return rows.exists("select 1 from meta where key = :name", name=UNFINISHED_KEY)
+    return rows.has("meta", key=UNFINISHED_KEY)
 
 
 def record_end(rows: Rows) -> None:
@@ -119,7 +119,7 @@ def record_end(rows: Rows) -> None:
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as WAYS says."""
+    """A pass over one part of a column, which changes each purged text as TEXT_COLUMN_WAYS says."""
     if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
@@ -164,7 +164,7 @@ def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str
 
 
 def change_row(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
-    """Changes one row as WAYS says; with `in_place` statements and memories are rewritten, too."""
+    """Changes one row as TEXT_COLUMN_WAYS says; with `in_place` statements and memories are rewritten, too."""
     way = TEXT_COLUMN_WAYS[table, column]
     if way == "turn":
         rewrite_turn(rows, seq, new, key)
@@ -282,11 +282,7 @@ def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, in
     for ident in _ids_with_purged_text(rows, key):
         if not tombstones.purged_names(rows, "session", [ident], key=key):
             tombstones.purge_names(
-                rows,
-                "session",
-                [ident],
-                key=key,
-                now=rows.value("select value from meta where key = :n", n=UNFINISHED_KEY) or "",
+                rows, "session", [ident], key=key, now=rows.find("meta", "value", key=UNFINISHED_KEY) or ""
             )
     return None, 0
 
@@ -311,7 +307,7 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = remove_purged(name, marks)
         if hits:
-            is_taken = rows.exists("select 1 from projects where key = :name", name=cleaned)
+            is_taken = rows.has("projects", key=cleaned)
             tombstones.rename_project(rows, seq, f"{cleaned}-{seq}" if is_taken else cleaned, key=key)
             total += 1
     return None, total
@@ -385,7 +381,7 @@ def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     """Empties a turn and deletes everything made of it; it stays listed, so that its line is recognized."""
-    uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
+    uuid = rows.find("turns", "uuid", seq=seq)
     stored_days.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.update("turns", seq, searchable=0)
@@ -475,7 +471,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
     """Keeps secrets out of a session from now on, also where they appear alone.
 
     Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
-    the pass over LATE_SECRETS.
+    the pass over LATE_SECRETS_STAGE.
     """
     if not tombstones.record_secrets(rows, session, secrets, key=key, now=now):
         return
@@ -489,7 +485,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
         if hits:
             rewrite_turn(rows, seq, cleaned, key)
-    if rows.exists("select 1 from sessions where id = :id", id=session):
+    if rows.has("sessions", id=session):
         cursors.move_cursor(
             rows, LATE_SECRETS_STAGE, session, cursors.read_cursor(rows, LATE_SECRETS_STAGE, session) + 1
         )

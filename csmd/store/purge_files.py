@@ -197,7 +197,7 @@ def change_files(
     """Changes or removes each file in which `cleaned` finds something, as its kind requires.
 
     `ways` and `chosen` limit the files. `refusing` handles a file that the disk refuses; it raises by default. A line
-    of one of `turns` keeps only KNOWN_BY; a line of a page about a `missing` memory is removed.
+    of one of `turns` keeps only IDENTIFYING_FIELDS; a line of a page about a `missing` memory is removed.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):

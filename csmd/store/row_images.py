@@ -194,7 +194,7 @@ def _restore_row(rows: Rows, was: Image, then: Image) -> bool:
         values = _restored_columns(values, then.state["columns"], dict(zip(COLUMNS, now[2:], strict=True)))
     values = {**values, "id": was.item, "text": was.text}
     if now is None:
-        merged = rows.value("select merged_into from projects where seq = :seq", seq=values["project_seq"])
+        merged = rows.find("projects", "merged_into", seq=values["project_seq"])
         seq = rows.insert_keyed("memories", **{**values, "project_seq": merged or values["project_seq"]})
     else:
         seq = now[0]
@@ -265,7 +265,7 @@ def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[
     """Gives a memory back what others recorded of it; what was recorded since stays."""
     for row in annotations:
         if table == "tags":  # a topic goes with its last memory
-            project = rows.value("select project_seq from memories where seq = :seq", seq=seq)
+            project = rows.find("memories", "project_seq", seq=seq)
             tag = {"topic_seq": topics.ensure_topic(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
             rows.insert("memory_topics", "on conflict do nothing", memory_seq=seq, **tag)
         elif table == "scenes":

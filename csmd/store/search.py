@@ -122,7 +122,7 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     """The row keys of turns by uuid."""
-    seqs = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}
+    seqs = {uuid: rows.find("turns", "seq", uuid=uuid) for uuid in uuids}
     return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 

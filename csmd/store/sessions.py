@@ -115,7 +115,7 @@ def list_agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> li
 
 def has_any(rows: Rows, ids: Sequence[str]) -> bool:
     """Whether one of these sessions is stored."""
-    return any(rows.exists("select 1 from sessions where id = :id", id=ident) for ident in ids)
+    return any(rows.has("sessions", id=ident) for ident in ids)
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:

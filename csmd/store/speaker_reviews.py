@@ -45,7 +45,7 @@ def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
 
 def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
     """Moves a turn from a session to its sub-agent's conversation, which already lists it."""
-    was = rows.value("select kind from turns where seq = :seq", seq=seq)
+    was = rows.find("turns", "kind", seq=seq)
     activity.increment_counters(rows, [(CORRECTED_COUNTER, int(was == "user"))])
     rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
     recheck_turn(rows, seq)
@@ -54,7 +54,7 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
 
 def recheck_turn(rows: Rows, seq: int) -> None:
     """Schedules a review of a turn's statements, and removes everything else that was made of it."""
-    packet_rows.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
+    packet_rows.take_back_packets(rows, str(rows.find("turns", "uuid", seq=seq)))
     digests.clear_sessions_of_turn(rows, seq)
     checkpoints.drop_turn(rows, seq)
     rows.update("turns", seq, speaker_due=1)

@@ -374,6 +374,14 @@ class Rows:
         """Whether the result has a row."""
         return self.first(sql, **values) is not None
 
+    def find(self, table: str, column: str, /, **values: Any) -> Any:
+        """A column of the first row whose columns have these values, or None."""
+        return self.value(_select_sql(table, column, tuple(values)), **values)
+
+    def has(self, table: str, /, **values: Any) -> bool:
+        """Whether a table has a row whose columns have these values."""
+        return self.first(_select_sql(table, "1", tuple(values)), **values) is not None
+
     def column(self, sql: str, /, **values: Any) -> list[Any]:
         """The first column of every row."""
         return [row[0] for row in self.all(sql, **values)]
@@ -496,6 +504,11 @@ class Rows:
             if self.connection.in_transaction:
                 self.connection.execute("rollback")
             raise as_store_error(error) from error
+
+
+@cached(200)
+def _select_sql(table: str, column: str, names: tuple[str, ...]) -> str:
+    return f"select {column} from {table} where {' and '.join(f'{name} = :{name}' for name in names)} limit 1"  # noqa: S608
 
 
 @cached(200)

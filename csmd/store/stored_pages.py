@@ -116,7 +116,7 @@ def content_stamp(rows: Rows) -> tuple[object, ...]:
 
 def missing_memories(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that no memory has."""
-    return frozenset(ident for ident in ids if not rows.exists("select 1 from memories where id = :id", id=ident))
+    return frozenset(ident for ident in ids if not rows.has("memories", id=ident))
 
 
 def page_project(rows: Rows, path: str) -> int | None:

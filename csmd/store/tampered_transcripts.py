@@ -22,7 +22,7 @@ def record_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callab
 
 def is_tampered(rows: Rows, name: str) -> bool:
     """Whether a tool wrote the transcript with this hashed name."""
-    return rows.exists("select 1 from tombstones where kind = :kind and hash = :name", kind=TAMPERED_KIND, name=name)
+    return rows.has("tombstones", kind=TAMPERED_KIND, hash=name)
 
 
 def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:

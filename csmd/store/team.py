@@ -237,7 +237,7 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
         "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
     )
     seqs = rows.column(sql, name=name, wall=workspace)
-    is_shared = bool(seqs) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=seqs[0])
+    is_shared = bool(seqs) and rows.has("team_shares", project_seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, compactions, turns
 from csmd.store.sqlite import Row, Rows, live_bytes
+from csmd.text import display
 
 #: The time of a turn whose line has none; such a turn is never old.
 UNDATED = "1970-01-01T00:00:00.000Z"
@@ -60,13 +61,13 @@ def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` tool calls and results from before a time; returns how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     texts = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, texts, why=f"dropped after {days} days", cause="age")
+    return _drop(rows, texts, reason=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest tool calls and results that still have theirs; returns how many."""
     texts = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, texts, why="dropped for room", cause="room")
+    return _drop(rows, texts, reason="dropped for room", cause="room")
 
 
 #: Name of the counter of dropped conversation turns.
@@ -98,7 +99,7 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
         compactions.record_drop(
-            rows, turn, text=text, name=turns.CONVERSATION_NAME, why=f"dropped after {days} days", cause="age"
+            rows, turn, text=text, name=turns.CONVERSATION_NAME, reason=f"dropped after {days} days", cause="age"
         )
     if len(texts) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
@@ -106,12 +107,12 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     return max(len(texts), 1)  # at least 1: the next session may have some
 
 
-def _drop(rows: Rows, texts: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
+def _drop(rows: Rows, texts: Sequence[Row], *, reason: str, cause: compactions.Cause) -> int:
     freed = 0
     for seq, kind, text in texts:
-        freed += len(text.encode())
+        freed += display.count_bytes(text)
         name = f"tool {_NOUNS[kind]}"
-        compactions.record_drop(rows, seq, text=text, name=name, why=why, cause=cause)
+        compactions.record_drop(rows, seq, text=text, name=name, reason=reason, cause=cause)
     if texts:
         activity.increment_counters(rows, [(DROPPED_COUNTER, len(texts)), (DROPPED_BYTES_COUNTER, freed)])
     return len(texts)

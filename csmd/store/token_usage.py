@@ -36,7 +36,7 @@ def record_usage(rows: Rows, spent: Iterable[MessageTokens]) -> None:
     """Records the tokens of messages, in the transaction of their turns; the last report of a message counts."""
     for message in {(message.stream, message.message_id): message for message in spent}.values():
         values = asdict(message)
-        session = rows.value("select seq from sessions where id = :stream", stream=values.pop("stream"))
+        session = rows.find("sessions", "seq", id=values.pop("stream"))
         if session is not None:
             rows.upsert("usage", "session_seq, message_id", session_seq=session, **values)
 

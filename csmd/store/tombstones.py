@@ -233,7 +233,7 @@ def _copy_place(rows: Rows, old: str, new: str) -> None:
 
 def has_kind(rows: Rows, kind: Kind) -> bool:
     """Whether there is any tombstone of a kind."""
-    return rows.exists("select 1 from tombstones where kind = :kind limit 1", kind=kind)
+    return rows.has("tombstones", kind=kind)
 
 
 def has_purged(rows: Rows) -> bool:

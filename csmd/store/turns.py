@@ -24,6 +24,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Rows, in_keys
+from csmd.text import display
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
 #: Tenths of a session's room that tools may fill: the rest is kept for conversation.
@@ -55,7 +56,7 @@ def is_placeholder(text: str) -> bool:
 
 
 def stored_bytes(text: str) -> int:
-    return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
+    return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
 #: The kinds that a submitted prompt can have in a transcript.
@@ -198,7 +199,7 @@ def add_turn(
         )
     else:
         seq, old = reported
-        then = stored_bytes(rows.value("select text from turns where seq = :seq", seq=seq))
+        then = stored_bytes(rows.find("turns", "text", seq=seq))
         turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
@@ -376,7 +377,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 def is_queued(rows: Rows, key: str) -> bool:
     """Whether this line of the queue is stored."""
-    return rows.exists("select 1 from queued where key = :key", key=key)
+    return rows.has("queued", key=key)
 
 
 def add_to_queue(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:

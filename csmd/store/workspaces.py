@@ -160,8 +160,7 @@ def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
 
 
 def _is_from_projects(rows: Rows, memory: Memory, inside: list[int]) -> bool:
-    project = "select project_seq from turns where uuid = :uuid"
-    return all(rows.value(project, uuid=source.uuid) in inside for source in memory.provenance)
+    return all(rows.find("turns", "project_seq", uuid=source.uuid) in inside for source in memory.provenance)
 
 
 #: The fewest characters that are taken for the beginning of an id.
@@ -252,7 +251,7 @@ def root_of(rows: Rows, project: int) -> str:
 
 def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
     """Creates a project for a directory inside another project's, in the same workspace."""
-    wall = rows.value("select workspace_seq from projects where seq = :whole", whole=whole)
+    wall = rows.find("projects", "workspace_seq", seq=whole)
     return rows.insert_keyed(
         "projects", key=key, root=root, name=name, kind="part", created_at=now, part_of=whole, workspace_seq=wall
     )

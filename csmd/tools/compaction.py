@@ -8,7 +8,7 @@ from pathlib import Path
 
 from csmd.capture import whole_text
 from csmd.paths import is_file
-from csmd.store import compactions, search, turns
+from csmd.store import compaction_audit, compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
@@ -71,8 +71,8 @@ def _audit_compactions(
     Lists at most `limit` problems. A transcript that is gone is not a problem.
     """
     recounted, problems = Counter[str](), list[Json]()
-    after = compactions.FIRST
-    while part := compactions.recount(rows, after=after, projects=seen):
+    after = 0
+    while part := compaction_audit.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
             recounted.update(

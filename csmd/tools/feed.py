@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -34,21 +35,20 @@ def _list_feed(
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""
-    limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
+    start = query.parse_limits(since, "", now=ctx.here(ctx.now())).since
+    read = partial(activity_feed.read_feed, rows, projects=seen, session=ident, since=start)
     feed_rows: list[FeedRow] = []
     has_more = False
     if not cursor:
         limit = min(max(last, 0), MAX_ROWS)
         for word in kinds:
             after = max(0, ends[word] - LOOKBACK_ROWS)
-            feed_rows += activity_feed.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
+            feed_rows += read(word, after=after, limit=limit, is_latest=True)
         feed_rows = sorted(feed_rows, key=_sort_key)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
         for word in kinds:
-            new_rows = activity_feed.feed_after(
-                rows, word, min(positions[word], ends[word]), projects=seen, limit=MAX_ROWS, **limits
-            )
+            new_rows = read(word, after=min(positions[word], ends[word]), limit=MAX_ROWS)
             if len(new_rows) == MAX_ROWS:
                 ends[word], has_more = new_rows[-1].seq, True
             feed_rows += new_rows

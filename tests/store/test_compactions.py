@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.conversation import Turn
-from csmd.store import compactions, text_retention, turns
+from csmd.store import compaction_audit, compactions, text_retention, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display
@@ -35,7 +35,7 @@ def output(given: Any, uuid: str, said: str, *, kind: str = "tool_result", **mor
 
 
 def audit(rows: Rows) -> list[str]:
-    return [row.problem for row in compactions.recount(rows, after=0, projects=None) if row.problem]
+    return [row.problem for row in compaction_audit.recount(rows, after=0, projects=None) if row.problem]
 
 
 @pytest.mark.invariant(
@@ -113,13 +113,13 @@ def test_a_line_that_is_rewritten_is_accounted_for_as_it_is_now(store: Store, gi
 
 
 WRONG: dict[str, str] = {
-    "are noted": "update compactions set bytes_after = bytes_after - 7",
-    "noted as failed": "update compactions set outcome = 'failed'",
+    "are recorded": "update compactions set bytes_after = bytes_after - 7",
+    "recorded as failed": "update compactions set outcome = 'failed'",
     "bytes originally": "update compactions set bytes_before = bytes_before + 9",
-    "noted as left out": "update turns set dropped = dropped - 1 where uuid = 'long'",
-    "no compaction is noted": "delete from compactions",
-    "noted as compressed": "update compactions set tokens_after = tokens_before + 1",
-    "some of it is kept": "update compactions set cause = 'age'",
+    "recorded as left out": "update turns set dropped = dropped - 1 where uuid = 'long'",
+    "no compaction is recorded": "delete from compactions",
+    "recorded as compressed": "update compactions set tokens_after = tokens_before + 1",
+    "some text is stored": "update compactions set cause = 'age'",
 }
 
 
@@ -141,7 +141,7 @@ def test_a_turn_from_which_something_was_purged_cannot_be_recounted_and_is_no_mi
     def write(rows: Rows) -> None:
         seq = add(rows, given, output(given, "long", OUTPUT))
         rows.update("turns", seq, text=turns.text_of(rows, "long").replace("line 3: the heron", "line 3: the [purged]"))
-        (row,) = compactions.recount(rows, after=0, projects=None)
+        (row,) = compaction_audit.recount(rows, after=0, projects=None)
         assert row.is_changed and not row.problem
 
     store.write(write)

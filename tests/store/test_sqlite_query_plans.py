@@ -26,6 +26,7 @@ from csmd.store import (
     lookup_log,
     memories,
     memory_deletion,
+    memory_graph,
     memory_scenes,
     passages,
     probes,
@@ -272,8 +273,8 @@ def _topics(rows: Rows, given: Given) -> None:
     topics.topics_of_memories(rows, [1, 2])
     topics.list_members(rows, "tabs", [1])
     topics.move_tags(rows, 2, 0)
-    topics.edges(rows, [1, 2], projects=[1])
-    topics.shared_topics(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+    memory_graph.list_edges(rows, [1, 2], projects=[1])
+    memory_graph.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 def _told_days(rows: Rows, given: Given) -> None:
@@ -403,13 +404,13 @@ HOT: dict[str, Any] = {
     "read_among": lambda rows, _: sessions.count_with_transcript(rows, [1, 2]),
     "stream positions": lambda rows, _: activity_feed.feed_positions(rows),
     "stream": lambda rows, _: [
-        activity_feed.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=[1], limit=9) for kind in activity_feed.KINDS
     ],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
     "stream of all": lambda rows, _: [
-        activity_feed.latest_feed(rows, kind, projects=None, limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=None, limit=9, is_latest=True) for kind in activity_feed.KINDS
     ],
 }
 
