@@ -145,7 +145,7 @@ def _time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if past < -MAX_CLOCK_SKEW:
         return True, "the clock was set back since the last dream"
     if (remaining := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(facts, f"{WAIT_PREFIX}{format_span(remaining, up=True)}")
+        return _crowded(facts, f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)}")
     return True, f"{format_span(past)} since the {'last dream' if facts.last_at else 'first session'}"
 
 
@@ -170,7 +170,7 @@ def _retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     ):
         remaining = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
         if timedelta(0) < remaining <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
-            return False, f"{event}; retry in {format_span(remaining, up=True)}"
+            return False, f"{event}; retry in {format_span(remaining, rounds_up=True)}"
     return True, "no dream failed or was undone recently"
 
 
@@ -180,7 +180,7 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     busy = []
     if quiet_s < settings.dream_quiet_min * 60:
         remaining = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
-        busy.append(f"{WAIT_PREFIX}{format_span(remaining, up=True)} of quiet")
+        busy.append(f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)} of quiet")
     if facts.load is not None and facts.load > MAX_LOAD:
         busy.append(f"the machine is busy (load {facts.load:.1f} a core)")
     if facts.on_mains is False and not settings.dream_on_battery:

@@ -249,11 +249,13 @@ def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key:
 
 
 def _store_symptom(rows: Rows, symptom: Symptom) -> None:
-    shown = symptom.fingerprint
-    if not shown:
+    fingerprint = symptom.fingerprint
+    if not fingerprint:
         pasted = failure_reports.pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
-        shown = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
-    failures.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
+        fingerprint = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
+    failures.add_symptom(
+        rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=fingerprint
+    )
 
 
 def _store_refutation(rows: Rows, refutation: Refutation, ids: Mapping[int, str], *, now: str) -> None:

@@ -107,8 +107,8 @@ def is_fulfilled_by(promise: str, text: str) -> bool:
     parsed = sentence.parse(text)
     if parsed.kind not in ("states", "reports") or sentence.ends_with_question(text) or parsed.is_musing:
         return False
-    unfinished, left, done, did = (sentence.has(name, "en", text) for name in ("unfinished", "left", "done", "did"))
-    if any(map(tokens.turns_round, parsed.words)) or unfinished or left or not (done or did):
+    has = {name for name in ("unfinished", "left", "done", "did") if sentence.has(name, "en", text)}
+    if any(map(tokens.turns_round, parsed.words)) or has & {"unfinished", "left"} or not has & {"done", "did"}:
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
     return len(subject & words) >= MIN_SHARED_STEMS and similarity.share(subject, words) >= MIN_FULFILLED_SHARE
@@ -153,11 +153,12 @@ class _Plan(NamedTuple):
 
 def _plan_step(rows: Rows) -> _Plan:
     """Compares the next new promise with the prompts since, or the next prompts with their projects' promises."""
-    new = _read_promise_memories(rows, None, after=cursors.read_cursor(rows, STAGE, "memories"))
-    if new:
-        promise = min(new, key=lambda memory: memory.seq)
-        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=MAX_PROMPTS_SINCE)
-        return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], since))
+    new_promises = _read_promise_memories(rows, None, after=cursors.read_cursor(rows, STAGE, "memories"))
+    if new_promises:
+        promise = min(new_promises, key=lambda memory: memory.seq)
+        project = promise.project_seq
+        prompts_since = turns.prompts_since(rows, promise.created_at, project=project, limit=MAX_PROMPTS_SINCE)
+        return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], prompts_since))
     prompts = turns.prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
     fulfilled: list[tuple[Memory, str]] = []
     for project in dict.fromkeys(turn.project_seq for turn in prompts):

@@ -165,14 +165,14 @@ def _key_of(candidate: Candidate) -> tuple[str, str]:
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
     marks = tombstones.purged_marks(rows, key)
-    allowed = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
+    wanted = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
-        candidate = allowed.pop(_key_of(stored), None)
+        candidate = wanted.pop(_key_of(stored), None)
         if candidate is None:
             _withdraw_candidate(rows, stored, key=key)
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
-    for candidate in allowed.values():
+    for candidate in wanted.values():
         ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
@@ -201,9 +201,9 @@ def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: 
             return
     inferred = _find_inferred(rows, stored) if is_over else []
     would_promote = plan_for([derived], profile=DEFAULT_PROFILE, memory_of={})[0].step == "promote"
-    stays = would_promote and _core_text(stored) == _core_text(derived)
+    is_same_memory = would_promote and _core_text(stored) == _core_text(derived)
     # An inferred memory stays only if the candidate would become the same memory now.
-    if is_over and is_believed and (stays or not inferred):
+    if is_over and is_believed and (is_same_memory or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
     if candidates.update_stored(rows, stored, derived):
         for memory in inferred:
@@ -275,10 +275,11 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
     """Returns the id of the memory inferred from the same order in another project of the workspace, or ""."""
     if not candidate.fingerprint.startswith(ORDER_PREFIX):
         return ""
-    same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
-    here = candidate.project_seq
-    everywhere = projects.everywhere_of(rows, here)
-    for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
+    condition = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
+    project = candidate.project_seq
+    everywhere = projects.everywhere_of(rows, project)
+    values = {"kind": candidate.kind, "fingerprint": candidate.fingerprint, "here": project}
+    for other in candidates.where(rows, condition, **values):
         is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
@@ -317,8 +318,8 @@ def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
 
 def _find_candidates(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
     """Finds the candidates of a memory, the oldest first: several if an order is a habit in several projects."""
-    same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
-    return candidates.where(rows, same, ids=" ".join(memory_ids))
+    condition = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
+    return candidates.where(rows, condition, ids=" ".join(memory_ids))
 
 
 def _combine(sources: Sequence[Candidate]) -> Candidate:
@@ -342,27 +343,27 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
     `before` is the candidate that has changed, as it was.
     """
-    of_memory = _find_candidates(rows, [memory.id])
-    if not of_memory:
+    sources_of_memory = _find_candidates(rows, [memory.id])
+    if not sources_of_memory:
         memory_deletion.delete_memory(rows, memory)
         return
-    candidate = _combine(of_memory)
-    scope: Scope = "user" if len(of_memory) > 1 else "project"
+    candidate = _combine(sources_of_memory)
+    scope: Scope = "user" if len(sources_of_memory) > 1 else "project"
     home = candidate.project_seq if scope == "project" else projects.everywhere_of(rows, candidate.project_seq)
     if memory.project_seq != home:
         project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sort_sources(candidate)
-    sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
+    certainty = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
     reworded = replace(
-        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
+        memory, text=candidate.text, confidence=certainty, created_at=candidate.created_at, category=candidate.category,
         confirmed_at=candidate.updated_at, session_id=sources[0].session_id, project_seq=home, scope=scope,
     )  # fmt: skip
     text_hash = tokens.keyed_hash(candidate.text, key)
-    earlier = [source.uuid for source in before.evidence]
+    earlier_uuids = [source.uuid for source in before.evidence]
     reworded = supersession.refresh_thresholds(rows, reworded)
-    memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier)
+    memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier_uuids)
 
 
 def _sort_sources(candidate: Candidate) -> list[Provenance]:

@@ -69,13 +69,13 @@ def believe(store: Store) -> tuple[int, int]:
 
     def write(rows: Rows) -> tuple[int, int]:
         batch = statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
-        looked = new = 0
+        read_count = new_count = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
-            looked, new = looked + 1, new + is_new
+            read_count, new_count = read_count + 1, new_count + is_new
             cursors.move_cursor(rows, STAGE, "statements", seq)
-        return looked, new
+        return read_count, new_count
 
     return store.write(write)
 
@@ -154,12 +154,12 @@ def draft_memory(
     for_good: bool,
 ) -> Memory:
     """Returns the memory that a statement becomes in the project `home`, with a new id, without storing it."""
-    sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
+    certainty = confidence.clamp(statement.confidence, statement.category, statement.gate)
     memory = Memory(
         id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
         category=statement.category, type=CATEGORIES[statement.category].type,
-        tier=confidence.choose_tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
-        authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
+        tier=confidence.choose_tier(decay=decay, for_good=for_good, sessions=1, confidence=certainty), decay=decay,
+        authority=statement.authority, origin=origin, confidence=certainty, scope=scope, project_seq=home,
         session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
         archive_at=0, provenance=(source,),
     )  # fmt: skip
@@ -206,12 +206,12 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
 
     They ask to remember it, or state a rule, a ban, a taste, a choice or a correction; a question or an order never is.
     """
-    read = sentence.parse(statement.text)
-    if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or read.remembers:
+    parsed = sentence.parse(statement.text)
+    if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or parsed.remembers:
         return statement.authority == "user"
-    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(read.words)
-    says_so = read.lasting in sentence.RULES or corrects
-    return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
+    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(parsed.words)
+    says_so = parsed.lasting in sentence.RULES or corrects
+    return decay == "durable" and says_so and parsed.kind == "states" and not (parsed.is_of_moment or parsed.is_musing)
 
 
 def unpin(memory: Memory) -> Memory:
@@ -282,24 +282,24 @@ def forget(
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
     same = forgotten.memories_below_scope(rows, text_hash, scope=home)
     same = [other for other in same if by_person or other.authority != "user"]
-    going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
-    going += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
-    for gone, _ in going:
-        if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
+    traces = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
+    traces += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
+    for deleted, _ in traces:
+        if memories.by_id(rows, deleted.id) is None:  # deleted with another that it was merged into
             continue
         forgotten.delete_sentences(
-            rows, gone, text_hash=text_hash, scope=home, by_assistants=not by_person,
+            rows, deleted, text_hash=text_hash, scope=home, by_assistants=not by_person,
             is_same=lambda text: similarity.repeats(text, memory.text),
         )  # fmt: skip
-        for source in gone.provenance:  # another memory's scene may quote it
+        for source in deleted.provenance:  # another memory's scene may quote it
             memory_scenes.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
-        belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
-        memory_deletion.delete_memory(rows, gone)
+        belief_changes.record_event(rows, deleted.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
+        memory_deletion.delete_memory(rows, deleted)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
-    for gone, places in going:
-        forgotten.erase_from_files(rows, gone, places, key=key)
+    for deleted, files in traces:
+        forgotten.erase_from_files(rows, deleted, files, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
@@ -345,13 +345,13 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
         memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
-    sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
+    certainty = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay
     sessions = len(memory.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
-    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=certainty)
     confirmed = replace(
-        memory, confidence=sure, authority=statement.authority if raised else memory.authority,
+        memory, confidence=certainty, authority=statement.authority if raised else memory.authority,
         origin="stated" if raised else memory.origin,
         tier=tier if tier == "durable" or memory.tier == "archive" else memory.tier, decay=decay,
         confirmed_at=max(memory.confirmed_at, source.at), pinned=memory.pinned or pinned,

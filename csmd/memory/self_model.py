@@ -52,8 +52,8 @@ def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
         outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
         session_link_rows.replace_links(rows, session, links, LINK_KINDS)
-    for behind in new:
-        cursors.move_cursor(rows, SELF_STAGE, str(behind.session_seq), behind.digest_seq)
+    for session_behind in new:
+        cursors.move_cursor(rows, SELF_STAGE, str(session_behind.session_seq), session_behind.digest_seq)
     digests.mark_endings_changed(rows)
 
 

@@ -62,9 +62,8 @@ def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     if not speakers and memory.tier != "archive":
         lowered = replace(memory, authority="assistant")
         belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
-    activity.increment_counters(
-        rows, [(speaker_reviews.LOWERED_COUNTER if speakers else speaker_reviews.ARCHIVED_COUNTER, 1)]
-    )
+    counter = speaker_reviews.LOWERED_COUNTER if speakers else speaker_reviews.ARCHIVED_COUNTER
+    activity.increment_counters(rows, [(counter, 1)])
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:

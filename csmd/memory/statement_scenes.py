@@ -74,8 +74,8 @@ def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
         except BadInput:
             value = {"file_path": file_of(arguments)}
         path = _text_field(value, "file_path")
-        several = value.get("edits") if isinstance(value, dict) else None
-        for change in several if isinstance(several, list) else [value]:
+        changes = value.get("edits") if isinstance(value, dict) else None
+        for change in changes if isinstance(changes, list) else [value]:
             new = _text_field(change, "new_string") or _text_field(change, "content")
             yield Edit(uuid, at, ordinal, path, _text_field(change, "old_string"), new)
 
@@ -121,9 +121,9 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
     _, roots = memory_scenes.scene_directories(rows, session_seq)
-    read = [(call, file_of(call.input_start)) for call in calls]
-    is_whole = len(calls) < MAX_EDITS and all(path for _, path in read)
-    changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in read]
+    paths = [(call, file_of(call.input_start)) for call in calls]
+    is_whole = len(calls) < MAX_EDITS and all(path for _, path in paths)
+    changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in paths]
     return changes, is_whole
 
 

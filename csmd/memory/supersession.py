@@ -202,8 +202,10 @@ def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
     return RelatedMemories(
         replaced=[other for other in others if other.superseded_by == memory.id],
-        doubtful=[other for other, how in compared if how.contradicts],
-        related=[other for other, how in compared if how.relation != "unrelated" and not how.contradicts],
+        doubtful=[other for other, comparison in compared if comparison.contradicts],
+        related=[
+            other for other, comparison in compared if comparison.relation != "unrelated" and not comparison.contradicts
+        ],
     )
 
 
@@ -224,10 +226,10 @@ def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: NearMemories,
 def _apply_among(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes) -> None:
     renames, others = nearby.renames, _drop_itself(memory, nearby.memories)
     changed = find_renames(memory.text)
-    touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
+    changed_names = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
         folded = other.text.casefold()
-        is_renamed = any(name in folded for name in touched)
+        is_renamed = any(name in folded for name in changed_names)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _find_sharing_words(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _update_superseding(rows, other, _drop_itself(other, around), renames, key=key)
@@ -255,9 +257,9 @@ def supersede(
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
     after: Memory | None = new
-    passed: set[str] = set()
-    while after is not None and after.id not in passed:
-        passed.add(after.id)
+    seen: set[str] = set()
+    while after is not None and after.id not in seen:
+        seen.add(after.id)
         if after.id == old.id:
             raise BadInput(
                 f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it",
@@ -271,8 +273,8 @@ def supersede(
         undo_supersession(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     if key:
-        left = find_remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
-        keep_rest(rows, old, left, key=key, by=by, at=now)
+        remaining = find_remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
+        keep_rest(rows, old, remaining, key=key, by=by, at=now)
     mark_superseded(rows, old, new, lowers=confidence.MAX_LOSS, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
@@ -299,39 +301,50 @@ def _update_superseding(
         return
     refused = belief_changes.refused_successors(rows, memory.id)
     stated_at = belief_changes.last_stated_at(rows, memory)
-    endings: list[tuple[str, Memory, Comparison]] = []
-    replaced: set[str] = set()
+    endings: list[_Ending] = []
     for other in near:
         at = belief_changes.last_stated_at(rows, other)
         # Of two statements made at the same time neither replaces the other.
         if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue
-        how = _compare(memory, other, renames)
-        if not how.contradicts:
+        comparison = _compare(memory, other, renames)
+        if not comparison.contradicts:
             continue
-        reason = ""
-        may_supersede = _may_supersede(memory, other)
-        if how.parts and not may_supersede:
-            reason = confidence.explain_refusal(pinned=memory.pinned)
-        elif may_supersede and not how.parts and (other.authority == "user" or are_single_sentences(memory, other)):
-            reason = confidence.SUBJECT_GIVEN_UP if _SUBJECT_LEFT in how.reasons else confidence.DOUBTFUL_REPLACEMENT
-        if reason:
-            ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif how.parts:
-            replaced |= {*how.parts}
-            endings.append((at, other, how))
-    best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
-    left = find_remaining_text(rows, memory, tuple(replaced), key=key)
+        if reason := _find_question(memory, other, comparison):
+            ask_which_holds(rows, memory, other, reason=reason, sure=comparison.confidence, at=at)
+        elif comparison.parts:
+            endings.append(_Ending(at, other, comparison))
+    ended = {part for ending in endings for part in ending.comparison.parts}
+    remaining = find_remaining_text(rows, memory, tuple(ended), key=key)
+    best = max(endings, key=lambda ending: (ending.at, ending.successor.id), default=None)
     rest = find_rest(rows, memory.id)
-    if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
+    if (best.successor.id if best else "", remaining) == (memory.superseded_by, rest.text if rest else ""):
         return
     memory = undo_automatic_supersession(rows, memory)
     if best is not None:
-        at, other, how = best
-        keep_rest(rows, memory, left, key=key, by=RULE, at=at)
-        reason = " ".join(how.reasons)
-        loss = confidence.compute_loss(how.confidence)
-        mark_superseded(rows, memory, other, lowers=loss, sure=how.confidence, reason=reason, by=RULE, at=at)
+        at, successor, comparison = best
+        keep_rest(rows, memory, remaining, key=key, by=RULE, at=at)
+        loss, reason = confidence.compute_loss(comparison.confidence), " ".join(comparison.reasons)
+        mark_superseded(rows, memory, successor, lowers=loss, sure=comparison.confidence, reason=reason, by=RULE, at=at)
+
+
+class _Ending(NamedTuple):
+    """The end of a memory: when and by which successor, with their comparison."""
+
+    at: str
+    successor: Memory
+    comparison: Comparison
+
+
+def _find_question(old: Memory, new: Memory, comparison: Comparison) -> str:
+    """Returns the reason to ask a person whether one memory replaces another; "" if no question is needed."""
+    may_supersede = _may_supersede(old, new)
+    if comparison.parts:
+        return "" if may_supersede else confidence.explain_refusal(pinned=old.pinned)
+    if not may_supersede or not (new.authority == "user" or are_single_sentences(old, new)):
+        return ""
+    is_given_up = _SUBJECT_LEFT in comparison.reasons
+    return confidence.SUBJECT_GIVEN_UP if is_given_up else confidence.DOUBTFUL_REPLACEMENT
 
 
 def are_single_sentences(*stated: Memory) -> bool:
@@ -363,10 +376,10 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     """Compares a later memory with an earlier one; external content contradicts nothing."""
     if new.authority == "external":
         return Comparison(relation="unrelated")
-    how = compare(old.text, new.text, renames=renames)
-    switch = None if how.parts or new.authority != "user" else find_switch(new.text)
+    comparison = compare(old.text, new.text, renames=renames)
+    switch = None if comparison.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
-        return how
+        return comparison
     return Comparison(relation="may replace", confidence=similarity.DOUBTFUL_CONFIDENCE, reasons=(_SUBJECT_LEFT,))
 
 
@@ -422,18 +435,18 @@ def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replac
 
 
 def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replacement) -> bool:
-    old, heir = tokens.content_stems(replaced.old.text), replaced.heir
-    new = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
-    own = old - new
-    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < MIN_OWN_SHARE:
+    old_stems, heir = tokens.content_stems(replaced.old.text), replaced.heir
+    new_stems = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
+    own_stems = old_stems - new_stems
+    if at >= heir.confirmed_at or words & (new_stems - old_stems) or similarity.share(own_stems, words) < MIN_OWN_SHARE:
         return False
     stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
-    return stated_here or similarity.share(old, words) >= MIN_WHOLE_SHARE
+    return stated_here or similarity.share(old_stems, words) >= MIN_WHOLE_SHARE
 
 
-def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replacement]:
+def read_replaced(rows: Rows, project_seqs: Sequence[int]) -> list[Replacement]:
     """Returns the superseded memories of some projects with their replacements, the latest first."""
-    seqs = belief_changes.superseded_memories(rows, places, limit=MAX_REPLACED)
+    seqs = belief_changes.superseded_memories(rows, project_seqs, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 
@@ -442,12 +455,12 @@ def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replacem
     return [Replacement(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
 
 
-def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
+def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
     """Maps the ids of memories whose subject was given up in some projects to the memories that give it up.
 
     A pair is left out once a person has answered the question about it in `csmd review`.
     """
-    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=places)
+    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
     newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}

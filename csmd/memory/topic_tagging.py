@@ -83,13 +83,10 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
         return []
     subjects, keys_of = _count_subjects(memories)
     sessions = len({memory.session_id for memory in memories})
-    kept = {
-        key: subject
-        for key, subject in subjects.items()
-        if _is_frequent(subject, total) and _is_thing(key, subject, total, sessions)
-    }
-    scores = {key: _score(key, subject, total) for key, subject in kept.items()}
-    scores = {key: scores[key] for key in _drop_covered(kept, scores)}
+    frequent = {key: subject for key, subject in subjects.items() if _is_frequent(subject, total)}
+    by_key = {key: subject for key, subject in frequent.items() if _is_thing(key, subject, total, sessions)}
+    scores = {key: _score(key, subject, total) for key, subject in by_key.items()}
+    scores = {key: scores[key] for key in _drop_covered(by_key, scores)}
     for _ in range(3):  # memories whose topic too few others chose choose again
         chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
@@ -101,7 +98,7 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
     best_score = max(scores.values(), default=1.0)
     return [
-        Tag(seq, _choose_name(kept[key]), round(scores[key] / best_score, 3))
+        Tag(seq, _choose_name(by_key[key]), round(scores[key] / best_score, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
@@ -183,9 +180,9 @@ def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> l
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
-        own = by_key[key].memories
+        memories = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_covered(own, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
+        if any(_is_covered(memories, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -193,9 +190,9 @@ def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> l
     return kept
 
 
-def _is_covered(own: set[int], others: set[int], *, is_part: bool) -> bool:
+def _is_covered(memories: set[int], others: set[int], *, is_part: bool) -> bool:
     """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
-    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if is_part else len(own | others))
+    return len(memories & others) >= MIN_COVERED_SHARE * (len(memories) if is_part else len(memories | others))
 
 
 def _score(key: Key, subject: _Subject, total: int) -> float:

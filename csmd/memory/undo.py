@@ -9,7 +9,7 @@ from typing import Any
 from csmd.errors import CsmdError
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, journal, memories, row_images, tombstones
+from csmd.store import belief_changes, candidates, journal, memories, row_images, row_restore, tombstones
 from csmd.store.journal import FORGET, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows
@@ -60,9 +60,10 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
         if reasons[was.item] == FORGOTTEN:  # by this answer, or before it
             reasons[was.item] = ""
     for row in changed:
-        if not row.was.is_candidate and (why := reasons[row.was.item]):
+        if not row.was.is_candidate and (reason_to_stay := reasons[row.was.item]):
             raise CsmdError(
-                f"the answer {answer.id} cannot be undone: {row.was.item}: {why}", hint=f"csmd show {row.was.item}"
+                f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}",
+                hint=f"csmd show {row.was.item}",
             )
     _restore(rows, [row for row in changed if not reasons[row.was.item]], now=now)
     journal.mark_undone(rows, answer, now=now)
@@ -94,7 +95,7 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
         now_stored = current[before.item].content
         if now_stored == after.content or not is_restored(before.content, now_stored):
             pairs.append((before, after))
-    row_images.restore(rows, pairs, at=now)
+    row_restore.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
         if memory is not None and was_used(then.content, image.content):
@@ -154,9 +155,9 @@ def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> 
 
     A half-undone promotion would be done again.
     """
-    stays = next((ident for ident, why in created.items() if why), "")
-    because = f"{stays}, which was made of it, stays" if stays else ""
-    return {ident: why or because for ident, why in {**changed, **created}.items()}
+    kept_id = next((ident for ident, own_reason in created.items() if own_reason), "")
+    reason = f"{kept_id}, which was made of it, stays" if kept_id else ""
+    return {ident: own_reason or reason for ident, own_reason in {**changed, **created}.items()}
 
 
 def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:

@@ -26,19 +26,13 @@ SOURCE = "upkeep"
 ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
-    "duplicate": "open",
-    "near_duplicate": "needs_review",
-    "stale": "open",
-    "missing_embedding": "open",
+    "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
     "orphan": "needs_review",
-}
+}  # fmt: skip
 #: Kind -> the repair.
 REPAIR_OF_KIND: dict[CandidateKind, str] = {
-    "duplicate": "merge",
-    "near_duplicate": "merge",
-    "stale": "archive",
-    "missing_embedding": "embed",
-}
+    "duplicate": "merge", "near_duplicate": "merge", "stale": "archive", "missing_embedding": "embed",
+}  # fmt: skip
 #: Sources of each memory that a candidate cites.
 MAX_SOURCES = 2
 #: New memories that one step compares.
@@ -164,8 +158,8 @@ def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
         "missing_embedding": "it has no vector",
         "orphan": "all turns that state it are deleted",
     }[kind]
-    sure = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
-    return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
+    certainty = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
+    return Finding(kind=kind, memories=(memory,), reason=reason, confidence=certainty)
 
 
 # --- in the background
@@ -194,17 +188,18 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
     """
-    reached = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
-    new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
+    subjects = ("memories", "day", "sweep", "queue")
+    positions = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in subjects}
+    new = upkeep_queries.memories_past(rows, positions["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
-    if reached["day"] == today:
+    if positions["day"] == today:
         return 0, Queueing(), {}
-    swept = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEEP_BATCH)
-    if swept:
-        return len(swept), _plan_additions(rows, _find_defects(rows, swept), now), {"sweep": swept[-1].seq}
-    waiting = candidates.waiting_after(rows, reached["queue"], limit=RECHECK_BATCH)
+    sweep = upkeep_queries.memories_past(rows, positions["sweep"], limit=SWEEP_BATCH)
+    if sweep:
+        return len(sweep), _plan_additions(rows, _find_defects(rows, sweep), now), {"sweep": sweep[-1].seq}
+    waiting = candidates.waiting_after(rows, positions["queue"], limit=RECHECK_BATCH)
     if waiting:
         settle = tuple(candidate for candidate in _select_settleable(waiting) if not _still_applies(rows, candidate))
         return len(waiting), Queueing(settle=settle), {"queue": waiting[-1].seq}

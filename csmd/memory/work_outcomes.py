@@ -154,8 +154,8 @@ def find_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
             if kind.check and outcome != "failing" and len(failed) < len(runs):
                 failed = []  # the session's outcome is that of its last check
             last = (failed or runs)[-1]
-            why = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
-            endings.append(WorkEnding(name, "badly" if failed else "well", why, last.uuid))
+            reason = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
+            endings.append(WorkEnding(name, "badly" if failed else "well", reason, last.uuid))
         elif changed or (files and kind.words & words):
             endings.append(WorkEnding(name, default, default_why, (changed or files)[0].uuid))
     return endings

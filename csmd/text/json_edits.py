@@ -140,15 +140,15 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
     """`text` without the member or element at `path` (keys, indexes), and without containers that held only that."""
-    plain, at, way = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
+    plain, at, ancestors = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
     for key in path:
         members = read_items(plain, at)
         number = key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key)
-        way.append((at, members, number))
+        ancestors.append((at, members, number))
         at = members[number].value
-    while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
-        way.pop()
-    _, members, number = way[-1]
+    while len(ancestors) > 1 and len(ancestors[-1][1]) == 1 and _is_bare(text, plain, ancestors[-1][0]):
+        ancestors.pop()
+    _, members, number = ancestors[-1]
     start, end, commas = members[number].start, members[number].end, _blank(_COMMENT, text)
     before = text[:start].rstrip(" \t")
     if commas[end:].lstrip().startswith(","):

@@ -97,8 +97,8 @@ def is_of_another(statement: str, prompt: str) -> bool:
     if not spans or not stems:
         return False
     parts = "\n".join(prompt[start:end] for start, end in spans), blank_quotations(prompt)
-    quoted, own = (len(stems & set(map(stem, content_words(part)))) for part in parts)
-    return quoted >= MIN_STATED_SHARE * len(stems) > own
+    quoted, typed = (len(stems & set(map(stem, content_words(part)))) for part in parts)
+    return quoted >= MIN_STATED_SHARE * len(stems) > typed
 
 
 def _find_middle(prompt: str) -> tuple[int, int]:

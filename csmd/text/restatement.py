@@ -46,9 +46,8 @@ _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.CO
 _SPEAKERS = frozenset(("i", "we", "you", "they"))
 _SUBJECTS = frozenset(("it", "that", "which", "who"))
 _GENERIC_ROOTS = frozenset(map(clauses.root, _TOPICS["generic"]))
-_OPPOSITE_TABLES = [
-    clauses.opposites(name, form) for name in ("turned", "opposite", "apart") for form in (str, clauses.root)
-]
+_OPPOSITE_CLASSES = ("turned", "opposite", "apart")
+_OPPOSITE_TABLES = [clauses.opposites(name, form) for name in _OPPOSITE_CLASSES for form in (str, clauses.root)]
 
 
 class Verdict(NamedTuple):
@@ -101,12 +100,12 @@ def _parse(text: str) -> _Statement:
     words = tuple(clauses.words_of(text))
     names: set[str] = set()
     written: dict[str, Word] = {}
-    begins = True
+    is_first = True
     for word in words:
         number = _NUMBERS.get(word.plain, "")
-        if (word.is_name or (word.is_capital and not begins)) and not word.is_number:
+        if (word.is_name or (word.is_capital and not is_first)) and not word.is_number:
             names.add(tokens.stem(_bare_word(word)))
-        begins = word.plain in clauses.SENTENCE_ENDS
+        is_first = word.plain in clauses.SENTENCE_ENDS
         is_adverb = word.plain.endswith("ly") and len(word.plain) > 5 and word.root not in _SYNONYM_GROUP
         if number or (word.stem and not is_adverb and word.plain not in _LIGHT_WORDS):
             written.setdefault(number or _SYNONYM_GROUP.get(word.root, word.root), word)
@@ -273,11 +272,11 @@ def _has_swapped_roles(left: _Statement, right: _Statement) -> bool:
     if _is_passive(left) != _is_passive(right):
         return False
     around = {pivot: (before, after) for pivot, before, after in _iter_pivots(right)}
-    return any(
-        before & around[pivot][1] and after & around[pivot][0]
-        for pivot, before, after in _iter_pivots(left)
-        if pivot in around
-    )
+    for pivot, before, after in _iter_pivots(left):
+        other_before, other_after = around.get(pivot, (frozenset(), frozenset()))
+        if before & other_after and after & other_before:
+            return True
+    return False
 
 
 def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:

@@ -114,8 +114,8 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
     is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_CONTAINED_WORDS
     if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
         return is_same or is_within
-    both = left.stems & right.stems
-    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (left, right)), key=len)
+    common = left.stems & right.stems
+    shorter, longer = sorted(([stem for stem in gist.order if stem in common] for gist in (left, right)), key=len)
     rest = iter(longer)
     return all(stem in rest for stem in shorter)
 
@@ -171,13 +171,14 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     # A statement that entails it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    whole, every = _find_replacement(older, newer, renames or {}), clauses.parts(older)
+    whole, older_parts = _find_replacement(older, newer, renames or {}), clauses.parts(older)
     if whole is not None and whole.replaces:
-        return replace(whole, parts=every or (older,))
-    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
-    ended = {part: how for part, how in of_parts if how is not None and how.replaces}
-    if ended:
-        return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
+        return replace(whole, parts=older_parts or (older,))
+    several_parts = older_parts if len(older_parts) > 1 else ()
+    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in several_parts]
+    ended_parts = {part: comparison for part, comparison in of_parts if comparison is not None and comparison.replaces}
+    if ended_parts:
+        return replace(next(iter(ended_parts.values())), relation="replaces part", parts=tuple(ended_parts))
     if whole is not None:
         return whole
     sizes = len(before), len(after)
@@ -299,9 +300,9 @@ def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: froz
     parts += _split_words(fronted, empty)[2]
     if not (main or denials or parts):
         return []
-    every = frozenset(word.plain for word in (*fronted, *words))
+    all_words = frozenset(word.plain for word in (*fronted, *words))
     counted = Counter((opener, tuple(inside)) for opener, inside in parts)
-    return [_Clause((join, tuple(denials), tuple(main)), counted, every)]
+    return [_Clause((join, tuple(denials), tuple(main)), counted, all_words)]
 
 
 def _split_words(
@@ -375,10 +376,10 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
     If `newer` mentions only some parts of `older`, it is the first replacement, as a possible one.
     """
     of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
-    comparisons = [how for how in of_parts if how is not None]
+    comparisons = [comparison for comparison in of_parts if comparison is not None]
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
-    return max(comparisons, key=lambda how: how.confidence, default=None)
+    return max(comparisons, key=lambda comparison: comparison.confidence, default=None)
 
 
 def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
@@ -404,8 +405,8 @@ def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
     """Whether a switch gives up the choice of an older statement, and names something else that this one mentions."""
-    named = (switch.others | switch.places | switch.new) & before.stems
-    return bool(named) and is_left(older, switch)
+    named_stems = (switch.others | switch.places | switch.new) & before.stems
+    return bool(named_stems) and is_left(older, switch)
 
 
 @cached(4096)
@@ -536,7 +537,7 @@ def _classify_value(changed: frozenset[str], into: frozenset[str], before: Claim
 
 def _is_one_subject(first: frozenset[str], other: frozenset[str]) -> bool:
     """Whether the rests of two statements are one subject; if one has more words, the other has none of its own."""
-    both = first & other
-    if not both or (first - other and other - first):
+    common = first & other
+    if not common or (first - other and other - first):
         return False
-    return len(both) >= MIN_REST_SHARE * max(len(first), len(other))
+    return len(common) >= MIN_REST_SHARE * max(len(first), len(other))

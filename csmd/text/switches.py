@@ -91,7 +91,7 @@ def find_switch(text: str) -> Switch | None:
         is_supposed = opener in _SUPPOSING_WORDS and len(part) + 1 >= len(parts[at])
         if not part or is_supposed or part[0].plain in _SUPPOSING_WORDS:
             continue
-        others = [other for place, other in enumerate(bare) if place != at]
+        others = [other for number, other in enumerate(bare) if number != at]
         antecedent = bare[0][:1] if at and bare[0] and bare[0][0].plain not in _ORDERS else ()
         for left in _find_departures(part, follows_comma=opener == ",", antecedent=antecedent):
             entering = [*filter(None, [_find_entering(left)]), *filter(_may_take_place, others)]
@@ -111,8 +111,8 @@ def _without_break(part: Sequence[Word]) -> Sequence[Word]:
 
 
 def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: Sequence[Sequence[Word]]) -> Switch:
-    old, own = stems(left.old), [*left.before, *left.behind]
-    rest = [*own, *(word for other in others for word in (_PART_BREAK, *other))]
+    old, part_words = stems(left.old), [*left.before, *left.behind]
+    rest = [*part_words, *(word for other in others for word in (_PART_BREAK, *other))]
     slots = clauses.slots(rest)
     new = set(stems(word for word in rest if word.is_name or word.is_capital))
     new = new.union(*(slot.value for slot in slots if slot.way in ("means", "is")))
@@ -120,7 +120,7 @@ def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: 
         named = stems(takewhile(lambda word: word.plain not in WORDS["extent"], part))
         new |= named if len(named) < MAX_THING_WORDS else set()
     uses = [slot.value for slot in slots if slot.way == "extent"]
-    places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(own) if slot.way == "place"))
+    places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(part_words) if slot.way == "place"))
     lead = left.before[-1].plain if left.before else ""
     if lead in ("from", "off"):  # "the labels from A to B"
         places |= stems(takewhile(lambda word: word.root not in _MOVE_ROOTS, reversed(left.before[:-1]))) - new

@@ -208,7 +208,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     [
         ("Reviews go to Sarah", {}, False, "do not say the same"),
         (CACHED, {"gate": "correction"}, True, "corrections only"),
-        (CACHED, {"authority": "assistant"}, True, "said by the user"),
+        (CACHED, {"authority": "assistant"}, True, "stated by the user"),
     ],
 )
 def test_a_merge_that_would_lose_something_is_refused(
