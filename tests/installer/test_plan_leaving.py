@@ -73,7 +73,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) 
 
 
 def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
-    nothing = f"nothing that csmd keeps is in {machine.home}"
+    nothing = f"no data of csmd's in {machine.home}"
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
     (machine.home / "venv").mkdir(parents=True, mode=0o700)
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
@@ -165,7 +165,7 @@ def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None
     assert done["stopped"] is True and done["purged"]["foreign"] == [] and done["purged"]["refused"] == []
     assert not machine.home.exists() and settings.read_text() == "{}"
     assert list((machine.assistant / "projects").rglob("*.jsonl"))
-    assert "nothing of csmd's to remove" in machine.csmd("uninstall", "--purge", "--dry-run")
+    assert "no data of csmd's to delete" in machine.csmd("uninstall", "--purge", "--dry-run")
 
 
 def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
