@@ -355,7 +355,7 @@ def hooks_print() -> None:
 
 @HOOKS.action("settle")
 def hooks_settle(as_json: bool) -> None:
-    """Remove hooks of newer events that a client in use does not know. The daemon runs this if such a client appears."""
+    """Remove hooks that a client in use does not know. The daemon runs this if such a client appears."""
     paths = default_paths()
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
     # A missing or silent client does not count here: the daemon's PATH may lack it.

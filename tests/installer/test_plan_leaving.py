@@ -181,7 +181,7 @@ def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine)
     for answer in ("n", ""):
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
         assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
-        assert re.search(r"Remove all that csmd remembers, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
+        assert re.search(r"Delete all of csmd's data, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
     for answer in ("y", "yes"):
         machine.csmd("install", "--no-start")
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
