@@ -348,7 +348,7 @@ HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 
 @HOOKS.command("print")
 def hooks_print() -> None:
-    """Print the hooks for settings.json, to be pasted by hand, and install their scripts."""
+    """Print the hooks for settings.json, to be pasted by hand. Installs their scripts."""
     plan.put_hooks_in_place(default_paths())
     click.echo(wire.pretty(plan.hooks_to_paste(default_paths().home)))
 
