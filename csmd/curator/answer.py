@@ -261,7 +261,7 @@ def _is_on_matter(text: str, old: Standing) -> bool:
 
 def find_addition(
     note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
-) -> Reason | str:
+) -> Reason | Literal[""]:
     """Returns the reason why a note says more than its citations, or something else; "" if it does not.
 
     `names` are allowed in any case; a word in small letters in the text `around` it is not a name.
