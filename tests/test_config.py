@@ -82,7 +82,7 @@ def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
         ("privacy.exclude: ~/a", "must be a list of texts, not '~/a'", "['one', 'two']"),
         ("privacy.exclude: [a, 5]", "must be a list of texts", ""),
         ("privacy.redact: ['']", "must be a list of texts", ""),
-        ("privacy.redact: [abc]", "shorter than 4 characters", "longer"),
+        ("privacy.redact: [abc]", "fewer than 4 characters", "longer"),
         ("privacy: {exclude: {a: b}}", "unknown key 'privacy.exclude.a'", ""),
         ("- a", "expected keys and values", "move it away"),
         ("just words", "expected keys and values", ""),
