@@ -135,7 +135,7 @@ def new_databases_are_copies() -> Iterator[None]:
         with rows.connection.backup("main", kept, "main") as copy:
             copy.step()
         rows.run("update migrations set applied_at = :now", now=now)
-        return migrate.applied(rows)
+        return migrate.list_applied(rows)
 
     migrate.migrate = copied
     yield

@@ -41,7 +41,7 @@ def add_session(store: Store, name: str, lines: Sequence[Line], *, day: int, roo
             at = f"2026-03-{day:02}T10:{number:02}:00.000Z"
             turn = Turn(uuid=f"{name}-{number}", session_id=name, kind=kind, text=text, at=at, cwd=root)
             add_turn(rows, turn, project=home, path=f"/t/{name}.jsonl")
-        projects.touch(rows, home, f"2026-03-{day:02}T10:00:00.000Z")
+        projects.record_active_day(rows, home, f"2026-03-{day:02}T10:00:00.000Z")
 
     store.write(write)
     for session in statements.behind(store):

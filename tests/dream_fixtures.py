@@ -137,7 +137,7 @@ def save_memory(
     """Has a user ask to remember something on a day in a project; the memory's id."""
     now = at(day, number % 60)
     home = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=now)
-    projects.touch(rows, home, now)
+    projects.record_active_day(rows, home, now)
     statement = {
         "gate": "epistemic",
         "category": "decision",
@@ -174,7 +174,7 @@ def act(store: Store, days: Iterable[str], *, project: str = "alpha") -> None:
     def write(rows: Rows) -> None:
         home = projects.ensure(rows, Project(key=project, root=f"/p/{project}", name=project, kind="path"), now=at(0))
         for day in days:
-            projects.touch(rows, home, f"{day}T10:00:00.000Z")
+            projects.record_active_day(rows, home, f"{day}T10:00:00.000Z")
 
     store.write(write)
 

@@ -66,7 +66,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     monkeypatch.setattr("csmd.daemon.reading.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.jobs.MAX_DREAM_S", 0.0)
-    monkeypatch.setattr("csmd.store.core.MOMENT_S", 0.0)
+    monkeypatch.setattr("csmd.store.core.BRIEF_RUN_S", 0.0)
     paths, config = machine.paths, machine.config()
     for folder in (paths.home, paths.run_dir, paths.spool, paths.models):
         files.make_private(folder)

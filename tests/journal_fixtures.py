@@ -88,7 +88,7 @@ def home(rows: Rows, name: str = "alpha") -> int:
 
 
 def save_memory(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
-    projects.touch(rows, home(rows), at)
+    projects.record_active_day(rows, home(rows), at)
     return state(rows, said, f"cli:{uuid}", session=uuid, at=at, **changes)
 
 
@@ -101,8 +101,8 @@ def believed(store: Store) -> list[str]:
         memory_links.add_link(
             rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW
         )
-        topics.tag(rows, seqs[0], "redis", by=topics.PERSON)
-        topics.tag(rows, seqs[3], "billing", by=topics.RULE, weight=0.4)
+        topics.tag_memory(rows, seqs[0], "redis", by=topics.PERSON)
+        topics.tag_memory(rows, seqs[3], "billing", by=topics.RULE, weight=0.4)
         rows.run(
             "insert into symptoms (memory_seq, uuid, at, text) values (:seq, 'u9', :now, 'the page is slow')",
             seq=seqs[4],
@@ -113,7 +113,7 @@ def believed(store: Store) -> list[str]:
             seq=seqs[4],
             now=NOW,
         )
-        memory_scenes.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
+        memory_scenes.set_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
         receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],
@@ -129,7 +129,7 @@ def believed(store: Store) -> list[str]:
 
 def waiting(kind: Any, fingerprint: str, ids: tuple[str, ...], project: int) -> Candidate:
     return Candidate(
-        id=candidates.identity(kind, project, fingerprint, NOW), kind=kind, source="test", project_seq=project,
+        id=candidates.candidate_id(kind, project, fingerprint, NOW), kind=kind, source="test", project_seq=project,
         fingerprint=fingerprint, text="tests run with make", reason="seen often", gate="relational",
         category="convention", confidence=0.8, reinforcement=4, contradicted=0, status="open", memory_ids=ids,
         created_at=NOW, updated_at=NOW,
@@ -155,7 +155,7 @@ def found_by_words(store: Store) -> list[Any]:
 
 
 def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: integrity.violations(rows, store.hash_key))
+    return store.read(lambda rows: integrity.find_violations(rows, store.hash_key))
 
 
 def memory_of(rows: Rows, ident: str) -> Memory:
@@ -211,7 +211,7 @@ def raise_(rows: Rows, key: bytes, one: str, other: str) -> None:
         return
     made = save_memory(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
     promoted = replace(belief, status="promoted", memory_ids=(made,))
-    candidates.renew(rows, belief, promoted)
+    candidates.update_stored(rows, belief, promoted)
 
 
 ACTS: dict[str, Act] = {

@@ -53,7 +53,7 @@ def ordinary(store: Store, root: str, *, sessions: int = 25, session: str = "o")
     rows_of_talk = [json.loads(line) for line in ORDINARY.read_text(encoding="utf-8").splitlines()[:sessions]]
 
     def write(rows: Rows) -> None:
-        place = project_identity.identified(root)
+        place = project_identity.identify_directory(root)
         project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now="")
         for number, talk in enumerate(rows_of_talk):
             for at, turn in enumerate(talk["turns"]):

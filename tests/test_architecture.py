@@ -91,10 +91,10 @@ PURE = {
 OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
-    "capture.claude_instructions": {"_read_object", "read_start", "_work_trees"},
-    "capture.project_identity": {"identified", "marked"},
-    "capture.ingest": {"started_in"},
-    "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
+    "capture.claude_instructions": {"_read_object", "read_start", "_find_work_trees"},
+    "capture.project_identity": {"identify_directory", "add_marks"},
+    "capture.ingest": {"read_start_directory"},
+    "dream.day_files": {"_parse_sessions", "_rewrite", "remove_from_data"},
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "memory_export.export_file": {"open_file"},
@@ -483,7 +483,7 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 
 #: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
 #: What each assistant's folder below `hosts` holds by the same names.
-PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
+PARTS_OF_HOSTS = {"hooks", "transcript", "registration"}
 #: Nouns that `store` (rows), `tools` (questions), `daemon` (work) and `cli` (commands) share.
 SHARED_NOUNS = {
     "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline", "review",
@@ -619,14 +619,13 @@ SEAMS = {
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
         for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")
     },
-    **{f"hosts.{host}.tool_forms": "what an assistant calls its tools" for host in ("codex", "copilot")},
     **{
         f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
     },
     **{
         f"tools.{name}": "a subject of its own, a row of the registry"
-        for name in ("telemetry", "instructions", "questions", "search", "status")
+        for name in ("telemetry", "instructions", "questions", "search", "status", "team")
     },
 }
 

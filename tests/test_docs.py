@@ -233,9 +233,9 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"| command line, one call | {client.PATIENCE_S:g} s |",
             f"| `csmd start` | {service.START_PATIENCE_S:g} s for the first answer |",
             f"| `csmd stop` | {service.STOP_PATIENCE_S:g} s for the process to be gone |",
-            f"keeps {server.MARGIN_S * 1000:g} ms",
-            f"more than {injection.QUERY_VECTOR_S * 1000:g} ms on a prompt's vector",
-            f"longer than {run.SOCKET_PATH_LIMIT} bytes",
+            f"keeps {server.SEND_MARGIN_S * 1000:g} ms",
+            f"more than {injection.VECTOR_TIMEOUT_S * 1000:g} ms on a prompt's vector",
+            f"longer than {run.MAX_SOCKET_PATH_BYTES} bytes",
             f"at most {wire.MAX_NAME_BYTES} bytes each",
             f"at most {wire.MAX_BODY_BYTES >> 20} MiB",
         ],
@@ -256,7 +256,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
 @pytest.mark.invariant("The documents list what the code has")
 def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:
     made = {"migrations"}
-    for _, sql in migrate.available():
+    for _, sql in migrate.list_migrations():
         made |= set(re.findall(r"^create table (\w+)", sql, re.MULTILINE))
         made -= set(re.findall(r"^drop table (\w+)", sql, re.MULTILINE))
     rows = table(ROOT / "docs" / "storage.md", "table", columns=3)

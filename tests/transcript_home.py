@@ -21,14 +21,14 @@ class Home:
         self.root = root
         self.store = Store(root / "csmd.db", now=NOW)
 
-    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
+    def tail(self, path: Path, **more: Any) -> transcripts.ReadReport:
         """Reads on in a transcript."""
         more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
-        return transcripts.tail(self.store, path, transcripts.ReadOptions(**more))
+        return transcripts.read_transcript(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
-        for path in sorted(transcript_listing.transcripts(tree)):  # as the backlog orders the files of a session
+        for path in sorted(transcript_listing.list_by_time(tree)):  # as the backlog orders the files of a session
             self.tail(path)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

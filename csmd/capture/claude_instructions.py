@@ -1,5 +1,4 @@
-"""The instruction files that Claude Code loads for a directory (CLAUDE.md files, rules, imports), and its own memory's
-notes."""
+"""The instruction files that Claude Code loads for a directory (CLAUDE.md, rules, imports), and its memory's notes."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from csmd.vocabulary import INDEX
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
 #: Kind -> its description in the model's context.
-LABELS: dict[Kind, str] = {
+KIND_LABELS: dict[Kind, str] = {
     "Managed": "organization-managed policy instructions",
     "User": "user's private global instructions for all projects",
     "Project": "project instructions, checked into the codebase",
@@ -39,14 +38,14 @@ LABELS: dict[Kind, str] = {
 #: A longer file is not loaded.
 MAX_BYTES = 4 * 1024 * 1024
 #: A file deeper in a chain of imports (the first file counts) is not loaded.
-MAX_HOPS = 5
+MAX_IMPORT_DEPTH = 5
 #: Bounds of all files, directories and characters that are loaded.
 MAX_FILES = 1000
 MAX_FOLDERS = 500
 MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
 
 #: The endings of files that can be imported; a file without an ending can too.
-IMPORTED = frozenset(
+IMPORTABLE_ENDINGS = frozenset(
     """adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf cpp cs css csv cts cxx dart diff edn ejs
     elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js json
     jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm proto ps1 pug
@@ -96,7 +95,7 @@ class Disk:
     real: Callable[[str], str] = os.path.realpath
 
 
-THE_DISK = Disk()
+REAL_DISK = Disk()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,27 +140,31 @@ class Instruction:
     """Whether it is a rule for some files, which is loaded only when one of them is read."""
 
 
-def load_instructions(place: Place, disk: Disk = THE_DISK) -> list[Instruction]:
+def load_instructions(place: Place, disk: Disk = REAL_DISK) -> list[Instruction]:
     """The files that the host loads when a session starts, in its order; the memory's index is last."""
-    own = {f"{folder}/{name}" for folder in _ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")}
+    own_paths = {
+        f"{folder}/{name}" for folder in _list_ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")
+    }
     loader = _Loader(place, disk)
     loader.load_start(MAIN_FILES)
-    if not any(file.path in own for file in loader.files):
+    if not any(file.path in own_paths for file in loader.files):
         loader = _Loader(place, disk)
         loader.load_start(AGENTS_FILES)
-    indexes = (_memory_index(folder, disk) for folder in place.memories)
+    indexes = (_load_memory_index(folder, disk) for folder in place.memories)
     unconditional = [file for file in loader.files if not file.is_conditional]
     return [*unconditional, *(index for index in indexes if index is not None)]
 
 
-def build(instructions: list[Instruction]) -> str:
+def render_instructions(instructions: list[Instruction]) -> str:
     """The loaded instructions as the model reads them."""
-    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in instructions)
+    return "\n\n".join(
+        f"Contents of {file.path} ({KIND_LABELS[file.kind]}):\n\n{file.content}" for file in instructions
+    )
 
 
 #: A project's own files.
 MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
-#: The files that the host loads if a project has none of those.
+#: The files that the host loads if a project has no main file.
 AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
 
 
@@ -185,8 +188,8 @@ class _Loader:
         for folder in place.user.configs:
             self._load(f"{folder}/CLAUDE.md", "User", folder)
             self._load_rules(f"{folder}/rules", "User", folder)
-        for folder in _ancestors(place.start):
-            is_own, has_agents = not _is_of_main(place, folder), names == AGENTS_FILES
+        for folder in _list_ancestors(place.start):
+            is_own, has_agents = not _is_main_copy(place, folder), names == AGENTS_FILES
             if is_own and has_agents:
                 self._load_rules(f"{folder}/.claude/rules", "Project", folder)
             for name in names if is_own else ():
@@ -198,7 +201,7 @@ class _Loader:
 
     def _load(self, path: str, kind: Kind, root: str, *, is_rule: bool = False, hops: int = 0) -> None:
         """Loads a file and the files that it imports, depth first."""
-        if path in self._seen or hops >= MAX_HOPS or len(self.files) >= MAX_FILES or "\0" in path:
+        if path in self._seen or hops >= MAX_IMPORT_DEPTH or len(self.files) >= MAX_FILES or "\0" in path:
             return
         if kind != "Managed" and markdown_imports.is_excluded(path, self._place.excludes):
             return
@@ -206,7 +209,7 @@ class _Loader:
         if real in self._seen:
             return
         head, body = split_file(self._disk, path)
-        content, targets = markdown_imports.read(body)
+        content, targets = markdown_imports.parse_imports(body)
         content = content.strip(JS_SPACES)
         fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
         if not content or not fits or any("\0" in target for target in targets):
@@ -217,12 +220,12 @@ class _Loader:
         is_conditional = has_paths and markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
         self.files.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
         for target in targets:
-            goal = _import_path(target, posixpath.dirname(real), self._place.user.home)
+            goal = _resolve_import(target, posixpath.dirname(real), self._place.user.home)
             if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
                 self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
 
     def _is_of_project(self, path: str) -> bool:
-        return _inside(path, self._place.start) and _inside(self._disk.real(path), self._place.start)
+        return _is_inside(path, self._place.start) and _is_inside(self._disk.real(path), self._place.start)
 
     def _load_rules(self, folder: str, kind: Kind, root: str) -> None:
         """Loads the rules in a directory and its subdirectories, in the directory's own order; links are resolved."""
@@ -236,33 +239,33 @@ class _Loader:
                 self._load_rules(path, kind, root)
             elif entry.name.endswith(".md"):
                 goal = self._disk.real(path)
-                if goal == path or kind != "Project" or _inside(goal, self._place.start):
+                if goal == path or kind != "Project" or _is_inside(goal, self._place.start):
                     self._load(goal, kind, root, is_rule=True)
 
 
-def _is_of_main(place: Place, folder: str) -> bool:
+def _is_main_copy(place: Place, folder: str) -> bool:
     """Whether a directory belongs to the main work tree and the session to a linked one in it, which has its own
     copy."""
-    if not place.worktree or place.worktree == place.main or not _inside(place.worktree, place.main):
+    if not place.worktree or place.worktree == place.main or not _is_inside(place.worktree, place.main):
         return False
-    return _inside(folder or "/", place.main) and not _inside(folder or "/", place.worktree)
+    return _is_inside(folder or "/", place.main) and not _is_inside(folder or "/", place.worktree)
 
 
-def _ancestors(folder: str) -> list[str]:
+def _list_ancestors(folder: str) -> list[str]:
     """The directories from the root, which is "", down to `folder`."""
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
 
-def _inside(path: str, folder: str) -> bool:
+def _is_inside(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _import_path(target: str, base: str, home: str) -> str:
+def _resolve_import(target: str, base: str, home: str) -> str:
     """The path of an import; "" for one that is never loaded."""
     path = join_path(target, base, home)
     stem, dot, ending = posixpath.basename(path).rpartition(".")
-    return path if not dot or not stem or ending.lower() in IMPORTED else ""
+    return path if not dot or not stem or ending.lower() in IMPORTABLE_ENDINGS else ""
 
 
 def join_path(written: str, base: str, home: str) -> str:
@@ -276,46 +279,46 @@ def split_file(disk: Disk, path: str) -> tuple[str, str]:
     return markdown.split_head((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
-def _memory_index(folder: str, disk: Disk) -> Instruction | None:
+def _load_memory_index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host does."""
     path = f"{folder}/{INDEX}"
-    content = markdown_imports.read(split_file(disk, path)[1])[0].strip(JS_SPACES)
+    content = markdown_imports.parse_imports(split_file(disk, path)[1])[0].strip(JS_SPACES)
     if not content:
         return None
     return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
 
 
 #: How many bytes of a settings file are read.
-SETTINGS_BYTES = 1024 * 1024
+MAX_SETTINGS_BYTES = 1024 * 1024
 #: How many bytes of the host's state are read.
-STATE_BYTES = 16 * 1024 * 1024
+MAX_STATE_BYTES = 16 * 1024 * 1024
 #: How many names of a directory are read.
 MAX_NAMES = 5000
 #: Platform -> the directory of an organisation's files.
-MANAGED = {"darwin": "/Library/Application Support/ClaudeCode"}
-#: That directory on every other platform.
-MANAGED_ELSEWHERE = "/etc/claude-code"
+MANAGED_FOLDERS = {"darwin": "/Library/Application Support/ClaudeCode"}
+#: The directory of an organisation's files on other platforms.
+DEFAULT_MANAGED_FOLDER = "/etc/claude-code"
 
 
-def user_of(settings: config.Config) -> User:
+def find_user(settings: config.Config) -> User:
     """The user whose files a daemon with this configuration reads."""
-    managed = MANAGED.get(sys.platform, MANAGED_ELSEWHERE)
+    managed = MANAGED_FOLDERS.get(sys.platform, DEFAULT_MANAGED_FOLDER)
     configs = tuple(str(path) for path in settings.assistant_dirs)
     others = tuple((host, str(folder)) for host, folder in settings.host_dirs)
     return User(home=str(config.user_home()), configs=configs, managed=managed, others=others)
 
 
-def place_of(directory: str, user: User) -> Place:
+def find_place(directory: str, user: User) -> Place:
     """The place of a session that starts in `directory`; reads the disk."""
     start = os.path.realpath(directory)
-    settings = _settings(start, user)
-    excludes = [each.get("claudeMdExcludes") for each in settings]
+    settings = _read_settings(start, user)
+    excludes = [setting.get("claudeMdExcludes") for setting in settings]
     patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
-    worktree, main = _work_trees(start)
+    worktree, main = _find_work_trees(start)
     return Place(
         start=start,
         user=user,
-        memories=_memories(start, user, settings),
+        memories=_find_memory_folders(start, user, settings),
         excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
         worktree=worktree,
         main=main,
@@ -323,26 +326,26 @@ def place_of(directory: str, user: User) -> Place:
     )
 
 
-def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str, ...]:
+def _find_memory_folders(start: str, user: User, settings: list[dict[str, Any]]) -> tuple[str, ...]:
     """The assistant's memory directories for a project; all work trees use those of the main one."""
-    if any(each.get("autoMemoryEnabled") is False for each in chosen):
+    if any(setting.get("autoMemoryEnabled") is False for setting in settings):
         return ()
-    for each in chosen:
-        named = each.get("autoMemoryDirectory")
-        if isinstance(named, str) and named.startswith(("/", "~/")):
-            return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
-    main = os.path.realpath(project_identity.identified(start).root)
+    for setting in settings:
+        folder = setting.get("autoMemoryDirectory")
+        if isinstance(folder, str) and folder.startswith(("/", "~/")):
+            return (posixpath.normpath(posixpath.join(user.home, folder[2:]) if folder[0] == "~" else folder),)
+    main = os.path.realpath(project_identity.identify_directory(start).root)
     return tuple(CLAUDE_MEMORY.folder(config, main) for config in user.configs)
 
 
-def _settings(start: str, user: User) -> list[dict[str, Any]]:
+def _read_settings(start: str, user: User) -> list[dict[str, Any]]:
     paths = [
         f"{user.managed}/managed-settings.json",
         f"{start}/.claude/settings.local.json",
         f"{start}/.claude/settings.json",
         *(f"{config}/settings.json" for config in user.configs),
     ]
-    return [_read_object(path, SETTINGS_BYTES) for path in paths]
+    return [_read_object(path, MAX_SETTINGS_BYTES) for path in paths]
 
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
@@ -353,7 +356,7 @@ def _read_object(path: str, limit: int) -> dict[str, Any]:
 def _has_approval(config: str, user: User, roots: set[str]) -> bool:
     """Whether the user allowed one of these directories to import files from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
-        states = _read_object(path, STATE_BYTES).get("projects")
+        states = _read_object(path, MAX_STATE_BYTES).get("projects")
         entries = [states.get(root) for root in roots] if isinstance(states, dict) else []
         if any(
             isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
@@ -362,33 +365,33 @@ def _has_approval(config: str, user: User, roots: set[str]) -> bool:
     return False
 
 
-def _work_trees(start: str) -> tuple[str, str]:
+def _find_work_trees(start: str) -> tuple[str, str]:
     """(the linked work tree of a directory, the main work tree), each "" if there is none."""
     for folder in (Path(start), *Path(start).parents)[: project_identity.MAX_DEPTH]:
         marker = files.read_small(str(folder / ".git"))
         if marker is None:
             continue
-        main = os.path.realpath(project_identity.identified(str(folder)).root)
+        main = os.path.realpath(project_identity.identify_directory(str(folder)).root)
         return (str(folder) if marker.startswith("gitdir:") else ""), main
     return "", ""
 
 
 def load_for_directory(directory: str, user: User) -> list[Instruction]:
     """The files that the host would load now for a session that starts in `directory`."""
-    return load_instructions(place_of(directory, user))
+    return load_instructions(find_place(directory, user))
 
 
 # --- the merged view, with `@include`
 
 #: Includes that are nested deeper are left out.
-MAX_DEPTH = 10
+MAX_INCLUDE_DEPTH = 10
 #: A longer file is left out.
 MAX_INCLUDE_BYTES = 40 * 1024
 
 _INCLUDE = re.compile(r"[ \t]*@include[ \t]+(\S.*?)[ \t]*\r?\n?")
 
 
-class Merged:
+class Merger:
     """Merges files and collects the includes that were left out, with the reasons."""
 
     def __init__(self, place: Place, disk: Disk) -> None:
@@ -403,29 +406,29 @@ class Merged:
             return None
         _, body = split_file(self._disk, path)
         chain = (*chain, self._disk.real(path))
-        return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
+        return "".join(self._expand_line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
-    def _line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
+    def _expand_line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
         include = _INCLUDE.fullmatch(line)
         if include is None:
             return line
         written = include.group(1).strip("\"'<>")
         goal = join_path(written, posixpath.dirname(chain[-1]), self._place.user.home)
-        reason = self._refusal(goal, chain)
+        reason = self._find_refusal(goal, chain)
         text = None if reason else self.text(goal, chain)
         if text is None:
             self.problems.append(f"{path}: {written} was not included: {reason or 'there is no such file'}")
             return ""
         return text + "\n"
 
-    def _refusal(self, goal: str, chain: tuple[str, ...]) -> str:
+    def _find_refusal(self, goal: str, chain: tuple[str, ...]) -> str:
         self._files += 1
         if "\0" in goal:
             return "that is not a path"
         if self._disk.real(goal) in chain:
             return "it would include itself"
-        if len(chain) > MAX_DEPTH:
-            return f"more than {MAX_DEPTH} deep"
+        if len(chain) > MAX_INCLUDE_DEPTH:
+            return f"more than {MAX_INCLUDE_DEPTH} deep"
         size = len(self._disk.read(goal) or b"")
         self._size += size
         if size > MAX_INCLUDE_BYTES:
@@ -435,25 +438,25 @@ class Merged:
         return ""
 
 
-def merge_files(place: Place, disk: Disk = THE_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
+def merge_files(place: Place, disk: Disk = REAL_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
     """((scope, path, text) of each file, the most binding first; the includes that were left out, with the reasons)."""
-    reading = Merged(place, disk)
+    merger = Merger(place, disk)
     paths: list[tuple[str, str]] = []
     for folder in place.user.configs:
         names = sorted(entry.name for entry in disk.entries(f"{folder}/rules") if not entry.is_folder)
         paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
     paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
-    texts = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
-    return [(scope, path, body) for scope, path, body in texts if body], reading.problems
+    texts = [(scope, path, merger.text(path)) for scope, path in paths[:MAX_FILES]]
+    return [(scope, path, body) for scope, path, body in texts if body], merger.problems
 
 
 # --- the notes of its own memory
 
 
-def memory_folder(directory: str, user: User) -> Path:
+def find_memory_folder(directory: str, user: User) -> Path:
     """The memory directory for a project: the first that exists, else the first that is configured."""
-    places = [Path(folder) for folder in place_of(directory, user).memories]
+    places = [Path(folder) for folder in find_place(directory, user).memories]
     if not places:
         raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
     return next((folder for folder in places if is_directory(folder)), places[0])
@@ -465,7 +468,7 @@ def scan_notes(folder: Path) -> list[Memo]:
     for entry in list_entries(str(folder)):
         if not entry.is_folder and entry.name.endswith(".md") and entry.name != INDEX:
             with suppress(OSError, BadInput):
-                info = _inside_folder(folder, entry.name).stat()
+                info = _resolve_inside(folder, entry.name).stat()
                 stats.append((info.st_mtime, entry.name, info.st_size))
     memos: list[Memo] = []
     for at, name, size in sorted(stats, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
@@ -477,14 +480,14 @@ def scan_notes(folder: Path) -> list[Memo]:
 
 def read_note(folder: Path, name: str) -> str:
     """The text of a file of a memory directory without its head; BadInput for a file outside of it."""
-    path = _inside_folder(folder, name)
+    path = _resolve_inside(folder, name)
     data = read_start(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd instructions memory` lists them")
     return CLAUDE_MEMORY.body(data)
 
 
-def _inside_folder(folder: Path, name: str) -> Path:
+def _resolve_inside(folder: Path, name: str) -> Path:
     """The file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
     try:
         path = Path(os.path.realpath(folder / name))

@@ -1,4 +1,4 @@
-"""Stores a hook's event and its provisional turn, without what was purged.
+"""Stores a hook's event and its provisional turn, without purged text.
 
 `csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and
 searched like any other, but never distilled or counted, and then deleted. Because name and word must be equal, this
@@ -31,7 +31,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The event of a payload, and how much was redacted in it by kind.
+#: (event of a payload, redactions in it by kind).
 Decoded = tuple[Event | None, Counter[str]]
 
 #: The counter of events from hosts that this version does not know.
@@ -44,7 +44,7 @@ EXCLUDED_EVENTS = "excluded events"
 PAUSED_EVENTS = "paused events"
 
 #: How many bytes of text are stored of one session by default.
-SESSION_BYTES = 50_000_000
+MAX_SESSION_BYTES = 50_000_000
 #: Enough of a transcript's beginning to include the first line with a directory.
 BEGINNING_BYTES = 64 * 1024
 
@@ -59,7 +59,7 @@ def is_probe(event: Event) -> bool:
 
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
-    """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
+    """The event in a hook's payload and the redactions in it; BadInput if it is malformed."""
     counts = RedactionCounts()
     event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
@@ -68,12 +68,14 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
     return (probe if is_probe(probe) else event), counts  # no memory is looked up for a probe
 
 
-def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
+def decode_permitted(
+    host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str
+) -> Decoded | BadInput:
     """The event of a known host and how much was redacted in it, or the error of a malformed payload.
 
     The event is None if csmd does not need it, or if it is excluded or in a pause; these two are counted.
     """
-    at = began_at(event_id, at)
+    at = find_begin_time(event_id, at)
     if excludes.pauses().covers(at):
         return None, Counter({PAUSED_EVENTS: 1})
     try:
@@ -85,32 +87,32 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
 
 
 #: A hook ends within this time; an id with an earlier time was not made by csmd.
-LONGEST_HOOK_S = 60.0
-_TIMED = re.compile(r"[0-9a-f]{32}")
+MAX_HOOK_S = 60.0
+_TIMED_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def began_at(event_id: str, at: str) -> str:
+def find_begin_time(event_id: str, at: str) -> str:
     """When the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
 
     A hook that spools its event has waited for an answer: a later hook's event may already be stored.
     """
-    if _TIMED.fullmatch(event_id) is None:
+    if _TIMED_ID.fullmatch(event_id) is None:
         return at
     received = datetime.fromisoformat(at).timestamp()
     began = int(event_id[:16], 16) / 1e9
-    if not received - LONGEST_HOOK_S <= began <= received:
+    if not received - MAX_HOOK_S <= began <= received:
         return at
     return datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
     """Whether an event comes from a project that the user has excluded; reads the disk."""
-    start = started_in(event.transcript_path)
-    place = project_identity.identified(event.cwd, start=start)
+    start = read_start_directory(event.transcript_path)
+    place = project_identity.identify_directory(event.cwd, start=start)
     return project_identity.is_excluded(excludes, place, event.cwd, start)
 
 
-def started_in(path: str) -> str:
+def read_start_directory(path: str) -> str:
     """The directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
     if not path:
         return ""
@@ -121,28 +123,28 @@ def started_in(path: str) -> str:
         return ""
 
 
-def _turn_of(event: Event) -> Turn | None:
+def _build_turn(event: Event) -> Turn | None:
     return adapters.ADAPTERS[event.host].hooks.make_turn(event)
 
 
-def place_of(rows: Rows, event: Event) -> Project | None:
+def find_event_project(rows: Rows, event: Event) -> Project | None:
     """The project of the turn that an event reports, with its fingerprint if it is new; None if it reports no turn.
 
-    For `record`: reads the disk before the write is submitted, so that the writer does not wait for it.
+    For `record_event`: reads the disk before the write is submitted, so that the writer does not wait for it.
     """
-    if _turn_of(event) is None or is_probe(event):
+    if _build_turn(event) is None or is_probe(event):
         return None
-    place = project_identity.identified(event.cwd, start=started_in(event.transcript_path))
-    return project_identity.entering(rows, place)
+    place = project_identity.identify_directory(event.cwd, start=read_start_directory(event.transcript_path))
+    return project_identity.add_marks_if_new(rows, place)
 
 
 def _is_of_another_host(rows: Rows, event: Event) -> bool:
     """Whether an event belongs to another assistant's session, because that assistant runs Claude Code's hooks too."""
     others = [f"{host}:{event.session_id}" for host in adapters.ADAPTERS if host != adapters.CLAUDE.host]
-    return event.host == adapters.CLAUDE.host and sessions.is_any_known(rows, others)
+    return event.host == adapters.CLAUDE.host and sessions.has_any(rows, others)
 
 
-def record(
+def record_event(
     rows: Rows,
     event: Event,
     *,
@@ -150,72 +152,72 @@ def record(
     key: bytes,
     now: str,
     place: Project | None = None,
-    room: int = SESSION_BYTES,
-    waited: bool = False,
+    max_session_bytes: int = MAX_SESSION_BYTES,
+    is_replayed: bool = False,
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session
-    are stored; `waited` says that the event comes from the spool, so that later events may already be stored.
+    `place` is the event's `find_event_project`, because the writer never reads the disk. `max_session_bytes` is how many bytes of a session
+    are stored; `is_replayed` says that the event comes from the spool, so that later events may already be stored.
     """
-    permitted = None if _is_of_another_host(rows, event) else _permitted_event(rows, event, place, key)
+    permitted = None if _is_of_another_host(rows, event) else _permit_event(rows, event, place, key)
     if permitted is None:
         return False
-    event = _without_known_secrets(rows, permitted, redacted, key=key, now=now)
+    event = _remove_known_secrets(rows, permitted, redacted, key=key, now=now)
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = _turn_of(event)
+    turn = _build_turn(event)
     if turn is not None and is_probe(event):
         return probes.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)
-    if not events.record(rows, event, text_hash=text_hash, payload_hash=payload_hash):
+    if not events.record_event(rows, event, text_hash=text_hash, payload_hash=payload_hash):
         return False
-    activity.count(rows, redaction_counts(redacted))
+    activity.increment_counters(rows, count_redactions(redacted))
     if turn is not None and place is not None:
-        listed = tombstones.listed_path(rows, storable_path(event.transcript_path), key=key)
-        turn, place, path = permitted_turn(turn, place, listed, tombstones.marks(rows, key))
-        home = projects.ensure_with_directory(rows, place, now=now)
+        listed = tombstones.cursor_name(rows, storable_path(event.transcript_path), key=key)
+        turn, place, path = permit_turn(turn, place, listed, tombstones.purged_marks(rows, key))
+        project = projects.ensure_with_directory(rows, place, now=now)
         provisional_turns.add_provisional(
             rows,
             turn,
             event=event.name,
             text_hash=text_hash,
             host=event.host,
-            project=home.seq,
-            directory=home.directory,
+            project=project.seq,
+            directory=project.directory,
             path=path,
-            room=room,
-            waited=waited,
+            room=max_session_bytes,
+            waited=is_replayed,
         )
     if EVENTS[event.name].settles:
-        provisional_turns.settle_provisional(rows, event.session_id, at=event.at)
+        provisional_turns.record_settled(rows, event.session_id, at=event.at)
     return True
 
 
-def redaction_counts(counts: Counter[str]) -> list[tuple[str, int]]:
+def count_redactions(counts: Counter[str]) -> list[tuple[str, int]]:
     """Redactions by kind as counters."""
     return [(f"redacted {kind}", amount) for kind, amount in counts.items()]
 
 
-# --- what was purged
+# --- purged text
 
 
-def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
+def _permit_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
     """The event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
     if not tombstones.has_purged(rows):
         return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
     if tombstones.purged_names(rows, "session", [event.session_id, stream], key=key):
         return None
-    if place is not None and event.at <= purged_since(rows, [place], key).get(place.key, ""):
+    if place is not None and event.at <= find_purge_times(rows, [place], key).get(place.key, ""):
         return None
-    text, _ = remove_purged(event.text, tombstones.marks(rows, key))
+    text, _ = remove_purged(event.text, tombstones.purged_marks(rows, key))
     reported = f"{stream}:{tokens.keyed_hash(text, key)}"
     if text and tombstones.purged_names(rows, "turn", [reported], key=key):
         return None
     return event if text == event.text else replace(event, text=text)
 
 
-def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
+def _remove_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
     """The event without the secrets that its session has elsewhere; its own are noted first."""
     if isinstance(redacted, RedactionCounts) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
@@ -225,28 +227,28 @@ def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, 
     return replace(event, text=text) if hits else event
 
 
-def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
+def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
     """Project key -> the time up to which it was purged; a project's worktrees are purged with it."""
     keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
     return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
 
 
-def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
+def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
     """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no
     transcript."""
     listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
         return turn, place, listed
-    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permitted_place(place, marks), listed
+    return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), listed
 
 
-def permitted_place(place: Project, marks: Marks) -> Project:
+def permit_project(place: Project, marks: Marks) -> Project:
     """A project with its name and root as they may be stored; its key identifies it."""
     if not marks:
         return place
-    root, name, where, remote = (
+    root, name, place_path, remote = (
         remove_purged(text, marks)[0] for text in (place.root, place.name, place.place, place.remote)
     )
-    main = place.worktree_of and permitted_place(place.worktree_of, marks)
-    return replace(place, root=root, name=name, place=where, remote=remote, worktree_of=main)
+    main = place.worktree_of and permit_project(place.worktree_of, marks)
+    return replace(place, root=root, name=name, place=place_path, remote=remote, worktree_of=main)

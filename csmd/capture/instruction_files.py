@@ -1,4 +1,4 @@
-"""Reads the instruction files that assistants load for a project, and stores those that changed."""
+"""Reads the instruction files that assistants load for a project, and stores the changed ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from csmd import wire
 from csmd.capture import project_identity
 from csmd.capture.claude_instructions import (
     MAX_FILES,
-    THE_DISK,
+    REAL_DISK,
     Disk,
     Instruction,
     Kind,
     User,
+    find_place,
     load_instructions,
-    place_of,
     split_file,
 )
 from csmd.hosts.adapter import InstructionNames
@@ -32,8 +32,10 @@ from csmd.text import display, tokens
 from csmd.text.markdown import JS_SPACES
 
 
-def load_by_names(names: InstructionNames, folder: str, root: str, disk: Disk = THE_DISK) -> list[Instruction]:
-    """The files that another assistant loads when a session starts in a project's root, in its order."""
+def load_host_instructions(
+    names: InstructionNames, folder: str, root: str, disk: Disk = REAL_DISK
+) -> list[Instruction]:
+    """Loads another assistant's instruction files for a session in `root`, in that assistant's order."""
     kinds: tuple[tuple[Kind, str, tuple[tuple[str, ...], ...]], ...] = (
         ("User", folder, names.user),
         ("Project", root, names.project),
@@ -65,7 +67,7 @@ def _matching_files(path: str, disk: Disk) -> list[str]:
 Stamp = tuple[tuple[str, int, int, int], ...]
 
 
-def stamp(paths: Iterable[str]) -> Stamp:
+def make_stamp(paths: Iterable[str]) -> Stamp:
     """The times, sizes and inodes of these files and directories: they show a change without reading any."""
     stamps: list[tuple[str, int, int, int]] = []
     for path in sorted(paths):
@@ -77,19 +79,19 @@ def stamp(paths: Iterable[str]) -> Stamp:
     return tuple(stamps)
 
 
-def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
-    """Reads a project's instructions and stores what changed.
+def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
+    """Reads a project's instructions and stores the changed ones.
 
     Returns how many files changed, the directories to watch, and every path whose stamp shows a change.
     """
-    place = place_of(root, user)
+    place = find_place(root, user)
     by_host = {CLAUDE.host: load_instructions(place)}
     for host, folder in user.others:
         adapter = ADAPTERS.get(host)
         if adapter is not None and adapter.instructions is not None:
-            by_host.setdefault(host, []).extend(load_by_names(adapter.instructions, folder, place.start))
+            by_host.setdefault(host, []).extend(load_host_instructions(adapter.instructions, folder, place.start))
     instructions = [file for files_of_host in by_host.values() for file in files_of_host]
-    purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
+    purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
         return remove_purged(redact(wire.clean(text), Counter()), purged)[0]
@@ -104,25 +106,25 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
             text = storable(display.strip_fenced(file.content))
             text_hash = tokens.keyed_hash(text, store.hash_key)
             by_path[path] = instruction_rows.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
-    rows = list(by_path.values())
-    marks = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
-    marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
+    stored_rows = list(by_path.values())
+    stamped_paths = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
+    stamped_paths |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
     watched = {posixpath.dirname(file.path) for file in instructions} | {*place.user.configs, *place.memories}
     watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
     watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
     changed = 0
     if store.read(lambda reading: instruction_rows.instruction_hashes(reading, seq)) != [
-        (row.path, row.text_hash, row.hosts) for row in rows
+        (row.path, row.text_hash, row.hosts) for row in stored_rows
     ]:
-        changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, rows, now=now))
-    return changed, watched, marks | watched
+        changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, stored_rows, now=now))
+    return changed, watched, stamped_paths | watched
 
 
-def project_of(store: Store, directory: str) -> tuple[int, str] | None:
+def find_project(store: Store, directory: str) -> tuple[int, str] | None:
     """(row key, root) of the project of a directory; None if it has no turn yet.
 
-    Not of the project that it was merged into: each of two merged directories has instruction files of its own.
+    Ignores merges: each merged directory keeps its own instruction files.
     """
-    place = project_identity.identified(directory)
-    seq = store.read(lambda rows: projects.identified(rows, place))
+    place = project_identity.identify_directory(directory)
+    seq = store.read(lambda rows: projects.identified_row(rows, place))
     return None if seq is None else (seq, place.root)

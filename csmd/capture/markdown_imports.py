@@ -20,7 +20,7 @@ _PATH = re.compile(r"\.?/|~/|[A-Za-z0-9._-]")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
-def read(text: str) -> tuple[str, list[str]]:
+def parse_imports(text: str) -> tuple[str, list[str]]:
     """(The text without comments, the imported paths in order, each once, without `#fragment`).
 
     If a text has comments, link definitions are removed with them, as the assistant does.
@@ -31,12 +31,12 @@ def read(text: str) -> tuple[str, list[str]]:
     definitions: dict[str, Any] = {}
     tokens = _parser().parse(source, definitions)
     paths: dict[str, None] = {}
-    for plain in _plain_texts(tokens):
+    for plain in _iterate_texts(tokens):
         for match in _IMPORT.finditer(plain):
             path = match.group(1).partition("#")[0].replace("\\ ", " ")
             if path not in ("", "/") and _PATH.match(path):
                 paths[path] = None
-    return (_without_comments(source, tokens, definitions) if "<!--" in text else text), list(paths)
+    return (_remove_comments(source, tokens, definitions) if "<!--" in text else text), list(paths)
 
 
 def is_excluded(path: str, patterns: tuple[str, ...]) -> bool:
@@ -80,7 +80,7 @@ def _parser() -> MarkdownIt:
     return MarkdownIt("commonmark").disable(["normalize", "entity", "text_join"])
 
 
-def _plain_texts(tokens: Iterable[Token]) -> Iterator[str]:
+def _iterate_texts(tokens: Iterable[Token]) -> Iterator[str]:
     """The texts that are searched for imports; whatever is not plain text is a line break in them."""
     open_blocks: list[str] = []
     for token in tokens:
@@ -89,20 +89,20 @@ def _plain_texts(tokens: Iterable[Token]) -> Iterator[str]:
         elif token.type == "inline":
             if open_blocks[-2:] == ["list_item_open", "paragraph_open"]:
                 yield token.content  # the assistant also searches the source of a list item
-            yield "".join(_plain(child) for child in token.children or ())
+            yield "".join(_plain_text(child) for child in token.children or ())
         elif token.nesting > 0:
             open_blocks.append(token.type)
         elif token.nesting < 0:
             open_blocks.pop()
 
 
-def _plain(token: Token) -> str:
+def _plain_text(token: Token) -> str:
     """The text of an inline token; a backslash that escapes nothing is part of it."""
     is_plain = token.type == "text" or (token.type == "text_special" and token.content == token.markup)
     return token.content if is_plain else "\n"
 
 
-def _without_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
+def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
     """The source without comments and link definitions that are blocks of their own, and without empty lines after
     them."""
     lines = _LINE.findall(source)

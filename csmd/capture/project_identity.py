@@ -21,14 +21,14 @@ from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
 
 MAX_DEPTH = 64
-MAX_PATH = 4096
+MAX_PATH_CHARACTERS = 4096
 #: Files that identify a directory without git.
-MARKERS = (
+MARKER_FILES = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
     "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
 )  # fmt: skip
 #: A file that `git init` writes into a repository's data and that does not change.
-_MADE = "description"
+_INIT_FILE = "description"
 #: Where assistants put a repository's worktrees; for a deleted one only the path shows its repository.
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
 #: The folder next to a repository, named after it, where people and tools put its worktrees: `shop-worktrees/shop-12`.
@@ -62,7 +62,7 @@ class Disk(Protocol):
     def is_same_file(self, path: str, other: str) -> bool:
         """Whether both paths name one existing file or directory (device and inode)."""
 
-    def entries(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         """The names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
@@ -79,67 +79,75 @@ class _Repository:
 
 def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     """The project of `cwd`; outside of repositories, a directory in the session's `start` belongs to `start`."""
-    if is_of_windows(cwd or start):
-        return _of_windows(cwd or start, start)
-    place, there = _place(cwd or start or "/", disk)
-    repository = _repository(place, disk)
-    if repository is not None and not there and is_home(repository.root):
+    if is_windows_path(cwd or start):
+        return _identify_on_windows(cwd or start, start)
+    place, exists = _resolve_place(cwd or start or "/", disk)
+    repository = _find_repository(place, disk)
+    if repository is not None and not exists and is_home(repository.root):
         repository = None
     if repository is not None:
-        return _project(
+        return _make_project(
             repository.kind, "git", repository.common, root=repository.root, place=place, data=repository.common
         )
-    begin = _place(start, disk)[0] if start else place
+    begin = _resolve_place(start, disk)[0] if start else place
     owner = begin if _is_below(place, begin) else place
-    worktree = None if there else _WORKTREES.match(owner)
+    worktree = None if exists else _WORKTREES.match(owner)
     if worktree:
         owner = worktree[1]
-        main = _repository(owner, disk)
+        main = _find_repository(owner, disk)
         if main is not None and main.root == owner:
-            return _project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
-    path = at(owner, place=place)
-    return replace(path, gone=True, worktree_of=_neighbour_repository(owner, disk)) if disk.is_missing(owner) else path
+            return _make_project(main.kind, "git", main.common, root=owner, place=place, data=main.common)
+    path = make_path_project(owner, place=place)
+    return (
+        replace(path, gone=True, worktree_of=_find_neighbour_repository(owner, disk))
+        if disk.is_missing(owner)
+        else path
+    )
 
 
-def is_of_windows(path: str) -> bool:
+def is_windows_path(path: str) -> bool:
     """Whether a path is on a drive or a server of Windows."""
     return _WINDOWS.match(path) is not None
 
 
-def _of_windows(cwd: str, start: str) -> Project:
+def _identify_on_windows(cwd: str, start: str) -> Project:
     """The project of a directory of Windows, by its path alone, because this machine cannot read it; case is
     ignored."""
-    place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
-    slashed, around = (path.replace("\\", "/").casefold() for path in (place, begin))
-    owner = begin if _is_below(slashed, around) else place
+    place, begin = (
+        unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH_CHARACTERS])) for path in (cwd, start or cwd)
+    )
+    place_key, begin_key = (path.replace("\\", "/").casefold() for path in (place, begin))
+    owner = begin if _is_below(place_key, begin_key) else place
     worktree = _WORKTREES.match(owner.replace("\\", "/").casefold())
     root = owner[: len(worktree[1])] if worktree else owner
-    name, key = ntpath.basename(root) or root, _key("path", root.casefold())
+    name, key = ntpath.basename(root) or root, _make_key("path", root.casefold())
     return Project(key=key, root=root, name=name, kind="path", place=place, data=root)
 
 
-def checkout(cwd: str, *, disk: Disk) -> str:
+def find_checkout(cwd: str, *, disk: Disk) -> str:
     """The root of the working tree of a directory, also of a linked worktree; the directory itself outside of git."""
-    if is_of_windows(cwd):
+    if is_windows_path(cwd):
         return ntpath.normpath(cwd)
-    place, _ = _place(cwd, disk)
-    roots_above = (folder for folder in _upwards(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None)
+    place, _ = _resolve_place(cwd, disk)
+    roots_above = (
+        folder for folder in _list_ancestors(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None
+    )
     return next(roots_above, place)
 
 
-def at(root: str, *, place: str = "") -> Project:
+def make_path_project(root: str, *, place: str = "") -> Project:
     """The project of a directory by its path alone."""
-    return _project("path", "path", root, root=root, place=place or root, data=root)
+    return _make_project("path", "path", root, root=root, place=place or root, data=root)
 
 
-def roots(project: Project) -> tuple[str, ...]:
+def list_roots(project: Project) -> tuple[str, ...]:
     """A project's root, and the root of the repository whose worktree it was: exclusions of that apply to it."""
-    return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
+    return (project.root,) if project.worktree_of is None else (project.root, *list_roots(project.worktree_of))
 
 
 def is_excluded(excludes: Excludes, project: Project, *directories: str) -> bool:
     """Whether directories of a project are left out, by their paths or by a mark on the disk."""
-    above = roots(project)
+    above = list_roots(project)
     return excludes.covers_directory(*directories, *above) or excludes.has_off_mark(*directories, project.place, *above)
 
 
@@ -153,10 +161,11 @@ def is_home(root: str) -> bool:
     return _HOMES.fullmatch(root) is not None
 
 
-def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
-    """The repository next to the folder of worktrees that a directory was in, by their names.
+def _find_neighbour_repository(gone: str, disk: Disk) -> Project | None:
+    """The repository next to the folder of worktrees that contained a deleted directory, by their names.
 
-    If it does not exist either, a worktree counts only if it is named after it: a folder may hold those of several.
+    If the repository does not exist either, the worktree must be named after it, because the folder may hold worktrees
+    of several repositories.
     """
     match = _NEIGHBOUR.match(gone)
     if match is None or is_home(match[1]):
@@ -168,7 +177,7 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
     return main if main.gone and named else None
 
 
-def with_marks(project: Project, *, disk: Disk) -> Project:
+def add_fingerprint(project: Project, *, disk: Disk) -> Project:
     """Returns the project with its remote and the fingerprint that identifies it after its directory was moved; "" for
     none.
 
@@ -177,20 +186,20 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     directory without git is identified by its marker files: by their content, which templates share, their inodes,
     which are reused, and their times of change, which no program sets.
     """
-    if is_of_windows(project.root):
+    if is_windows_path(project.root):
         return project
     if project.kind == "path":
-        markers = [f"{project.root}/{name}" for name in MARKERS]
-        held = [(disk.file_stamp(file), text) for file in markers if (text := disk.read_small(file))]
-        return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
+        markers = [f"{project.root}/{name}" for name in MARKER_FILES]
+        markers_found = [(disk.file_stamp(file), text) for file in markers if (text := disk.read_small(file))]
+        return replace(project, fingerprint=_digest(f"path:{markers_found}") if markers_found else "")
     first = (disk.read_small(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
-    remote = remote_in(disk.read_small(f"{project.data}/config") or "")
-    made = "" if first else disk.file_stamp(f"{project.data}/{_MADE}")
-    mark = f"git:{first}" if first else f"init:{made}" if made else ""
+    remote = parse_remote(disk.read_small(f"{project.data}/config") or "")
+    init_stamp = "" if first else disk.file_stamp(f"{project.data}/{_INIT_FILE}")
+    mark = f"git:{first}" if first else f"init:{init_stamp}" if init_stamp else ""
     return replace(project, fingerprint=_digest(mark) if mark else "", remote=remote)
 
 
-def remote_in(config: str) -> str:
+def parse_remote(config: str) -> str:
     """The address of a repository's remote in a git configuration, normalised: origin's, else the first."""
     remotes: dict[str, str] = {}
     section = ""
@@ -202,12 +211,12 @@ def remote_in(config: str) -> str:
         name, equals, value = line.partition("=")
         if section and equals and name.strip().lower() == "url":
             remotes.setdefault(section, value.strip().strip('"'))
-    return normal_remote(remotes.get("origin") or next(iter(remotes.values()), ""))
+    return normalise_remote(remotes.get("origin") or next(iter(remotes.values()), ""))
 
 
-def normal_remote(url: str) -> str:
+def normalise_remote(url: str) -> str:
     """`host/path` of an address: equal for ssh and https, without user, password, query and `.git`."""
-    url = wire.clean(url).strip()[:MAX_PATH]
+    url = wire.clean(url).strip()[:MAX_PATH_CHARACTERS]
     match = _URL.match(url)
     if match and match["scheme"].lower() == "file":
         host, path = "", match["path"]
@@ -221,14 +230,14 @@ def normal_remote(url: str) -> str:
     return f"{host}{path}" if host else path
 
 
-def _place(path: str, disk: Disk) -> tuple[str, bool]:
+def _resolve_place(path: str, disk: Disk) -> tuple[str, bool]:
     """The canonical path of a directory, and whether it exists; if not, the path is only normalised."""
-    place, there = disk.resolve(_clean(path[:MAX_PATH]))
+    place, exists = disk.resolve(_clean(path[:MAX_PATH_CHARACTERS]))
     place = wire.clean(place)
-    return (_as_on_disk(place, disk) if there else unicodedata.normalize("NFC", place)), there
+    return (_spell_as_on_disk(place, disk) if exists else unicodedata.normalize("NFC", place)), exists
 
 
-def _as_on_disk(place: str, disk: Disk) -> str:
+def _spell_as_on_disk(place: str, disk: Disk) -> str:
     """An existing path as the disk spells it, if the disk ignores case or Unicode forms (macOS, WSL)."""
     parts = place.split("/")
     for depth in range(len(parts) - 1, 0, -1):
@@ -243,7 +252,7 @@ def _as_on_disk(place: str, disk: Disk) -> str:
         ):
             break  # this directory distinguishes names, and so do those above it
         folded = _fold(name)
-        parts[depth] = next((held for held in disk.entries(folder) if _fold(held) == folded), name)
+        parts[depth] = next((held for held in disk.list_names(folder) if _fold(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
     return "/".join(parts)
 
@@ -252,40 +261,40 @@ def _fold(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def _repository(place: str, disk: Disk) -> _Repository | None:
+def _find_repository(place: str, disk: Disk) -> _Repository | None:
     """The repository that contains `place`."""
-    for candidate in _upwards(place):
+    for candidate in _list_ancestors(place):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"
         text = disk.read_small(marker)
         if text is None:
             if _is_bare(candidate, disk):
-                return _Repository(common=candidate, root=_root_of_bare(candidate))
+                return _Repository(common=candidate, root=_find_bare_root(candidate))
         elif text == "":
             if disk.read_small(f"{marker}/HEAD") is not None:
-                return _Repository(common=_real(marker, disk) if disk.is_link(marker) else marker, root=candidate)
+                return _Repository(common=_resolve(marker, disk) if disk.is_link(marker) else marker, root=candidate)
         elif text.startswith("gitdir:"):
             return _find_linked(candidate, text.removeprefix("gitdir:").partition("\n")[0].strip(), disk)
     return None
 
 
-def _upwards(place: str) -> Iterator[str]:
+def _list_ancestors(place: str) -> Iterator[str]:
     folder = PurePosixPath(place)
     return map(str, (folder, *folder.parents)[:MAX_DEPTH])
 
 
 def _find_linked(candidate: str, target: str, disk: Disk) -> _Repository:
     """The repository that a `.git` file refers to: of a worktree, of a submodule, or with its data elsewhere."""
-    git_dir = _real(_join(candidate, target), disk)
+    git_dir = _resolve(_join(candidate, target), disk)
     shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()
-    common = _real(_join(git_dir, shared), disk) if shared else git_dir
+    common = _resolve(_join(git_dir, shared), disk) if shared else git_dir
     name = PurePosixPath(common).name
     if _MODULES.search(common):
         return _Repository(common=common, root=candidate, kind="submodule")
     if shared and name == ".git":
         return _Repository(common=common, root=str(PurePosixPath(common).parent))
     if _is_bare(common, disk):
-        return _Repository(common=common, root=_root_of_bare(common))
+        return _Repository(common=common, root=_find_bare_root(common))
     return _Repository(common=common, root=candidate)
 
 
@@ -296,20 +305,25 @@ def _is_bare(folder: str, disk: Disk) -> bool:
     return disk.read_small(f"{folder}/HEAD") is not None and disk.read_small(f"{folder}/objects") == ""
 
 
-def _root_of_bare(bare: str) -> str:
+def _find_bare_root(bare: str) -> str:
     """The root of a bare repository: itself, or the directory that holds it as `.bare`."""
     return bare.removesuffix("/.bare") or "/"
 
 
-def _real(path: str, disk: Disk) -> str:
+def _resolve(path: str, disk: Disk) -> str:
     return wire.clean(disk.resolve(path)[0])
 
 
-def _project(
+def _make_project(
     kind: Literal["git", "submodule", "path"], keyed: str, identity: str, *, root: str, place: str, data: str
 ) -> Project:
     return Project(
-        key=_key(keyed, identity), root=root, name=PurePosixPath(root).name or root, kind=kind, place=place, data=data
+        key=_make_key(keyed, identity),
+        root=root,
+        name=PurePosixPath(root).name or root,
+        kind=kind,
+        place=place,
+        data=data,
     )
 
 
@@ -317,7 +331,7 @@ def _is_below(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
-def _key(kind: str, place: str) -> str:
+def _make_key(kind: str, place: str) -> str:
     return _digest(f"{kind}:{place}")
 
 
@@ -345,74 +359,76 @@ class Places:
         """The project of a directory, with its fingerprint; for "" that of the session's start."""
         place = self._places.get(cwd)
         if place is None:
-            place = marked(identified(cwd, start=self._start or cwd))
+            place = add_marks(identify_directory(cwd, start=self._start or cwd))
             self._places[cwd] = place
         return place
 
 
-def identified(cwd: str, *, start: str = "") -> Project:
+def identify_directory(cwd: str, *, start: str = "") -> Project:
     """The project of a directory, without its fingerprint, which is needed only for a project that is not stored
     yet."""
     return identify(cwd, disk=files, start=start)
 
 
-def marked(place: Project) -> Project:
+def add_marks(place: Project) -> Project:
     """A project with its fingerprint and remote."""
-    with_mark = with_marks(place, disk=files)
+    with_mark = add_fingerprint(place, disk=files)
     if with_mark.worktree_of is not None:
-        with_mark = replace(with_mark, worktree_of=marked(with_mark.worktree_of))
+        with_mark = replace(with_mark, worktree_of=add_marks(with_mark.worktree_of))
     return replace(with_mark, remote=redact(with_mark.remote, Counter())) if with_mark.remote else with_mark
 
 
-def entering(rows: Rows, place: Project) -> Project:
+def add_marks_if_new(rows: Rows, place: Project) -> Project:
     """A project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new. Reads the disk, so
     before the write."""
-    return place if projects.seq_of(rows, place) is not None else marked(place)
+    return place if projects.seq_of(rows, place) is not None else add_marks(place)
 
 
 def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
     """The row of the project of a directory; None for one without turns. Writes nothing."""
-    return _find_row(rows, identified(cwd, start=start))
+    return _find_row(rows, identify_directory(cwd, start=start))
 
 
 def _find_row(rows: Rows, place: Project) -> int | None:
     seq = projects.seq_of(rows, place)
     if seq is not None:
         return seq
-    recognised = projects.recognised(rows, marked(place))
+    recognised = projects.recognise(rows, add_marks(place))
     return (
         None if recognised is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
     )
 
 
-def scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
+def find_scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
     """The rows of the projects that are visible from a directory: its own, its workspace's, and 0 for everywhere."""
-    seq, inside = _home(rows, cwd, start)
-    return list(dict.fromkeys([*([] if seq is None else [seq]), inside, 0]))
+    seq, workspace = _find_home(rows, cwd, start)
+    return list(dict.fromkeys([*([] if seq is None else [seq]), workspace, 0]))
 
 
-def wall(rows: Rows, cwd: str) -> int:
+def find_wall(rows: Rows, cwd: str) -> int:
     """The workspace that a directory is in; 0 for none, and for ""."""
-    return _home(rows, cwd, "")[1] if cwd else 0
+    return _find_home(rows, cwd, "")[1] if cwd else 0
 
 
-def lens(rows: Rows, cwd: str) -> int:
+def find_lens(rows: Rows, cwd: str) -> int:
     """The lens of a directory: of its workspace, else of the nearest directory above it that has one; 0 for none."""
-    seq, inside = _home(rows, cwd, "")
-    return inside or projects.lens_around(rows, identified(cwd).place if seq is None else workspaces.root_of(rows, seq))
+    seq, workspace = _find_home(rows, cwd, "")
+    return workspace or projects.lens_around(
+        rows, identify_directory(cwd).place if seq is None else workspaces.root_of(rows, seq)
+    )
 
 
-def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
-    place = identified(cwd, start=start)
+def _find_home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
+    place = identify_directory(cwd, start=start)
     seq = _find_row(rows, place)
-    return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
+    return seq, projects.workspace_around(rows, place.place) if seq is None else projects.everywhere_of(rows, seq)
 
 
-def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
+def find_lost_worktrees(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
     """(deleted worktree, repository) of the pairs of paths that the disk does not contradict; reads the disk."""
     lost = []
     for tree, main in dict.fromkeys(pairs):
-        worktree, repository = identified(tree), marked(identified(main))
+        worktree, repository = identify_directory(tree), add_marks(identify_directory(main))
         if worktree.gone and not is_home(worktree.root) and may_have_worktrees(repository):
             inside = f"{repository.root}/".startswith(f"{worktree.root}/")
             if not inside and worktree.key != repository.key:
@@ -423,6 +439,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
-        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.assign_worktree(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

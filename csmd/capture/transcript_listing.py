@@ -10,23 +10,23 @@ from pathlib import Path
 
 from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import storable_path
-from csmd.store.opencode_database import Listed, SessionDatabase
+from csmd.store.opencode_database import ListedSession, SessionDatabase
 
 #: Nanoseconds in a millisecond.
 MILLISECOND_NS = 1_000_000
 
 
-def written_ns(end: int, messages: int) -> int:
+def pack_written_ns(end: int, messages: int) -> int:
     """When a session was last written, in nanoseconds; the part below a millisecond is its number of messages then."""
     return end * MILLISECOND_NS + min(messages, MILLISECOND_NS - 1)
 
 
 #: Directories of the assistant without transcripts.
-LEFT_OUT = ("memory", "tool-results")
+SKIPPED_FOLDERS = ("memory", "tool-results")
 
 
 @dataclass(frozen=True, slots=True)
-class OnDisk:
+class ListedTranscript:
     """A transcript in a listing; `end` is the position after its last line, -1 if that is its size."""
 
     path: str
@@ -35,13 +35,13 @@ class OnDisk:
     end: int = -1
 
 
-def transcripts(root: Path) -> list[Path]:
+def list_by_time(root: Path) -> list[Path]:
     """Every transcript in a projects directory, the latest written first; for a file, the file itself."""
     listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
     return [Path(file.path) for file in listed]
 
 
-def list_transcripts(root: Path) -> Iterator[OnDisk]:
+def list_transcripts(root: Path) -> Iterator[ListedTranscript]:
     """Every transcript in a projects directory, in no order; for a file, the file itself.
 
     A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that
@@ -50,10 +50,10 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
     """
     if is_file(root):
         if (listed := SessionDatabase.list_sessions(root)) is not None:
-            yield from (_in_database(root, session) for session in listed)
+            yield from (_from_database(root, session) for session in listed)
             return
         info = root.stat()
-        yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
+        yield ListedTranscript(str(root), info.st_size, info.st_mtime_ns)
         return
     folders, links, walked = [str(root)], list[str](), {os.path.realpath(root)}
     while folders or links:
@@ -68,7 +68,7 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.name in LEFT_OUT:
+                    if entry.name in SKIPPED_FOLDERS:
                         continue
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
@@ -77,16 +77,16 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
                     elif entry.name.endswith(".jsonl"):
                         with suppress(OSError):  # deleted since the directory was read
                             info = entry.stat()
-                            yield OnDisk(entry.path, info.st_size, info.st_mtime_ns)
+                            yield ListedTranscript(entry.path, info.st_size, info.st_mtime_ns)
         except OSError:
             continue  # a directory that was deleted, or that csmd may not read
         links.sort(reverse=True)
 
 
-def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[OnDisk]:
+def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[ListedTranscript]:
     """The transcripts in a database that may just have grown; OSError if it cannot be read now."""
     with SessionDatabase.open(root) as database:
-        listed = [_in_database(root, session) for session in database.latest_sessions()]
+        listed = [_from_database(root, session) for session in database.latest_sessions()]
     return [file for file in listed if has_grown(file, positions)]
 
 
@@ -94,27 +94,30 @@ def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[On
 MESSAGE_BYTES = 4000
 
 
-def _in_database(root: Path, session: Listed) -> OnDisk:
-    return OnDisk(
-        f"{root}/{session.id}", session.messages * MESSAGE_BYTES, written_ns(session.end, session.messages), session.end
+def _from_database(root: Path, session: ListedSession) -> ListedTranscript:
+    return ListedTranscript(
+        f"{root}/{session.id}",
+        session.messages * MESSAGE_BYTES,
+        pack_written_ns(session.end, session.messages),
+        session.end,
     )
 
 
-def stat_transcript(path: str) -> OnDisk | None:
+def stat_transcript(path: str) -> ListedTranscript | None:
     """A transcript as it is now; None if there is none."""
     database, _, session = path.rpartition("/")
     if is_file(database):
         with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
-            return _in_database(Path(database), listed) if (listed := opened.listed(session)) else None
+            return _from_database(Path(database), listed) if (listed := opened.listed(session)) else None
         return None
     try:
         info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path
     except OSError:
         return None
-    return OnDisk(path, info.st_size, info.st_mtime_ns)
+    return ListedTranscript(path, info.st_size, info.st_mtime_ns)
 
 
-def has_grown(file: OnDisk, positions: Mapping[str, tuple[int, int]]) -> bool:
+def has_grown(file: ListedTranscript, positions: Mapping[str, tuple[int, int]]) -> bool:
     """Whether a transcript may have unread lines, by its size and the time of its last change."""
     state = (file.size if file.end < 0 else file.end, file.mtime_ns)
     # Nearly every path is stored unchanged, so the stored form of another is looked up only if that fails.

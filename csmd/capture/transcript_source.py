@@ -14,7 +14,7 @@ from typing import BinaryIO, Literal
 
 from csmd import wire
 from csmd.capture.ingest import BEGINNING_BYTES
-from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
+from csmd.capture.transcript_listing import MILLISECOND_NS, pack_written_ns
 from csmd.errors import BadInput, TooLarge
 from csmd.hosts.json_fields import format_time
 from csmd.store.cursors import FileState
@@ -28,7 +28,7 @@ Lines = list[tuple[int, bytes | None]]
 MAX_LINE_BYTES = 32 * 1024 * 1024
 
 
-def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+def read_pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
     """Complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
 
     A line beyond the limit is read past and given as None; until its end is written, the offset stays before it.
@@ -64,19 +64,19 @@ FOOT_BYTES = 256
 Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
 
 
-def head_of(data: bytes) -> str:
+def hash_head(data: bytes) -> str:
     """A hash of a file's first bytes and their number, which shows whether it is still the same file."""
     first = data[:HEAD_BYTES]
     return f"{hashlib.sha256(first).hexdigest()[:16]}:{len(first)}" if first else ""
 
 
-def is_head_of(head: str, data: bytes) -> bool:
+def matches_head(head: str, data: bytes) -> bool:
     """Whether a file that begins with `data` can be the one with this `head`; True for ""."""
     digits = head.partition(":")[2]
-    return not head or head_of(data[: int(digits)] if digits.isdecimal() else data) == head
+    return not head or hash_head(data[: int(digits)] if digits.isdecimal() else data) == head
 
 
-def where_to_start(
+def find_start(
     state: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
 ) -> tuple[int, Reason]:
     """Where to read on in a file of `size` bytes, and why; `foot` is the present hash of the bytes before the stored
@@ -89,7 +89,7 @@ def where_to_start(
         return 0, "new"
     if size < state.position:
         return 0, "shrunk"
-    if not is_head_of(state.head, beginning) or (state.inode and inode and state.inode != inode):
+    if not matches_head(state.head, beginning) or (state.inode and inode and state.inode != inode):
         return 0, "replaced"
     if state.foot and foot != state.foot:
         return 0, "rewritten"
@@ -119,22 +119,22 @@ class TranscriptFile:
         self.end, self.mtime_ns = self._info.st_size, self._info.st_mtime_ns
         self.beginning = file.read(BEGINNING_BYTES)
 
-    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
+    def find_start(self, state: FileState | None) -> tuple[int, Reason]:
         """Where to read on, and why."""
         if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
             return 0, "unchanged"  # its first line, which shows what it is, is not complete
-        return where_to_start(
+        return find_start(
             state,
             size=self.end,
             beginning=self.beginning,
-            foot=_foot(self.file, state.position) if state else "",
+            foot=_hash_foot(self.file, state.position) if state else "",
             inode=self._info.st_ino,
             mtime_ns=self.mtime_ns,
         )
 
-    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+    def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
         """The lines from a position on in pieces, each with the position after it."""
-        return pieces(self.file, position, stop)
+        return read_pieces(self.file, position, stop)
 
     def bytes_read(self, begin: int, position: int) -> int:
         """How many bytes are between two positions."""
@@ -147,8 +147,8 @@ class TranscriptFile:
             device=self._info.st_dev,
             inode=self._info.st_ino,
             position=position,
-            head=head_of(self.beginning),
-            foot=_foot(self.file, position),
+            head=hash_head(self.beginning),
+            foot=_hash_foot(self.file, position),
             mtime_ns=self.mtime_ns,
             bad_lines=bad_lines,
         )
@@ -185,7 +185,7 @@ class DatabaseSession:
         self._abandoned = int(now_ms) - ABANDONED_MS
         listed = database.listed(session.id)
         self.end = listed.end if listed else 0
-        self.mtime_ns = written_ns(self.end, listed.messages if listed else 0)
+        self.mtime_ns = pack_written_ns(self.end, listed.messages if listed else 0)
         head = {
             "database": path.name, "timestamp": format_time(session.created / 1000), "cwd": session.directory,
             "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
@@ -195,7 +195,7 @@ class DatabaseSession:
         self.file: BinaryIO = io.BytesIO(self.beginning)
         self._bytes_read = 0
 
-    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
+    def find_start(self, state: FileState | None) -> tuple[int, Reason]:
         """After the last message that was read; at the beginning if there are now more messages before it than were
         read."""
         if state is None:
@@ -204,7 +204,7 @@ class DatabaseSession:
             return 0, "rewritten"
         return state.position, "grown" if self.end > state.position else "unchanged"
 
-    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+    def read_pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
         """The finished messages after a position as lines in pieces, each with the position after it."""
         lines, size = Lines(), 0
         finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
@@ -242,7 +242,7 @@ class DatabaseSession:
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
-            mtime_ns=written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
+            mtime_ns=pack_written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
         )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def _message_line(message: Message) -> bytes:
     return line.encode("utf-8", "replace")
 
 
-def _foot(file: BinaryIO, position: int) -> str:
+def _hash_foot(file: BinaryIO, position: int) -> str:
     """A hash of the bytes before a position of a file."""
     begin = max(0, position - FOOT_BYTES)
-    return head_of(os.pread(file.fileno(), position - begin, begin))
+    return hash_head(os.pread(file.fileno(), position - begin, begin))

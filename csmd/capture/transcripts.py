@@ -11,10 +11,10 @@ from pathlib import Path
 
 from csmd import wire
 from csmd.capture import project_identity
-from csmd.capture.ingest import SESSION_BYTES, permitted_place, permitted_turn, redaction_counts
+from csmd.capture.ingest import MAX_SESSION_BYTES, count_redactions, permit_project, permit_turn
 from csmd.capture.project_identity import Places
 from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reason, TranscriptFile
-from csmd.capture.turn_filter import LeaveOut, without_known_secrets, without_purged
+from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Withheld
@@ -40,7 +40,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
-from csmd.store.files import Notes
+from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -49,7 +49,7 @@ BAD_LINES = "bad lines"
 #: The counter of turns that were left out in a pause.
 PAUSED_TURNS = "paused turns"
 #: How far back the time of the last line is looked for.
-BEFORE_BYTES = 64 * 1024
+LOOKBACK_BYTES = 64 * 1024
 
 
 #: A write of this many turns takes the writer about 5 ms: a hook's event may be waiting for it.
@@ -57,7 +57,7 @@ BATCH_TURNS = 25
 
 
 @dataclass(slots=True)
-class Tail:
+class ReadReport:
     """The result of reading a transcript."""
 
     turns_new: int = 0
@@ -71,8 +71,11 @@ class Tail:
 
 
 class Sink:
-    """Stores what is read from one transcript: `path` is its name in the store, `room` the bytes that a session may
-    take, and `is_hosts_own` says that the assistant wrote it, not csmd."""
+    """Stores the turns of one transcript.
+
+    `path` is its name in the store, `room` the bytes that a session may take; `is_hosts_own` says that the assistant
+    wrote it, not csmd.
+    """
 
     def __init__(
         self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
@@ -94,7 +97,7 @@ class Sink:
         """
         for turn in reading.turns:
             self._places.of(turn.cwd)  # looked up now, so that the writer does not wait for the disk
-        worktrees, key = project_identity.lost_worktrees_of(reading.worktrees), self._store.hash_key
+        worktrees, key = project_identity.find_lost_worktrees(reading.worktrees), self._store.hash_key
         exits_at: dict[int, list[QueueExit]] = {}
         for queue_exit in reading.queue_exits:
             exits_at.setdefault(queue_exit.turn, []).append(queue_exit)
@@ -102,22 +105,24 @@ class Sink:
         def write(rows: Rows, begin: int) -> tuple[int, int]:
             end = min(begin + BATCH_TURNS, len(reading.turns))
             is_last = end == len(reading.turns)
-            new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
+            new, redacted, marks = 0, Counter[str](), tombstones.purged_marks(rows, key)
             for revert in reading.reverts if begin == 0 else ():
-                rewinds.revert(rows, revert.stream, revert.is_abandoned)
+                rewinds.mark_abandoned(rows, revert.stream, revert.is_abandoned)
             for index in range(begin, end + is_last):
                 for left in exits_at.get(index, ()):
                     text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
-                    turns.unqueue(
+                    turns.mark_unqueued(
                         rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
                     )
                 if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
-                    redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
+                    redacted.update(reading.redactions.get(_redaction_key(reading.turns[index]), {}))
             uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
-            token_usage.note_usage(rows, [token_usage.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
+            token_usage.record_usage(
+                rows, [token_usage.MessageTokens(use.stream, use.message_id, *use.amounts) for use in uses]
+            )
             if self._is_hosts_own:
-                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.record_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -125,12 +130,12 @@ class Sink:
                 for session, title in early.items():
                     turns.set_title(rows, session, title, first=True)
                 for uuid in reading.withdrawn:
-                    sessions.withdraw(rows, self._path, uuid)
-                trees = [(permitted_place(tree, marks), permitted_place(main, marks)) for tree, main in worktrees]
+                    sessions.withdraw_turn(rows, self._path, uuid)
+                trees = [(permit_project(tree, marks), permit_project(main, marks)) for tree, main in worktrees]
                 project_identity.merge_worktrees(rows, trees, now=now)
-                activity.count(rows, news)
+                activity.increment_counters(rows, news)
                 cursors.save_file(rows, state, now=now)
-            activity.count(rows, redaction_counts(redacted))
+            activity.increment_counters(rows, count_redactions(redacted))
             return new, redacted.total()
 
         batches = range(0, max(len(reading.turns), 1), BATCH_TURNS)
@@ -144,7 +149,7 @@ class Sink:
             if not self._adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
-        turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
+        turn, place, listed = permit_turn(turn, self._places.of(turn.cwd), self._path, marks)
         home = projects.ensure_with_directory(rows, place, now=now)
         return turns.add_turn(
             rows,
@@ -172,10 +177,12 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.record_tampered(
+        rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key)
+    )
 
 
-def _line_of(turn: Turn) -> str:
+def _redaction_key(turn: Turn) -> str:
     """The key of a turn's line in `Reading.redactions`."""
     return turn.uuid.rpartition(":")[0] if turn.form == "queued" else turn.uuid
 
@@ -189,7 +196,7 @@ class ReadOptions:
     """How many bytes of a tool's input or output are stored."""
     quarantine: Path
     """The directory for notes about malformed lines."""
-    session_limit: int = SESSION_BYTES
+    session_limit: int = MAX_SESSION_BYTES
     """How many bytes of a session are stored."""
     most_pieces: int | None = None
     """How many pieces one call reads at most, so that other work is done between two calls."""
@@ -211,17 +218,19 @@ class Start:
     reason: Reason
 
 
-def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
+def read_transcript(store: Store, path: Path, options: ReadOptions) -> ReadReport:
     """Reads a transcript from its cursor to its last whole line; turns and cursor are stored together.
 
     Raises OSError if the file cannot be read and StoreError if the store refuses; then the cursor is unchanged and the
     next call continues from there.
     """
-    report, excludes = Tail(), options.excludes
+    report, excludes = ReadReport(), options.excludes
 
     def read_cursor(rows: Rows) -> tuple[str, FileState | None, str]:
-        name = tombstones.listed_path(rows, storable_path(str(path)), key=store.hash_key)
-        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
+        name = tombstones.cursor_name(rows, storable_path(str(path)), key=store.hash_key)
+        source = remove_purged(redact(wire.clean(str(path)), Counter()), tombstones.purged_marks(rows, store.hash_key))[
+            0
+        ]
         return name, cursors.file_state(rows, name), source
 
     name, cursor, source = store.read(read_cursor)
@@ -232,28 +241,25 @@ def tail(store: Store, path: Path, options: ReadOptions) -> Tail:
         else:
             transcript = TranscriptFile(opened_files.enter_context(files.open_regular(path)))
         beginning = transcript.beginning
-        start, adapter = (
-            Start(name, cursor, *transcript.where_to_start(cursor)),
-            adapters.adapter_of_transcript(beginning),
-        )
+        start, adapter = Start(name, cursor, *transcript.find_start(cursor)), adapters.adapter_of_transcript(beginning)
         if start.reason == "unchanged" or (options.owner and beginning and adapter is not options.owner):
             return report
         started = adapters.find_start_directory(beginning)
         places = Places(started)
         project = places.of("")
-        roots = project_identity.roots(project)
+        roots = project_identity.list_roots(project)
         report.excluded = excludes.covers_directory(started, *roots)
         if report.excluded:
             return report
         # An excluded session is read and left out, so that it stays out when it is no longer excluded.
         report.excluded = excludes.has_off_mark(started, project.place, *roots)
-        notes = opened_files.enter_context(contextlib.closing(Notes(options.quarantine, source=source)))
-        _Pieces(store, options, transcript, start, adapter, places, notes, report).read(path)
+        notes = opened_files.enter_context(contextlib.closing(QuarantineNotes(options.quarantine, source=source)))
+        _PieceReader(store, options, transcript, start, adapter, places, notes, report).read(path)
     return report
 
 
 @dataclass(slots=True)
-class _Pieces:
+class _PieceReader:
     """Reads the pieces of an open transcript and stores their turns; counts them in `report`."""
 
     store: Store
@@ -262,8 +268,8 @@ class _Pieces:
     start: Start
     adapter: Adapter
     places: Places
-    notes: Notes
-    report: Tail
+    notes: QuarantineNotes
+    report: ReadReport
 
     def read(self, path: Path) -> None:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
@@ -274,13 +280,13 @@ class _Pieces:
         )
         read_line = options.read_line or self.adapter.make_reader(opened)
         is_dropped = self.adapter.drops(transcript.beginning)
-        leave_out = LeaveOut(
+        leave_out = TurnFilter(
             excludes=options.excludes, place_of=self.places.of, off=self.report.excluded,
-            began=find_times(transcript.beginning)[0], latest=find_times(opened.read_before(BEFORE_BYTES))[1],
+            began=find_times(transcript.beginning)[0], latest=find_times(opened.read_before(LOOKBACK_BYTES))[1],
             written_at=format_time(transcript.mtime_ns / 1e9),
         )  # fmt: skip
         early = leave_out.titles(dict(self.adapter.read_titles(transcript.beginning)))
-        for number, (lines, position) in enumerate(transcript.pieces(begin, options.stop)):
+        for number, (lines, position) in enumerate(transcript.read_pieces(begin, options.stop)):
             reading = Reading(withheld=withheld, tool_limit=options.tool_limit)
             kept = self.store.hook_priority.giving_way(lines)
             bad = _parse(kept, reading, self.notes, options.now(), read_line)
@@ -299,19 +305,19 @@ class _Pieces:
         """Stores a piece that ends at a position, with the titles of the file's beginning (`early`)."""
         store, options, report, start = self.store, self.options, self.report, self.start
         reading.turns = [_with_unique_uuid(turn, store.hash_key) for turn in reading.turns]
-        reading, titles = without_purged(store, self.places, reading, early)
-        reading = without_known_secrets(store, reading, options.now())
-        # The bad lines before the start, and those after it that an earlier reading of the file has counted.
-        bad_known = start.cursor.bad_lines if start.cursor else 0
-        bad_before, counted = (bad_known, 0) if start.position else (0, bad_known)
+        reading, titles = filter_purged(store, self.places, reading, early)
+        reading = remove_known_secrets(store, reading, options.now())
+        # Bad lines before the start, and bad lines after it that an earlier reading has counted.
+        known_bad = start.cursor.bad_lines if start.cursor else 0
+        bad_before, counted_bad = (known_bad, 0) if start.position else (0, known_bad)
         state = self.transcript.state(start.name, position, bad_before + report.bad_lines + bad)
-        bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
-        news = [(BAD_LINES, bad_news), *([(PAUSED_TURNS, paused)] if paused else [])]
+        new_bad = max(0, report.bad_lines + bad - counted_bad) - max(0, report.bad_lines - counted_bad)
+        new_counts = [(BAD_LINES, new_bad), *([(PAUSED_TURNS, paused)] if paused else [])]
         sink = Sink(
             store, start.name, self.places, adapter=self.adapter, room=options.session_limit,
             is_hosts_own=options.read_line is None,
         )  # fmt: skip
-        new, redactions = sink.write(reading, titles, news, state, options.now())
+        new, redactions = sink.write(reading, titles, new_counts, state, options.now())
         report.turns_new += new
         report.turns_known += len(reading.turns) - new
         report.redactions += redactions
@@ -328,7 +334,7 @@ def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
 
 
 def _parse(
-    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: Notes, now: str, read_line: ReadLine
+    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: QuarantineNotes, now: str, read_line: ReadLine
 ) -> int:
     """Reads lines into a reading; returns how many of them are bad."""
     bad = 0

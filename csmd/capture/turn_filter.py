@@ -1,5 +1,4 @@
-"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a
-secret."""
+"""Removes excluded, paused and purged turns and known secrets from the turns of a transcript."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from csmd.capture import project_identity
-from csmd.capture.ingest import purged_since
+from csmd.capture.ingest import find_purge_times
 from csmd.capture.project_identity import Places
 from csmd.conversation import Project, Turn
 from csmd.exclusions import Excludes, Pauses
@@ -24,7 +23,7 @@ from csmd.text import tokens
 
 
 @dataclass(slots=True, kw_only=True)
-class LeaveOut:
+class TurnFilter:
     """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up
     once."""
 
@@ -56,28 +55,28 @@ class LeaveOut:
         """The rest of the next piece, with a time for each turn, and the turns that are left out."""
         pauses = self.excludes.pauses()
         self.latest = self.latest if self.latest != EPOCH else self.written_at
-        spans = spans_of(reading.turns, self.latest) if pauses.spans else []
+        spans = find_spans(reading.turns, self.latest) if pauses.spans else []
         in_pause = [pauses.touches(*span) for span in spans] or [False] * len(reading.turns)
         self._paused += sum(in_pause)
-        out = [
+        excluded = [
             self.off or is_paused or self._is_left_out(turn.cwd)
             for turn, is_paused in zip(reading.turns, in_pause, strict=True)
         ]  # fmt: skip
         is_silent = self.off or (self.began != EPOCH and pauses.covers(self.began))
         reading = replace(
             reading,
-            turns=with_times(reading.turns, self.latest),
+            turns=fill_times(reading.turns, self.latest),
             titles={
                 session: title
                 for session, title in reading.titles.items()
-                if not is_silent and not self._is_title_out(reading.title_at.get(session, 0), out, pauses)
+                if not is_silent and not self._is_title_out(reading.title_at.get(session, 0), excluded, pauses)
             },
-            worktrees=[] if any(out) or is_silent else reading.worktrees,
+            worktrees=[] if any(excluded) or is_silent else reading.worktrees,
         )
-        if out:
-            self._is_last_out, self.latest = out[-1], reading.turns[-1].at
-        left_out = list(itertools.compress(reading.turns, out))
-        flags = iter(out)
+        if excluded:
+            self._is_last_out, self.latest = excluded[-1], reading.turns[-1].at
+        left_out = list(itertools.compress(reading.turns, excluded))
+        flags = iter(excluded)
         return reading.filter_turns(lambda _: not next(flags)) if left_out else reading, left_out
 
     def _is_title_out(self, place: int, out: list[bool], pauses: Pauses) -> bool:
@@ -96,7 +95,7 @@ class LeaveOut:
         return self._is_out[cwd]
 
 
-def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
+def find_spans(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
     """The earliest and latest possible time of each turn: its own time twice, or the times of its neighbours.
 
     `latest` is used if it has no neighbours with a time.
@@ -115,8 +114,8 @@ def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
     return spans
 
 
-def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
-    """The turns; those without a readable time have the time of the turn before, or else of the next one."""
+def fill_times(turns: list[Turn], otherwise: str) -> list[Turn]:
+    """The turns, with the time of the previous turn, or of the next one, where a time is unreadable."""
     if all(turn.at != EPOCH for turn in turns):
         return turns
     before = next((turn.at for turn in turns if turn.at != EPOCH), otherwise)
@@ -127,12 +126,12 @@ def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
     return timed
 
 
-def without_purged(
+def filter_purged(
     store: Store, places: Places, reading: Reading, early: dict[str, str]
 ) -> tuple[Reading, dict[str, str]]:
-    """The reading, and the titles of the file's beginning, without what was purged.
+    """The reading, and the titles of the file's beginning, without purged text.
 
-    Call it on the thread that also purges, so that no tombstone is written between this and the write of its result.
+    Call it on the thread that also purges, so that no tombstone is written before its result is stored.
     """
     if not store.read(tombstones.has_purged):
         return reading, early
@@ -140,7 +139,7 @@ def without_purged(
     return store.read(lambda rows: _drop_purged(rows, reading, early, projects_of, store.hash_key))
 
 
-def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
+def remove_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     """The reading without the secrets that its sessions have elsewhere; its own are noted first."""
     key, sessions = store.hash_key, dict.fromkeys(turn.session_id for turn in reading.turns)
     if new := {session: reading.secrets[session] for session in sessions if session in reading.secrets}:
@@ -154,24 +153,24 @@ def without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     if not any(marks.values()):
         return reading
 
-    def without_secrets(session: str, text: str) -> str:
+    def clean_text(session: str, text: str) -> str:
         return remove_purged(text, marks[session], placeholder=KNOWN_AGAIN)[0] if session in marks else text
 
     return replace(
         reading,
-        turns=[replace(turn, text=without_secrets(turn.session_id, turn.text)) for turn in reading.turns],
-        queue_exits=[replace(left, text=without_secrets(left.session_id, left.text)) for left in reading.queue_exits],
-        titles={session: without_secrets(session, title) for session, title in reading.titles.items()},
+        turns=[replace(turn, text=clean_text(turn.session_id, turn.text)) for turn in reading.turns],
+        queue_exits=[replace(left, text=clean_text(left.session_id, left.text)) for left in reading.queue_exits],
+        titles={session: clean_text(session, title) for session, title in reading.titles.items()},
     )
 
 
 def _drop_purged(
     rows: Rows, reading: Reading, early: dict[str, str], places: dict[str, Project], key: bytes
 ) -> tuple[Reading, dict[str, str]]:
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     names = {name for turn in reading.turns for name in (turn.session_id, turn.stream)} | {*reading.titles, *early}
     purged = tombstones.purged_names(rows, "session", list(names), key=key)
-    since = purged_since(rows, places.values(), key)
+    since = find_purge_times(rows, places.values(), key)
 
     def is_permitted(turn: Turn) -> bool:
         until = since.get(places[turn.cwd].key, "")
@@ -181,7 +180,7 @@ def _drop_purged(
         return {session: remove_purged(title, marks)[0] for session, title in titles.items() if session not in purged}
 
     reading = reading.filter_turns(is_permitted)
-    emptied = _purged_turns(rows, reading.turns, key)
+    emptied = _find_purged_turns(rows, reading.turns, key)
     texts = [PURGED if turn.uuid in emptied else remove_purged(turn.text, marks)[0] for turn in reading.turns]
     permitted = [
         turn if text == turn.text else replace(turn, text=text) for turn, text in zip(reading.turns, texts, strict=True)
@@ -189,12 +188,14 @@ def _drop_purged(
     return replace(reading, turns=permitted, titles=permit_titles(reading.titles)), permit_titles(early)
 
 
-def _purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
+def _find_purged_turns(rows: Rows, turns: list[Turn], key: bytes) -> set[str]:
     """The uuids of turns that were purged individually."""
-    if not tombstones.has(rows, "turn"):
+    if not tombstones.has_kind(rows, "turn"):
         return set()
     names = {
         turn.uuid: tombstones.turn_names(turn.uuid, turn.stream, tokens.keyed_hash(turn.text, key)) for turn in turns
     }
-    purged = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
-    return {uuid for uuid, some in names.items() if not purged.keys().isdisjoint(some)}
+    purged = tombstones.purged_names(
+        rows, "turn", [name for turn_names in names.values() for name in turn_names], key=key
+    )
+    return {uuid for uuid, turn_names in names.items() if not purged.keys().isdisjoint(turn_names)}

@@ -20,62 +20,61 @@ from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
-from csmd.store.turns import EVERYTHING, LeftOut
+from csmd.store.turns import UNLIMITED_BYTES, CutTurn
 from csmd.text import display
 
 #: At this time every message in a database counts as finished: it was, when it was stored.
-LAST = "9999-12-31T00:00:00.000Z"
+FAR_FUTURE = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
-    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's
-    secrets."""
+    """The transcripts that may hold the whole text of a turn, and the purged text and secrets to be removed."""
 
     paths: list[str]
     purged: Marks
     secrets: Marks
 
 
-def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
+def find_sources(rows: Rows, turn: CutTurn, *, key: bytes) -> Sources:
     """The sources of a turn's whole text; `key` is the store's."""
     return Sources(
-        sessions.transcripts_with(rows, turn.seq), tombstones.marks(rows, key),
+        sessions.transcripts_with(rows, turn.seq), tombstones.purged_marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
     )  # fmt: skip
 
 
 def read_whole(
-    turn: LeftOut, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
+    turn: CutTurn, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
 ) -> Generator[None, None, str | None]:
     """Reads the whole text of a turn in steps, from the first transcript that still has it; None if none has.
 
-    What has been excluded or purged since is left out. Lines that name neither the turn nor its call are read only if
-    `is_thorough`: the uuid of a line of Codex may depend on the lines before it.
+    Text that was excluded or purged since is left out. Lines that name neither the turn nor its call are read only if
+    `is_thorough`: the uuid of a line of Codex may depend on earlier lines.
     """
     for path in sources.paths:
         with contextlib.suppress(OSError):
-            original = yield from _find(Path(path), turn, excludes, is_thorough)
+            original = yield from _find_turn(Path(path), turn, excludes, is_thorough)
             if original is not None:
                 text = remove_purged(
                     remove_purged(original.text, sources.purged)[0], sources.secrets, placeholder=KNOWN_AGAIN
                 )[0]
-                if is_same(text, turn):
+                if matches_stored(text, turn):
                     return text
     return None
 
 
-def is_same(whole: str, turn: LeftOut) -> bool:
+def matches_stored(whole: str, turn: CutTurn) -> bool:
     """Whether a text can be the one of which a turn stores the beginning and the end; True if it stores nothing."""
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
         return turn.is_gone or whole == turn.text
-    kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
+    kept = display.count_bytes(f"{cut.head}{cut.tail}")
     # A character that was cut through is on neither side.
-    missing = len(whole.encode("utf-8", "replace")) - kept - cut.left_out
+    missing = display.count_bytes(whole) - kept - cut.left_out
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
-def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
+def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
     """The turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
     in_database = is_file(path.parent)
     if not in_database and not is_file(path):
@@ -84,7 +83,7 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
     message = uuid.rpartition(":")[2].partition("+")[0] if in_database else uuid
     names = [name.encode() for name in (message, turn.tool_id) if name]
     for wanted in (names, []) if is_thorough else (names,):
-        with _open(path, in_database) as (file, beginning, pieces):
+        with _open_transcript(path, in_database) as (file, beginning, pieces):
             started = adapters.find_start_directory(beginning)
             places = Places(started)
             if project_identity.is_excluded(excludes, places.of(started), started):
@@ -93,7 +92,7 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
             opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:
-                reading = Reading(withheld=withheld, tool_limit=EVERYTHING)
+                reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)
                 for _, line in lines:
                     if line is not None and (not wanted or any(name in line for name in wanted)):
                         with contextlib.suppress(BadInput):
@@ -107,13 +106,13 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
 
 
 @contextlib.contextmanager
-def _open(
+def _open_transcript(
     path: Path, in_database: bool
 ) -> Iterator[tuple[BinaryIO, bytes, Iterator[tuple[transcript_source.Lines, int]]]]:
     """A transcript, its first bytes, and its lines in pieces."""
     if in_database:
-        with transcript_source.DatabaseSession.open(path, now=LAST) as session:
-            yield session.file, session.beginning, session.pieces(0, lambda: False)
+        with transcript_source.DatabaseSession.open(path, now=FAR_FUTURE) as session:
+            yield session.file, session.beginning, session.read_pieces(0, lambda: False)
     else:
         with path.open("rb") as file:
-            yield file, file.read(BEGINNING_BYTES), transcript_source.pieces(file, 0, lambda: False)
+            yield file, file.read(BEGINNING_BYTES), transcript_source.read_pieces(file, 0, lambda: False)

@@ -23,7 +23,9 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 
 
 @VERBS.command("mcp")
-@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {served_tools.WORDS}.")
+@click.option(
+    "--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {served_tools.CHOICES}."
+)
 @click.option(
     "--print-config", "print_host", type=HOST, metavar="HOST", help=f"Print the entry for {', '.join(HOST.choices)}."
 )
@@ -31,7 +33,7 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 @click.option("--remove", "remove_host", type=HOST, metavar="HOST", help="Remove the entry that --install wrote.")
 def mcp_server(tools: str, print_host: str | None, install_host: str | None, remove_host: str | None) -> None:
     """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
-    chosen = served_tools.choose(tools)
+    chosen = served_tools.choose_tools(tools)
     arguments = ["--tools", tools] if tools else []
     if print_host:
         _print_entry(print_host, arguments)
@@ -54,7 +56,9 @@ def mcp_server(tools: str, print_host: str | None, install_host: str | None, rem
     # Clients end their servers by SIGINT, on which asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     project, started_in, session = assistant_session()
-    asker = Asker(paths=default_paths(), directory=project or started_in, session=session, named=bool(project))
+    asker = Asker(
+        paths=default_paths(), directory=project or started_in, session=session, is_directory_named=bool(project)
+    )
     stdio_server.serve(asker, chosen)
     os._exit(0)  # the client has gone, and a thread that waits for the daemon must not outlive it
 

@@ -26,7 +26,7 @@ from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
 from csmd.store import belief_changes, curations, digests, journal, memories, memory_links, projects, turns
 from csmd.store.core import Store
-from csmd.store.curations import CURATED, CURATED_AS, Ended
+from csmd.store.curations import CURATED_AS, CURATED_ORIGIN, EndedSession
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
@@ -59,7 +59,7 @@ SAME = 0.6
 class Answered:
     """A session with the questions about it and the reply to each."""
 
-    ended: Ended
+    ended: EndedSession
     sheets: Sequence[Sheet]
     replies: Sequence[str]
 
@@ -67,10 +67,10 @@ class Answered:
 # --- asking
 
 
-def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
+def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[EndedSession]:
     """Returns the sessions to ask about, the newest first, except those of projects that may not be sent."""
     since, quiet = _times(now)
-    waiting = curations.waiting(rows, since=since, quiet_before=quiet, now=now)
+    waiting = curations.list_waiting(rows, since=since, quiet_before=quiet, now=now)
     may = {root: spending.may_send(rows, root, settings) for root in {ended.root for ended in waiting}}
     return [ended for ended in waiting if may[ended.root]][:MAX_SESSIONS]
 
@@ -95,7 +95,7 @@ def ask(
     answered: list[Answered] = []
     standing: dict[int, list[brief.Candidate]] = {}
     for ended in store.read(partial(find_waiting, now=now, settings=settings)):
-        drops = store.read(curations.answer_drops)
+        drops = store.read(curations.count_answer_drops)
         sheets = store.read(partial(read_sheets, ended=ended, standing=standing))
         yield
         replies: list[str] = []
@@ -103,7 +103,9 @@ def ask(
         try:
             for sheet in sheets:
                 question_hash = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
-                text = store.read(partial(curations.kept_answer, session_seq=ended.seq, question_hash=question_hash))
+                text = store.read(
+                    partial(curations.find_kept_answer, session_seq=ended.seq, question_hash=question_hash)
+                )
                 if text is None:
                     if not may_ask():
                         is_over = True
@@ -133,7 +135,7 @@ def ask(
 
 def preview(
     rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
-) -> Iterator[tuple[Ended, Question]]:
+) -> Iterator[tuple[EndedSession, Question]]:
     """Yields the questions that a dream would ask now, exactly as sent, with their sessions, within `most_tokens`."""
     standing: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now, settings=settings):
@@ -144,7 +146,7 @@ def preview(
             yield ended, spending.redact_question(sheet.question)
 
 
-def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candidate]]) -> list[Sheet]:
+def read_sheets(rows: Rows, ended: EndedSession, standing: dict[int, list[brief.Candidate]]) -> list[Sheet]:
     """Returns the questions about a session; [] if it has no candidate.
 
     `standing` caches, by project, the memories that may be shown at starts.
@@ -154,7 +156,7 @@ def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candida
         return []
     versions = digests.of_session(rows, ended.seq)
     if ended.project_seq not in standing:
-        places = sorted({ended.project_seq, projects.everywhere(rows, ended.project_seq)})
+        places = sorted({ended.project_seq, projects.everywhere_of(rows, ended.project_seq)})
         standing[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
     own = {candidate.memory_id for candidate in candidates}
     return ask_about(
@@ -170,7 +172,7 @@ def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candida
     )
 
 
-def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
+def read_candidates(rows: Rows, ended: EndedSession) -> list[Candidate]:
     """Returns what is asked about a session: the memories first stated in it, and other sentences of the user.
 
     An assistant's sentence that asks to remember something is left out, because it could instruct the model.
@@ -258,7 +260,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
             yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
         note = partial(
-            curations.note_asked, ended=reading.ended, questions=len(reading.sheets), notes=notes, dropped=counted, now=now,
+            curations.record_curation, ended=reading.ended, questions=len(reading.sheets), notes=notes, dropped=counted, now=now,
             candidates=sum(len(sheet.candidates) for sheet in reading.sheets),
         )  # fmt: skip
         store.write(note)
@@ -278,7 +280,7 @@ def _changes(believed: Believed) -> Iterator[Change]:
         yield list(believed.never)
 
 
-def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
+def _carry_out(rows: Rows, *, dream: int, ended: EndedSession, change: Change, now: str, key: bytes) -> int:
     """Carries out one part of an answer in the caller's transaction; returns the number of actions."""
     record = partial(journal.record_action, rows, dream=dream, project=ended.project_seq, now=now)
     if isinstance(change, Note) and change.tell == "never":
@@ -304,7 +306,7 @@ def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], record: Reco
 
     def judge() -> None:
         for memory, uuid in judged.values():
-            curations.judge(rows, memory.seq, uuid=uuid, tell="never", at=now)
+            curations.record_judgement(rows, memory.seq, uuid=uuid, tell="never", at=now)
 
     evidence_of = [uuid for _, uuid in judged.values()][:4]
     return int(record(judge, kind="judge", reason=reason, evidence=evidence_of, items=list(judged)))
@@ -349,14 +351,14 @@ def _still_exists(rows: Rows, candidate: Candidate) -> bool:
     return candidate.text in display.squeeze(text)
 
 
-def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
+def _make_note(rows: Rows, note: Note, record: Record, *, ended: EndedSession, now: str, key: bytes) -> int:
     """Creates the memory of a note, or uses the one that says it already, and replaces what it replaces.
 
     Returns the number of actions.
     """
 
     def may_be(memory: Memory, is_same: bool) -> bool:
-        return (is_same or memory.origin == CURATED) and memory.authority == note.by and memory.tell != "noted"
+        return (is_same or memory.origin == CURATED_ORIGIN) and memory.authority == note.by and memory.tell != "noted"
 
     if (pair := _memory_of(rows, note, may_be, ended=ended, key=key)) is None:
         return 0
@@ -374,9 +376,9 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
 
     def make() -> None:
         seq = made.seq or memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
-        curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
+        curations.record_judgement(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
-            curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
+            curations.record_judgement(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
             memory_links.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
@@ -390,7 +392,7 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
 _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 
-def _record_state(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
+def _record_state(rows: Rows, note: Note, record: Record, *, ended: EndedSession, now: str, key: bytes) -> int:
     """Records the state in which a session left the work, by an existing or a new memory.
 
     Returns the number of actions.
@@ -403,8 +405,8 @@ def _record_state(rows: Rows, note: Note, record: Record, *, ended: Ended, now: 
         seq = made.seq
         if not seq:  # it is shown only with its session
             seq = memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
-            curations.judge(rows, seq, uuid=last.uuid, tell="never", at=now)
-        curations.note_stands(rows, seq, uuid=last.uuid, ended=ended, at=now)
+            curations.record_judgement(rows, seq, uuid=last.uuid, tell="never", at=now)
+        curations.record_work_state(rows, seq, uuid=last.uuid, ended=ended, at=now)
 
     evidence_of = [candidate.uuid for candidate in note.cites]
     items = [made.id] if made.seq else []
@@ -413,7 +415,7 @@ def _record_state(rows: Rows, note: Note, record: Record, *, ended: Ended, now: 
 
 
 def _memory_of(
-    rows: Rows, note: Note, may_be: Callable[[Memory, bool], bool], *, ended: Ended, key: bytes
+    rows: Rows, note: Note, may_be: Callable[[Memory, bool], bool], *, ended: EndedSession, key: bytes
 ) -> tuple[Memory, Candidate] | None:
     """Returns the memory of a note, and the last candidate that it cites.
 
@@ -436,7 +438,14 @@ def _memory_of(
         return repeated, last
     decay: Decay = "session" if note.is_for_days else "durable"
     made = remember.draft_memory(
-        rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
+        rows,
+        statement,
+        source,
+        home=home,
+        scope=scope,
+        origin=CURATED_ORIGIN,
+        decay=decay,
+        for_good=not note.is_for_days,
     )
     others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
     more = {
@@ -450,8 +459,8 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
     old = memories.by_id(rows, standing.memory_id)
     if old is None or not old.is_alive or old.id == new.id or new.superseded_by:
         return 0
-    at = belief_changes.stated_at(rows, new)
-    if belief_changes.stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
+    at = belief_changes.last_stated_at(rows, new)
+    if belief_changes.last_stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.explain_refusal(pinned=old.pinned)
@@ -474,7 +483,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
 def _finish(rows: Rows, standing: Standing, candidate: Candidate, record: Record, *, now: str) -> int:
     """Archives a standing note that a later statement with enough authority says is finished, or asks a person."""
     old, other = memories.by_id(rows, standing.memory_id), memories.by_id(rows, candidate.memory_id)
-    is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
+    is_later = old is not None and old.is_alive and belief_changes.last_stated_at(rows, old) < candidate.at
     if old is None or not is_later or not _still_exists(rows, candidate):
         return 0
     if _may_end(candidate.by, old):

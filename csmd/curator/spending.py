@@ -76,18 +76,18 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
     if last is not None and question.purpose != "test" and (until := paused_until(last, now=now)):
         what = f"{provider.name} failed ({last.failure}) and is left alone until {until[11:16]} UTC"
         raise ProviderFailed(cast("Reason", last.failure), what, hint="csmd provider test")
-    estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10])
+    estimated, spent = estimate(provider.name, question), ledger.tokens_spent_on(rows, now[:10])
     # The counts of this model's server say how far off the estimate may be.
-    tokens = math.ceil(estimated * ledger.underestimate(rows, provider.name, provider.model))
+    tokens = math.ceil(estimated * ledger.underestimate_factor(rows, provider.name, provider.model))
     cap = settings.curator_daily_tokens
     if spent + tokens + question.most_tokens > cap:
         what = f"{spent:,} of {cap:,} tokens are spent today, and this takes {tokens + question.most_tokens:,} at most"
         raise CapReached(what, hint="try again tomorrow (UTC), or raise curator.daily_tokens")
     call = Call(
-        at=now, project_seq=workspaces.at_path(rows, question.project) or 0, purpose=question.purpose,
+        at=now, project_seq=workspaces.project_at_path(rows, question.project) or 0, purpose=question.purpose,
         provider=provider.name, model=provider.model, estimate_in=estimated, tokens_in=tokens, tokens_out=question.most_tokens,
     )  # fmt: skip
-    return ledger.reserve(rows, call)
+    return ledger.reserve_call(rows, call)
 
 
 def may_send(rows: Rows, project: str, settings: Settings) -> bool:
@@ -106,16 +106,16 @@ def _check_project(rows: Rows, project: str, settings: Settings) -> None:
     excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)
     if excludes.covers_directory(project) or excludes.has_off_mark(project):
         raise NotAllowed(f"{project} is left out", hint="`csmd config set curator.projects` names what may be sent")
-    if project_identity.wall(rows, project):
+    if project_identity.find_wall(rows, project):
         raise NotAllowed(f"{project} is walled", hint="`csmd config set curator.projects` names what may be sent")
 
 
 def _note_failure(rows: Rows, *, seq: int, name: str, error: ProviderFailed, now: str) -> None:
-    ledger.book(rows, seq, state=error.reason, tokens=error.spent)
-    ledger.note_failure(rows, name, at=now, failure=error.reason)
+    ledger.settle_call(rows, seq, state=error.reason, tokens=error.spent)
+    ledger.record_failure(rows, name, at=now, failure=error.reason)
 
 
 def _note_answer(rows: Rows, seq: int, name: str, reply: Reply, *, now: str) -> None:
     tokens = reply.tokens_in, reply.tokens_out
-    ledger.book(rows, seq, state="answered", tokens=tokens, is_estimated=reply.is_estimated)
-    ledger.note_answer(rows, name, at=now)
+    ledger.settle_call(rows, seq, state="answered", tokens=tokens, is_estimated=reply.is_estimated)
+    ledger.record_answer(rows, name, at=now)

@@ -7,7 +7,7 @@ import sys
 
 from csmd.config import default_paths, started_by
 from csmd.daemon import logs
-from csmd.daemon.instance import configuration, run_explained
+from csmd.daemon.instance import load_configuration, run_explained
 from csmd.daemon.run import run
 
 
@@ -16,7 +16,7 @@ def main() -> int:
     logs.keep_words_off_stderr()
     faulthandler.enable()  # after a watchdog's SIGABRT, or a library's fault, the trace of every thread
     complaint = default_paths().complaint if started_by() != "detached" else None
-    return run_explained(lambda: run(configuration()), complaint=complaint)
+    return run_explained(lambda: run(load_configuration()), complaint=complaint)
 
 
 if __name__ == "__main__":

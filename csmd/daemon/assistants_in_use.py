@@ -1,4 +1,4 @@
-"""The assistants' versions, directories and hooks that are in use: what of them csmd reads, and what needs a change."""
+"""The assistants' versions, directories and hooks that are in use, and warnings about unread or outdated ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.config import Config, child_environment
-from csmd.daemon.context import Context, iso, now_iso
+from csmd.daemon.context import Context, now_iso, to_iso
 from csmd.errors import CsmdError
 from csmd.hosts import adapters
 from csmd.paths import is_directory
@@ -23,16 +23,16 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 
 
-def detached() -> dict[str, Any]:
+def detached_arguments() -> dict[str, Any]:
     """The arguments that start a child detached from the terminal and without our files."""
     null = subprocess.DEVNULL
     return {"env": child_environment(), "stdin": null, "stdout": null, "stderr": null, "start_new_session": True}
 
 
-SETTINGS_BYTES = 1_000_000
+MAX_SETTINGS_BYTES = 1_000_000
 
 
-def install_record(config: Config) -> dict[str, Any]:
+def read_install_record(config: Config) -> dict[str, Any]:
     """The record of `csmd install`; {} if it is damaged, which the command line reports."""
     try:
         return files.read_json(config.paths.install_record) or {}
@@ -42,7 +42,7 @@ def install_record(config: Config) -> dict[str, Any]:
 
 def read_settings(path: str) -> str | None:
     """The text of a settings file; None if it does not exist or is too large."""
-    return files.read_small(path, SETTINGS_BYTES)
+    return files.read_small(path, MAX_SETTINGS_BYTES)
 
 
 def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
@@ -61,8 +61,8 @@ def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, s
 
 #: A version or directory is in use if it was used within this many days.
 IN_USE_DAYS = 30
-SETTLE_AGAIN_S = 86_400.0
-CHILD_PATIENCE_S = 5.0
+SETTLE_EVERY_S = 86_400.0
+CHILD_TIMEOUT_S = 5.0
 
 
 class Clients:
@@ -77,10 +77,10 @@ class Clients:
     def note_directories(self) -> bool:
         """Records the assistant's directories that hooks named and csmd does not read; returns whether any was
         named."""
-        return sum(self._note(transcript) for transcript in self._context.take_elsewhere()) > 0
+        return sum(self._note_directory(transcript) for transcript in self._context.take_unknown_transcripts()) > 0
 
-    def _note(self, transcript: str) -> bool:
-        folder, inside = directory_of(transcript)
+    def _note_directory(self, transcript: str) -> bool:
+        folder, inside = find_config_dir(transcript)
         if folder is None or not _is_config_dir(folder):
             return False
         real = os.path.realpath(folder)
@@ -90,10 +90,12 @@ class Clients:
                 return True
         store, path = self._context.store, storable_path(str(folder))
 
-        def note_directory(rows: Rows) -> None:
-            client_versions.note_elsewhere(rows, tombstones.listed_path(rows, path, key=store.hash_key), at=now_iso())
+        def write(rows: Rows) -> None:
+            client_versions.record_other_directory(
+                rows, tombstones.cursor_name(rows, path, key=store.hash_key), at=now_iso()
+            )
 
-        store.write(note_directory)
+        store.write(write)
         return True
 
     def settle_hooks(self, now: float) -> bool:
@@ -107,24 +109,24 @@ class Clients:
             if code:
                 raise CsmdError(f"`csmd hooks settle` ended with exit code {code}; run it to see why")
         config = self._context.config
-        outdated = outdated_versions(config, self._context.store.read(versions_in_use))
-        due = [version for version in outdated if now - self._settled.get(version, -SETTLE_AGAIN_S) >= SETTLE_AGAIN_S]
+        outdated = find_outdated_versions(config, self._context.store.read(list_versions_in_use))
+        due = [version for version in outdated if now - self._settled.get(version, -SETTLE_EVERY_S) >= SETTLE_EVERY_S]
         if due:
             self._settled.update(dict.fromkeys(due, now))
             command = [sys.executable, "-P", "-m", "csmd", "hooks", "settle"]
-            self._child = subprocess.Popen(command, cwd=str(config.paths.home), **detached())
+            self._child = subprocess.Popen(command, cwd=str(config.paths.home), **detached_arguments())
         return bool(due)
 
     def close(self) -> None:
         """Waits for the child, which ends at once without a daemon and never writes half a file."""
         if self._child is not None:
             with suppress(subprocess.TimeoutExpired):
-                self._child.wait(CHILD_PATIENCE_S)
+                self._child.wait(CHILD_TIMEOUT_S)
             self._child.returncode = self._child.returncode or 0
 
 
-def directory_of(transcript: str) -> tuple[Path | None, str]:
-    """The configuration directory of a transcript and its path in `projects`; None for the path of no transcript."""
+def find_config_dir(transcript: str) -> tuple[Path | None, str]:
+    """(configuration directory of a transcript, its path in `projects`); (None, "") if it is not a transcript."""
     path = Path(os.path.normpath(transcript))
     if not path.is_absolute() or path.suffix != ".jsonl":
         return None, ""
@@ -143,38 +145,38 @@ def _is_config_dir(folder: Path) -> bool:
         return False
 
 
-def versions_in_use(rows: Rows) -> dict[str, str]:
+def list_versions_in_use(rows: Rows) -> dict[str, str]:
     """The versions in use, and when each wrote its last line."""
-    return client_versions.versions_since(rows, iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
+    return client_versions.versions_since(rows, to_iso(datetime.now(UTC) - timedelta(days=IN_USE_DAYS)))
 
 
-def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
+def find_outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
     """The versions in use that do not know every registered event."""
-    needed = display.parse_version(str(install_record(config).get("needs") or ""))
+    needed = display.parse_version(str(read_install_record(config).get("needs") or ""))
     return [version for version in versions if needed and (display.parse_version(version) or needed) < needed]
 
 
-def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> list[str]:
+def find_unread_directories(paths: Iterable[str], config: Config, at: list[str]) -> list[str]:
     """The assistant's directories that hooks named and csmd does not read; `at` holds the one that is being read."""
     directories = {os.path.realpath(folder) for folder in config.assistant_dirs}
     unread = []
-    for path in named:
+    for path in paths:
         at[:] = [path]
         if _is_config_dir(Path(path)) and os.path.realpath(path) not in directories:
             unread.append(path)
     return unread
 
 
-def unread_warning(folder: str) -> str:
+def warn_of_unread(folder: str) -> str:
     """The warning about a directory of the assistant's that csmd does not read, with the command that adds it."""
     return f"sessions write to {folder}, which csmd does not read: csmd install --config-dir {shlex.quote(folder)}"
 
 
 def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
-    """The versions of the assistant in use, the newer events, the directories that are read and those that are not."""
-    record = install_record(config)
+    """The versions of the assistant in use, the newer events, and the read and unread directories."""
+    record = read_install_record(config)
     return {
-        "versions": [{"version": version, "last_at": at} for version, at in versions_in_use(rows).items()],
+        "versions": [{"version": version, "last_at": at} for version, at in list_versions_in_use(rows).items()],
         "newer_events": list(record.get("events") or []),
         "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
@@ -183,10 +185,10 @@ def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[s
     }
 
 
-def client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
+def list_client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
     """The warnings in `csmd status` about the result of `describe_clients`."""
-    warnings = [unread_warning(path) for path in clients["elsewhere"]]
-    if outdated := outdated_versions(config, [row["version"] for row in clients["versions"]]):
+    warnings = [warn_of_unread(path) for path in clients["elsewhere"]]
+    if outdated := find_outdated_versions(config, [row["version"] for row in clients["versions"]]):
         warnings.append(
             f"hooks: {', '.join(clients['newer_events'])} are registered, which Claude Code {outdated[0]} "
             "does not know: csmd hooks settle"

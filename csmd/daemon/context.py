@@ -1,4 +1,4 @@
-"""What the daemon's parts share: store, settings, clock, who waits, trouble."""
+"""The state that the daemon's parts share: store, settings, tasks, hints, backlog, trouble."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from csmd.briefs import Brief
-from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcript_listing import ListedTranscript
 from csmd.config import Config
 from csmd.conversation import Event
 from csmd.daemon import logs
@@ -30,7 +30,7 @@ from csmd.privacy.redaction import read_rule_state
 from csmd.recall import hybrid_search
 from csmd.store import files, lookup_log
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
+from csmd.store.cursors import SessionBehind
 from csmd.store.lookup_log import Composition, Lookup
 from csmd.text import tokens
 from csmd.text.display import amount
@@ -39,28 +39,28 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def iso(moment: datetime) -> str:
+def to_iso(moment: datetime) -> str:
     """A moment as csmd writes times."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def now_iso() -> str:
     """The time now as csmd writes it."""
-    return iso(datetime.now(UTC))
+    return to_iso(datetime.now(UTC))
 
 
 def iso_before(seconds: float) -> str:
     """The time this many seconds ago, as csmd writes it."""
-    return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+    return to_iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-def local_time(at: str) -> datetime:
+def to_local_time(at: str) -> datetime:
     """A time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()
 
 
-#: What a task's line in the log tells of its result.
-RESULTS = (
+#: Key of a task's result -> its noun in the log.
+RESULT_NOUNS = (
     ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
     ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
 )  # fmt: skip
@@ -90,7 +90,7 @@ class Task:
     recent: int = 0
     """How many sessions of each project are read at once, the newest; the rest in the background. 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
-    """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
+    """The parameters of the task; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     progress: dict[str, Any] = field(default_factory=dict)
     result: dict[str, Any] = field(default_factory=dict)
@@ -101,30 +101,30 @@ class Task:
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
-#: What is new of a task's progress after a batch; None for nothing.
+#: The changed fields of a task's progress after a batch; None if there are none.
 Progress = Mapping[str, Any] | None
-#: What a task does, in batches, and its result.
+#: A task's batches, which end in its result.
 Work = Generator[Progress, None, Mapping[str, Any]]
 
 
 def carry_out(context: Context, task: Task, work: Work) -> Generator[None]:
-    """Does a task, a batch of its work for each step; its state says how it ended."""
+    """Carries out a task, one batch for each step; its state says how it ended."""
     task.state = "running"
     try:
         with closing(work):
-            task.result.update((yield from _batches(context, task, work)))
+            task.result.update((yield from _step_through(context, task, work)))
         task.state = "done"
     except CsmdError as error:
         task.error, task.hint, task.state = error.what, error.hint, "failed"
     except Exception as error:
-        # A catch-all: a task that fails by a bug is reported to whoever waits for it.
+        # A catch-all: a bug is reported to the client that waits for the task.
         log.exception("job %s failed", task.kind)
         place = context.config.paths.log_file
         task.error, task.hint, task.state = f"a bug: {type(error).__name__}", f"see {place}", "failed"
     log_outcome(task)
 
 
-def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
+def _step_through(context: Context, task: Task, work: Work) -> Generator[None, None, Mapping[str, Any]]:
     """Steps through the work and records its progress; raises StoreError if the daemon is stopping."""
     while True:
         try:
@@ -133,21 +133,21 @@ def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, 
             result: Mapping[str, Any] = end.value
             return result
         task.progress.update(news or {})
-        if context.stopping:
+        if context.is_stopping:
             raise StoreError("the daemon is stopping", hint="`csmd start`: it goes on with this then")
         yield
 
 
 def log_outcome(task: Task) -> None:
-    """Writes how a task ended; nothing for a sync that found nothing new."""
+    """Logs how a task ended, except a sync without new turns."""
     if task.state == "failed":
-        log.warning("%s failed; whoever asked was told why", task.kind)
+        log.warning("%s failed; the reason is in its result", task.kind)
         return
     result = task.result
     if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
         return
     counts = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
-    parts = [amount(count, word) for name, word in RESULTS if isinstance(count := counts.get(name), int) and count]
+    parts = [amount(count, word) for name, word in RESULT_NOUNS if isinstance(count := counts.get(name), int) and count]
     took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
     log.info("%s: %s%s", task.kind, ", ".join(parts) or "done", took)
 
@@ -157,16 +157,16 @@ MAX_STARTS = 200
 
 
 class PendingStarts:
-    """Owns the session starts that got no brief yet: the session's next prompt gets it, once. Safe from any thread.
+    """Owns the session starts without a brief, which is sent with the session's next prompt. Safe from any thread.
 
-    On a busy machine, or if a hook left too early, a session only gets its brief at a later place.
-    Kept in memory: after a restart the spool holds the starts that were not answered.
+    A start has no brief if the machine was busy or its hook left early. Kept in memory: after a restart the spool holds
+    the starts that were not answered.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._starts: dict[str, tuple[Event, str]] = {}
-        """Session -> its last start, and the id of the event whose answer settled it, "" while none did."""
+        """Session -> its last start, and the id of the event that was answered with its brief, "" if none was."""
 
     def add(self, start: Event) -> None:
         """Adds a start that got no brief, unless a later start of its session, or the same one, is known."""
@@ -179,7 +179,7 @@ class PendingStarts:
             if len(self._starts) > MAX_STARTS:
                 del self._starts[next(iter(self._starts))]
 
-    def mark_told(self, session_id: str, *, by: str) -> None:
+    def mark_answered(self, session_id: str, *, by: str) -> None:
         """Records that the answer to the event `by` contained the brief of a session's start."""
         with self._lock:
             if session_id in self._starts:
@@ -193,13 +193,13 @@ class PendingStarts:
                 self._starts[event.session_id] = start, ""
 
     def find(self, session_id: str) -> Event | None:
-        """Returns the start whose brief goes with a session's next prompt; None for none."""
+        """Returns the start whose brief goes with a session's next prompt; None if there is none."""
         start, settled_by = self._starts.get(session_id, (None, ""))
         return None if settled_by else start
 
 
 #: How long lookups are kept, in seconds.
-KEPT_S = 90 * 86_400
+KEEP_LOOKUPS_S = 90 * 86_400
 #: Most lookups that wait to be written, of which the oldest is dropped: a disk may be full for days.
 MAX_UNWRITTEN = 2_000
 #: The tools that look something up: (kind, the parameter with the words, the list in the answer).
@@ -222,7 +222,7 @@ class LookupLog:
 
     def log_late(self, event: Event) -> None:
         """Records that an event's hook left before an answer."""
-        log.warning("%s: its hook left before it could be told anything", event.name)
+        log.warning("%s: its hook left before an answer", event.name)
         self._late.append(event.at)
 
     def count_late(self, since: str) -> int:
@@ -231,12 +231,12 @@ class LookupLog:
 
     def log_brief(self, event: Event, brief: Brief, took_s: float) -> None:
         """Records what was composed for an event and, for a prompt, what was recalled."""
-        composed = Composition(
+        composition = Composition(
             at=event.at, session_id=event.session_id, event=event.name, chosen=len(brief.items), cut=brief.cut,
             tokens=brief.tokens, degraded=len(brief.degraded), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._composed.append(composed)
+            self._composed.append(composition)
         if event.name == "prompt":
             self._log_lookup("prompt", event.text, [item.score for item in brief.items], took_s)
 
@@ -246,16 +246,16 @@ class LookupLog:
             kind, words, hits = LOOKUP_TOOLS[tool]
             self._log_lookup(kind, str(params[words]), [float(hit["score"]) for hit in result[hits]], took_s)
 
-    def _log_lookup(self, kind: str, words: str, scores: Sequence[float], took_s: float) -> None:
-        recalled = Lookup(
-            at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(words, self._store.hash_key), results=len(scores),
+    def _log_lookup(self, kind: str, text: str, scores: Sequence[float], took_s: float) -> None:
+        lookup = Lookup(
+            at=now_iso(), kind=kind, query_hash=tokens.keyed_hash(text, self._store.hash_key), results=len(scores),
             top=max(scores, default=0.0), ms=round(took_s * 1000),
         )  # fmt: skip
         with self._lock:
-            self._recalled.append(recalled)
+            self._recalled.append(lookup)
 
-    def unwritten(self) -> tuple[list[Composition], list[Lookup]]:
-        """Returns what is not in the store yet, the latest first."""
+    def list_unwritten(self) -> tuple[list[Composition], list[Lookup]]:
+        """Returns the records that are not in the store yet, the latest first."""
         with self._lock:
             return list(reversed(self._composed)), list(reversed(self._recalled))
 
@@ -265,7 +265,7 @@ class LookupLog:
             composed, recalled = list(self._composed), list(self._recalled)
         if not composed and not recalled:
             return False
-        before, key = iso_before(KEPT_S), self._store.hash_key
+        before, key = iso_before(KEEP_LOOKUPS_S), self._store.hash_key
         self._store.write(lambda rows: lookup_log.add_lookups(rows, composed, recalled, before=before, key=key))
         written = {id(note) for note in (*composed, *recalled)}
         with self._lock:
@@ -274,45 +274,46 @@ class LookupLog:
         return True
 
 
-#: Fewest sessions of a backlog that `csmd status` shows: fewer are read before anybody has looked.
-WORTH_TELLING = 5
+#: Fewest sessions of a backlog that `csmd status` shows: a shorter one is read within seconds.
+MIN_SHOWN_SESSIONS = 5
 
 
 class Backlog:
-    """Owns the transcripts of the past that are still to be read; only the background thread changes it.
+    """Owns the unread transcripts of past sessions; only the background thread changes it.
 
-    Any thread may call `describe`: it reads counts, because iterating over the transcripts would fail while one is dropped.
+    Any thread may call `describe`: it reads counts, because iterating over the transcripts would fail while one is
+    dropped.
     """
 
     def __init__(self) -> None:
-        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
-        #: An OrderedDict finds its first key in constant time; a plain dict walks over every key deleted before it.
-        self._left: OrderedDict[str, tuple[str, OnDisk]] = OrderedDict()
-        #: Session -> how many of its transcripts are left; and the size of all that are left.
-        self._left_of: Counter[str] = Counter()
+        #: Path -> (session, transcript), in the order of reading. An OrderedDict finds its first key in constant time;
+        #: a plain dict walks over every key deleted before it.
+        self._transcripts: OrderedDict[str, tuple[str, ListedTranscript]] = OrderedDict()
+        #: Session -> the number of its transcripts that are left.
+        self._count_of: Counter[str] = Counter()
         self._bytes_left = 0
-        #: The sessions that were left at any time since nothing was.
+        #: The sessions of this backlog, also those that were read.
         self._sessions: set[str] = set()
         self._bytes_read, self._took_s = 0, 0.0
 
     def __bool__(self) -> bool:
-        return bool(self._left)
+        return bool(self._transcripts)
 
     def __contains__(self, path: str) -> bool:
-        return path in self._left
+        return path in self._transcripts
 
-    def fill(self, transcripts: Iterable[tuple[str, OnDisk]]) -> None:
+    def fill(self, transcripts: Iterable[tuple[str, ListedTranscript]]) -> None:
         """Replaces the backlog by these (session, transcript) pairs."""
-        if not self._left:
+        if not self._transcripts:
             self._sessions, self._bytes_read, self._took_s = set(), 0, 0.0
-        self._left = OrderedDict((file.path, (session, file)) for session, file in transcripts)
-        self._left_of = Counter(session for session, _ in self._left.values())
-        self._bytes_left = sum(file.size for _, file in self._left.values())
-        self._sessions.update(self._left_of)
+        self._transcripts = OrderedDict((file.path, (session, file)) for session, file in transcripts)
+        self._count_of = Counter(session for session, _ in self._transcripts.values())
+        self._bytes_left = sum(file.size for _, file in self._transcripts.values())
+        self._sessions.update(self._count_of)
 
-    def first(self) -> OnDisk | None:
-        """What is to be read next."""
-        return next((file for _, file in self._left.values()), None)
+    def next_transcript(self) -> ListedTranscript | None:
+        """The transcript to be read next; None if there is none."""
+        return next((file for _, file in self._transcripts.values()), None)
 
     def record_reading(self, *, read: int, took_s: float) -> None:
         """Records how many bytes were read in how long; the estimate for the rest follows from it."""
@@ -320,49 +321,54 @@ class Backlog:
         self._took_s += took_s
 
     def drop(self, path: str) -> None:
-        """Takes a transcript off the list: it is read."""
-        session, file = self._left.pop(path, ("", None))
+        """Removes a transcript, because it was read."""
+        session, file = self._transcripts.pop(path, ("", None))
         if file is None:
             return
         self._bytes_left -= file.size
-        self._left_of[session] -= 1
-        if not self._left_of[session]:
-            del self._left_of[session]
+        self._count_of[session] -= 1
+        if not self._count_of[session]:
+            del self._count_of[session]
 
     def describe(self) -> dict[str, Any] | None:
-        """Returns what `csmd status` shows, None if little is left; `eta_s` is None until a transcript was read."""
-        left, size = len(self._left_of), self._bytes_left
-        if not left or len(self._sessions) < WORTH_TELLING:
+        """Returns the backlog for `csmd status`, None if it is short; `eta_s` is None until a transcript was read."""
+        sessions_left, size = len(self._count_of), self._bytes_left
+        if not sessions_left or len(self._sessions) < MIN_SHOWN_SESSIONS:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None
-        return {"sessions_left": left, "bytes_left": size, "sessions_done": len(self._sessions) - left, "eta_s": eta}
+        return {
+            "sessions_left": sessions_left,
+            "bytes_left": size,
+            "sessions_done": len(self._sessions) - sessions_left,
+            "eta_s": eta,
+        }
 
 
 #: Reading the pauses and putting them in place is one step: an older state must not replace a newer one.
-_READING_PAUSES = threading.Lock()
-#: Transcripts outside of every known directory that hooks may name before somebody looks.
-MAX_ELSEWHERE = 32
+_PAUSES_LOCK = threading.Lock()
+#: Most transcripts outside of every known directory that are kept until they are examined.
+MAX_UNKNOWN_TRANSCRIPTS = 32
 
 
-def transcript_roots(config: Config) -> list[Path]:
+def list_transcript_roots(config: Config) -> list[Path]:
     """The directories and databases with transcripts, those that exist."""
     return [
         path for path in (*adapters.list_roots(config), config.paths.sessions) if is_directory(path) or is_file(path)
     ]
 
 
-def excludes(config: Config, pauses: PauseFile) -> Excludes:
-    """What the user wants left out."""
+def build_excludes(config: Config, pauses: PauseFile) -> Excludes:
+    """The user's exclusions."""
     projects, paths = config.settings.privacy_exclude, config.settings.files_left_out
     return Excludes(projects=projects, files=paths, is_off=files.has_off_mark, pauses=pauses)
 
 
-def read_pauses(pauses: PauseFile) -> bool:
+def reload_pauses(pauses: PauseFile) -> bool:
     """Reads the pauses again and logs a change; whether there was one."""
-    with _READING_PAUSES:
+    with _PAUSES_LOCK:
         changed = pauses.reload()
     if changed and (pause := pauses().find_current(now_iso())):
-        end = f"until {local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
+        end = f"until {to_local_time(pause[1]):%Y-%m-%d %H:%M}" if pause[1] else "until it is resumed"
         log.info("paused %s: nothing is captured", end)
     elif changed:
         log.info("not paused")
@@ -370,7 +376,7 @@ def read_pauses(pauses: PauseFile) -> bool:
 
 
 class Context:
-    """Owns what waits for the background thread: hints and tasks come from any thread, the rest is for that thread."""
+    """Owns the work of the background thread: hints and tasks come from any thread, the rest is for that thread."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         self.store = store
@@ -379,112 +385,112 @@ class Context:
         self.tasks: dict[str, Task] = {}
         self.trouble: dict[str, str] = {}
         self.pauses = PauseFile(config.paths.pauses)
-        self.excludes = excludes(config, self.pauses)
-        self.excluded: set[Path] = set()
+        self.excludes = build_excludes(config, self.pauses)
+        self.excluded_paths: set[Path] = set()
         """Transcripts that were found to belong to a project that the user leaves out."""
         self.rules = read_rule_state()
-        """What a later daemon knows the rules by that this one redacts with."""
+        """The identity of the redaction rules of this daemon, compared by a later one."""
         self.withholds = True
-        """Whether the store may hold secrets that older rules let through: whatever is shown is redacted first."""
-        self.left_alone: set[Path] = set()
+        """Whether the store may hold secrets that older rules missed, so that every answer is redacted."""
+        self.unremovable: set[Path] = set()
         """Files in the spool that are no events and cannot be removed."""
-        self.half_read: set[str] = set()
-        """Transcripts of which a piece was read and the next is still to be."""
+        self.partly_read: set[str] = set()
+        """Transcripts that were not read to their end."""
         self.backlog = Backlog()
         self.lookups = LookupLog(store)
         self.starts = PendingStarts()
-        self.reads: Task | None = None
-        """The task that reads transcripts: what their words are worth is known when all are read."""
-        self.live: set[str] = set()
-        """Transcripts that were hinted at meanwhile: they do not wait for that task."""
+        self.reading_task: Task | None = None
+        """The running task."""
+        self.live_paths: set[str] = set()
+        """Transcripts that were hinted at while a task reads others."""
         self.heard_at = time.monotonic()
-        """When a hook or a file last told of a session; monotonic."""
-        self.read_until = 0.0
+        """When a hook or a file event last reported a session; monotonic."""
+        self.backlog_read_until = 0.0
         self.wake = threading.Event()
-        self.asked = threading.Event()
+        self.client_waits = threading.Event()
         """Set with `wake` for work that a client waits for."""
-        self.noticed: dict[str, str] = {}
-        """Directory of the assistant's that is not read -> the day on which a session's start last said so."""
+        self.notice_days: dict[str, str] = {}
+        """Unread directory of the assistant -> the day of its last notice."""
         self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
-        self._elsewhere: dict[str, None] = {}
+        self._unknown_transcripts: dict[str, None] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 
-    # --- what comes in, from any thread
+    # --- from any thread
 
     def calm_s(self, at: float | None = None) -> float:
-        """Seconds, until a monotonic time or now, in which no hook or file told of a session."""
+        """Seconds without a report of a session, until a monotonic time or now."""
         return max((time.monotonic() if at is None else at) - self.heard_at, 0.0)
 
     def hint(self, path: str) -> None:
-        """Says that a transcript may have changed; cheap."""
+        """Notes that a transcript may have changed; cheap."""
         self.heard_at = time.monotonic()
         with self._lock:
             self._hints[path] = None
         self.wake.set()
 
-    def hint_of_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
-        """Hints at the transcript that a host's hook named, which anybody can call: only below the assistants' directories.
+    def hint_from_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
+        """Notes that the transcript named by a hook may have changed, if it is in an assistant's directory.
 
-        Of Claude Code, which may have several, another directory is noted.
+        The path is not trusted, because anyone can call a hook. Another directory is noted for Claude Code only.
         """
         self.heard_at = time.monotonic()
-        place = os.path.normpath(path)
-        if any(Path(place).is_relative_to(root) for root in adapters.list_roots(self.config)):
-            self.hint(place)
+        normal_path = os.path.normpath(path)
+        if any(Path(normal_path).is_relative_to(root) for root in adapters.list_roots(self.config)):
+            self.hint(normal_path)
         elif path and host == adapters.CLAUDE.host:
             with self._lock:
-                if len(self._elsewhere) < MAX_ELSEWHERE:
-                    self._elsewhere[path] = None
+                if len(self._unknown_transcripts) < MAX_UNKNOWN_TRANSCRIPTS:
+                    self._unknown_transcripts[path] = None
 
     def poke(self) -> None:
-        """Asks for a step now."""
+        """Wakes the background thread."""
         self.wake.set()
 
     def submit(self, task: Task) -> Task:
         """Queues a task; its state is looked up by its id."""
-        self.list_task(task)
+        self.register_task(task)
         with self._lock:
             self._queue.append(task)
-        self.asked.set()
+        self.client_waits.set()
         self.wake.set()
         return task
 
-    def list_task(self, task: Task) -> None:
-        """Has a task's state found by its id; the oldest that have ended are forgotten."""
+    def register_task(self, task: Task) -> None:
+        """Registers a task by its id; forgets the oldest tasks that have ended."""
         with self._lock:
             for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
                 del self.tasks[done]
             self.tasks[task.id] = task
 
     def stop(self) -> None:
-        """Ends after the batch at hand."""
+        """Ends the background work after the running batch."""
         self._stopping.set()
-        self.asked.set()
+        self.client_waits.set()
         self.wake.set()
 
-    # --- what waits
+    # --- waiting work
 
     @property
-    def stopping(self) -> bool:
-        """Whether the batch at hand is the last."""
+    def is_stopping(self) -> bool:
+        """Whether the running batch is the last."""
         return self._stopping.is_set()
 
     @property
-    def hinted(self) -> bool:
+    def has_hints(self) -> bool:
         """Whether a transcript was hinted at and has not been read since."""
         return bool(self._hints)
 
     def take_task(self, *, only_ordered: bool = False) -> Task | None:
-        """Takes the task that waited longest from the queue, ordered tasks before csmd's own; None for none."""
+        """Takes the oldest task from the queue, clients' tasks before csmd's own; None if there is none."""
         with self._lock:
             waiting = sorted(self._queue, key=lambda task: task.is_own)
             if not waiting or (only_ordered and waiting[0].is_own):
                 return None
             self._queue.remove(waiting[0])
-            self.reads = waiting[0]
-        return self.reads
+            self.reading_task = waiting[0]
+        return self.reading_task
 
     def take_hints(self) -> list[Path]:
         """Takes the transcripts that were hinted at since the last call."""
@@ -492,66 +498,66 @@ class Context:
             hints, self._hints = list(self._hints), {}
         return [Path(path) for path in hints]
 
-    def take_elsewhere(self) -> list[str]:
+    def take_unknown_transcripts(self) -> list[str]:
         """Takes the transcripts outside of every known directory that hooks named since the last call."""
         with self._lock:
-            named, self._elsewhere = list(self._elsewhere), {}
-        return named
+            paths, self._unknown_transcripts = list(self._unknown_transcripts), {}
+        return paths
 
     def client_is_waiting(self) -> bool:
         """Whether hinted transcripts or queued tasks wait, so that background work should pause."""
-        return self.hinted or (self.reads is None and bool(self._queue))
+        return self.has_hints or (self.reading_task is None and bool(self._queue))
 
     @property
     def has_reading_task(self) -> bool:
-        """Whether a job is still at reading transcripts."""
-        return self.reads is not None and self.reads.progress.get("step") == "reading"
+        """Whether a task is reading transcripts."""
+        return self.reading_task is not None and self.reading_task.progress.get("step") == "reading"
 
-    def waits_for_others(self, session: Behind) -> bool:
-        """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
+    def waits_for_others(self, session: SessionBehind) -> bool:
+        """Whether an unread transcript may hold the tool call that wrote this one."""
         if not self.has_reading_task:
-            self.live.clear()
+            self.live_paths.clear()
             return False
-        return session.path not in self.live
+        return session.path not in self.live_paths
 
-    # --- where and with what
+    # --- transcripts and models
 
-    def roots(self) -> list[Path]:
+    def list_roots(self) -> list[Path]:
         """The directories with transcripts, those that exist."""
-        return transcript_roots(self.config)
+        return list_transcript_roots(self.config)
 
     def model_name(self) -> str | None:
-        """The identity of the embedding model in use, or None."""
+        """The identity of the embedding model in use; None if there is none."""
         directory = models.installed_model(self.config.paths.models, self.config.settings.embed_model)
         return None if directory is None else models.model_identity(directory)
 
     def query_vector(self, *, deadline_s: float, start: bool) -> hybrid_search.Embed | None:
-        """The function that makes a query's vector, or None when no model is installed."""
+        """The function that embeds a query; None if no model is installed."""
         name = self.model_name()
         if name is None:
             return None
         return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
     def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
-        """Returns the result of `work`, or None if it fails: the failure is logged and shown in status; other work goes on.
+        """Returns the result of `work`; None if it fails, which is logged and shown in `csmd status`.
 
-        It catches everything, so that a job that fails stops no other. `what` is in csmd's own words and goes to the log;
-        `about`, the file or session, is shown in status only. With `strict`, StoreError is raised all the same: a client
-        waits, and the next part would fail too.
+        Catches every error, so that other work continues. `what` is in csmd's own words and is logged; `about`, a file
+        or session, is shown in `csmd status` only. With `strict`, StoreError is raised, because a client waits.
         """
-        place = f"{what} {about}" if about else what
+        key = f"{what} {about}" if about else what
         try:
             result = work()
         except Exception as error:
             if strict and isinstance(error, StoreError):
                 raise
             is_known = isinstance(error, CsmdError | OSError)
-            what_failed = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
-            if self.trouble.get(place) != what_failed:  # the same trouble at every tick is one line in the log
-                kind = logs.kind_of(error)
-                log.warning("%s: %s; `csmd status` says where", what, kind, exc_info=None if is_known else error)
-            self.trouble[place] = what_failed
+            problem = getattr(error, "what", "") or getattr(error, "strerror", "") or type(error).__name__
+            if self.trouble.get(key) != problem:  # the same trouble at every tick is one line in the log
+                log.warning(
+                    "%s: %s; see `csmd status`", what, logs.describe_kind(error), exc_info=None if is_known else error
+                )
+            self.trouble[key] = problem
             return None
-        if self.trouble.pop(place, None):
-            log.info("%s: well again", what)
+        if self.trouble.pop(key, None):
+            log.info("%s: works again", what)
         return result

@@ -17,7 +17,7 @@ from typing import Any
 
 from csmd import machine, wire
 from csmd.config import boot_id
-from csmd.daemon.context import iso
+from csmd.daemon.context import to_iso
 from csmd.errors import BadInput, ConfigError
 from csmd.store import files
 
@@ -41,12 +41,12 @@ class Holder:
     token: str
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         return f"{self.host} (process {self.pid})"
 
 
 #: Returns when a process began, None if it does not exist.
-Started = Callable[[int], float | None]
+StartTime = Callable[[int], float | None]
 
 
 def encode_holder(holder: Holder) -> bytes:
@@ -66,20 +66,16 @@ def decode_holder(content: bytes) -> Holder | None:
         return None
 
 
-def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
+def explain_stale(holder: Holder, *, host: str, boot: str, started: StartTime, now: datetime) -> str:
     """Why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
     if holder.host == host:
         if holder.boot != boot:
             return "it was taken before the machine was restarted"
         began = started(holder.pid)
         if began is None:
-            return "its process is gone"
-        return (
-            ""
-            if abs(began - holder.start) < machine.SAME_START_S
-            else "its process is gone, and another has its number"
-        )
-    return "" if is_recent(holder.beat, now) else "nothing was heard of it for an hour"
+            return "its process ended"
+        return "" if abs(began - holder.start) < machine.SAME_START_S else "its process ended and its PID was reused"
+    return "" if is_recent(holder.beat, now) else "it was not renewed for an hour"
 
 
 def is_recent(beat: str, now: datetime) -> bool:
@@ -90,11 +86,11 @@ def is_recent(beat: str, now: datetime) -> bool:
         return False
 
 
-MAX_BYTES = 4096
-#: An older mark was left by a process that was killed during a takeover.
-MARK_S = 60.0
+MAX_LOCK_BYTES = 4096
+#: Seconds after which a takeover mark is abandoned.
+MARK_TIMEOUT_S = 60.0
 #: Attempts to take the lock; after losing one, a process checks again who holds it.
-TRIES = 3
+MAX_TRIES = 3
 UNKNOWN_HOLDER = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
 
 
@@ -119,14 +115,14 @@ class DreamLock:
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:
-        """(its holder, its file's content): (None, bytes) if it is stale, (None, None) if there is no file."""
+        """Reads the lock: (holder, content); holder is None if stale, both are None if there is no file."""
         content, written = self._read()
         if content is None:
             return None, None
         holder = decode_holder(content)
         if holder is None:  # it is just being written, or is not csmd's file
-            return (UNKNOWN_HOLDER if is_recent(iso(written), now) else None), content
-        is_stale = why_stale(holder, host=self._host, boot=self._boot, started=machine.started, now=now)
+            return (UNKNOWN_HOLDER if is_recent(to_iso(written), now) else None), content
+        is_stale = explain_stale(holder, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if is_stale else holder), content
 
     def acquire(self, now: datetime) -> Holder | None:
@@ -137,7 +133,7 @@ class DreamLock:
             # The user's own link, for example to a shared folder, is followed.
             is_own_link = folder.is_symlink() and folder.lstat().st_uid == os.getuid()
             files.make_private(folder.resolve() if is_own_link else folder)
-            for _ in range(TRIES):
+            for _ in range(MAX_TRIES):
                 if self._create(self.path, now):
                     return None
                 holder, content = self._judge(now)
@@ -147,7 +143,7 @@ class DreamLock:
                     return None
             return self.holder(now) or UNKNOWN_HOLDER
         except OSError as error:
-            self.leave()
+            self.release()
             raise ConfigError(
                 f"{error.filename or self.path}: {error.strerror or error}",
                 hint=f"make {folder} writable and see that its disk has room",
@@ -172,7 +168,7 @@ class DreamLock:
         except OSError:
             return False
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Releases the lock; a file that replaced the acquired one stays."""
         if self._descriptor < 0:
             return
@@ -197,7 +193,7 @@ class DreamLock:
     def _write(self, now: datetime) -> None:
         pid = os.getpid()
         started = machine.start_token(pid)
-        holder = Holder(host=self._host, boot=self._boot, pid=pid, start=started, beat=iso(now), token=self._token)
+        holder = Holder(host=self._host, boot=self._boot, pid=pid, start=started, beat=to_iso(now), token=self._token)
         os.pwrite(self._descriptor, encode_holder(holder), 0)
         os.fsync(self._descriptor)
 
@@ -208,7 +204,7 @@ class DreamLock:
             mark.mkdir(mode=0o700)
         except FileExistsError:
             with suppress(OSError):
-                if abs(time.time() - mark.stat().st_mtime) > MARK_S:
+                if abs(time.time() - mark.stat().st_mtime) > MARK_TIMEOUT_S:
                     mark.rmdir()
             return False
         temp = self.path.with_name(f"{self.path.name}.{secrets.token_hex(6)}.tmp")
@@ -236,6 +232,6 @@ class DreamLock:
             info = os.fstat(descriptor)
             if not stat.S_ISREG(info.st_mode) or info.st_uid != os.getuid():
                 raise not_ours
-            return os.read(descriptor, MAX_BYTES), datetime.fromtimestamp(info.st_mtime, UTC)
+            return os.read(descriptor, MAX_LOCK_BYTES), datetime.fromtimestamp(info.st_mtime, UTC)
         finally:
             os.close(descriptor)

@@ -16,12 +16,13 @@ from csmd import machine
 from csmd.curator import curate, spending
 from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
-from csmd.daemon import curating
-from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
+from csmd.daemon import provider_tasks
+from csmd.daemon.context import Context, Task, Work, carry_out, now_iso, to_iso, to_local_time
 from csmd.daemon.dream_lock import DreamLock, Holder
 from csmd.daemon.page_reader import PageReader
+from csmd.daemon.task_steps import run_in_thread
 from csmd.dream import day_files, dream_undo, gates, page_files, steps
-from csmd.dream.day_sessions import Here
+from csmd.dream.day_sessions import ToLocal
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
@@ -35,16 +36,16 @@ from csmd.vocabulary import QUIET_S
 # --- the dream
 
 #: How often the gates are checked.
-LOOK_S = 60.0
+GATE_CHECK_S = 60.0
 #: How often they are checked if the background is never idle: an overdue dream begins all the same.
-LATE_LOOK_S = 600.0
+OVERDUE_CHECK_S = 600.0
 #: How often the lock is renewed; another host takes it over after an hour without a renewal.
-BEAT_S = 300.0
+RENEW_EVERY_S = 300.0
 #: The longest pause of an awaited dream while other work arrives.
-SHARE_S = 0.25
+MAX_PAUSE_S = 0.25
 #: How many actions of old dreams one write forgets, with their pages; hooks wait for it.
-FORGOTTEN = 50
-HINT = "`csmd dream status` says who dreams"
+FORGET_BATCH = 50
+LOCK_HINT = "see `csmd dream status`"
 
 
 class Dreaming:
@@ -56,19 +57,19 @@ class Dreaming:
     def __init__(self, context: Context, pages: PageReader) -> None:
         self._context, self.pages = context, pages
         self.lock = DreamLock(context.config.paths.dream_lock)
-        #: The clocks for what a dream writes; a bench replaces them.
+        #: The clocks for a dream's rows and pages; a bench replaces them.
         self.now: Callable[[], str] = now_iso
-        self.here: Here = local_time
+        self.here: ToLocal = to_local_time
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
         #: A language model's answers, until the dream has carried them out.
-        self._answered: list[Answered] = []
+        self._answers: list[Answered] = []
         self._ordering = threading.Lock()
         self._last_batch = time.monotonic()
-        self._next_look = self._next_beat = 0.0
+        self._next_check = self._next_renewal = 0.0
         #: The facts for the gates, and the store's commits when they were read.
-        self._seen: tuple[int, GateFacts] | None = None
+        self._facts: tuple[int, GateFacts] | None = None
 
     # --- from any thread
 
@@ -85,9 +86,9 @@ class Dreaming:
     @property
     def is_overdue(self) -> bool:
         """Whether an awaited dream has paused for its longest time."""
-        return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= SHARE_S
+        return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= MAX_PAUSE_S
 
-    def alone_since(self, at: float) -> bool:
+    def is_alone_since(self, at: float) -> bool:
         """Whether a dream is running and no session has reported anything since a monotonic time: new rows are the
         dream's."""
         return self._batches is not None and self._context.heard_at < at
@@ -101,18 +102,18 @@ class Dreaming:
             if task is None:
                 self._last_batch = time.monotonic()
                 self._task = task = Task(kind="dream", order={"why": why})
-                self._context.list_task(task)
+                self._context.register_task(task)
         self._context.poke()
         return task
 
     def verdict(self, rows: Rows) -> Verdict:
         """The present verdict of the gates."""
-        return self._ask_gates(self._look(rows), time.monotonic())
+        return self._ask_gates(self._read_facts(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
         """The dream part of `csmd status`: the gates, the running dream, the last one done, the latest that ended."""
-        verdict, task, done = self.verdict(rows), self._task, dreams.last(rows)
-        latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
+        verdict, task, done = self.verdict(rows), self._task, dreams.find_latest(rows)
+        latest = next((dream for dream in dreams.list_dreams(rows, limit=2) if dream.state != "running"), None)
         return {
             "due": verdict.ok,
             "overdue": verdict.overdue,
@@ -130,19 +131,19 @@ class Dreaming:
     def step(self, at: float, *, idle: bool) -> bool:
         """Does a batch of the dream; if the thread is `idle`, orders a dream that is due. Returns whether it did a
         batch."""
-        if self._task is None and idle and at >= self._next_look:
-            self._next_look = at + LOOK_S
+        if self._task is None and idle and at >= self._next_check:
+            self._next_check = at + GATE_CHECK_S
             if self._is_due(at):
                 self.order("by itself", awaited=self._is_overdue())
-        elif self._task is None and at >= self._next_look + LATE_LOOK_S:  # the background is never idle
-            self._next_look = at
+        elif self._task is None and at >= self._next_check + OVERDUE_CHECK_S:  # the background is never idle
+            self._next_check = at
             if self._is_due(at) and self._is_overdue():
                 self.order("by itself", awaited=True)
         task = self._task
         if task is None:
             return False
-        if at >= self._next_beat:
-            self._next_beat = at + BEAT_S
+        if at >= self._next_renewal:
+            self._next_renewal = at + RENEW_EVERY_S
             self.lock.beat(datetime.now(UTC))  # the next batch notices if it was lost
         if not self._is_awaited and self._context.calm_s(at) < QUIET_S["dream"]:
             if not self._is_overdue():
@@ -189,18 +190,18 @@ class Dreaming:
     def _hold_lock(self) -> Iterator[None]:
         """Holds the lock; CsmdError if another process dreams."""
         if other := self.lock.acquire(datetime.now(UTC)):
-            raise CsmdError(_dreams_already(other), hint=HINT)
+            raise CsmdError(_describe_holder(other), hint=LOCK_HINT)
         try:
             yield
         finally:
-            self.lock.leave()
+            self.lock.release()
 
     def _dream(self, task: Task) -> Work:
         """The dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
-        if other := self._holder(datetime.now(UTC)):
-            raise CsmdError(other, hint=HINT)
-        self._answered = yield from self._ask(task)
+        if other := self._explain_holder(datetime.now(UTC)):
+            raise CsmdError(other, hint=LOCK_HINT)
+        self._answers = yield from self._ask(task)
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._record_end(dream), self._hold_lock():
@@ -208,28 +209,28 @@ class Dreaming:
                 task.progress.update(step=name, done=number, total=len(STEPS))
                 for _ in work(self, dream):
                     if not self.lock.is_mine():
-                        raise CsmdError("the dream lock was taken over", hint=HINT)
+                        raise CsmdError("the dream lock was taken over", hint=LOCK_HINT)
                     yield None
-        done = store.read(lambda rows: journal.action_counts(rows, dream.seq))
+        done = store.read(lambda rows: journal.count_actions(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
     def _ask(self, task: Task) -> Generator[None, None, list[Answered]]:
         """Asks the user's language model about sessions that ended, before the lock is taken, because it takes long."""
         context = self._context
-        provider = curating.find_provider(context)
+        provider = provider_tasks.find_provider(context)
         yield
         if provider is None:
             return []
 
         def ask_one(question: Question) -> Generator[None, None, Reply]:
             settings, now = context.config.settings, now_iso()
-            return curating.in_thread(
+            return run_in_thread(
                 lambda: spending.ask_within_cap(context.store, provider, question, now=now, settings=settings)
             )
 
         task.progress.update(step=f"asking {provider.name}")
-        may_ask = lambda: not curating.why_not_now(context)  # noqa: E731
+        may_ask = lambda: not provider_tasks.explain_not_now(context)  # noqa: E731
         settings = context.config.settings
         return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now(), settings=settings))
 
@@ -237,7 +238,7 @@ class Dreaming:
         """Records the dream; any other that is recorded as running was killed, because only this daemon dreams in this
         store."""
         dreams.fail_interrupted(rows, now=now_iso())
-        return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
+        return dreams.begin(rows, why=why, sessions=self._read_facts(rows).sessions, now=now_iso())
 
     @contextlib.contextmanager
     def _record_end(self, dream: Dream) -> Iterator[None]:
@@ -259,7 +260,7 @@ class Dreaming:
     # --- its steps: generators that stop after each batch
 
     def read_edits(self, _: Dream) -> Iterator[None]:
-        """Reads people's edits of the pages; those just made only if the dream is awaited."""
+        """Reads people's edits of the pages; the latest ones only if the dream is awaited."""
         if self._is_awaited:
             yield from self.pages.read_at_once()
         else:
@@ -277,20 +278,20 @@ class Dreaming:
 
     def curate(self, dream: Dream) -> Generator[None]:
         """Carries out the accepted answers of the language model, and consolidates their results."""
-        done = yield from curate.believe(self._context.store, dream, self._answered, now=self.now())
-        self._answered = []
+        done = yield from curate.believe(self._context.store, dream, self._answers, now=self.now())
+        self._answers = []
         if done:
             yield from self.consolidate(dream)
 
     def rewrite_pages(self) -> Iterator[None]:
         """Updates the existing pages from the memories, without a journal; does nothing while another process
         dreams."""
-        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        if not self._context.store.read(stored_pages.read_pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)
         finally:
-            self.lock.leave()
+            self.lock.release()
 
     def write_pages(self, dream: Dream) -> Generator[None]:
         """Writes the pages that changed, recorded in the dream's journal."""
@@ -300,7 +301,7 @@ class Dreaming:
     def _write_pages(self, journal: int, *, only: Collection[str] | None = None) -> Generator[None]:
         store, now = self._context.store, self.now()
         facts = yield from count_facts(store.read)
-        for _ in page_files.write(
+        for _ in page_files.write_pages(
             store, self._context.config.paths.memory, dream_seq=journal, now=now, only=only,
             facts=list(chain.from_iterable(facts.values())),
         ):  # fmt: skip
@@ -310,51 +311,52 @@ class Dreaming:
         """Moves old days into the archive."""
         paths, store = self._context.config.paths, self._context.store
         yield
-        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), here=self.here):
+        for _ in day_files.archive_days(store, paths.home, paths.memory, dream.seq, now=self.now(), to_local=self.here):
             yield
 
-    def forget_old(self, _: Dream) -> Iterator[None]:
+    def forget_old_dreams(self, _: Dream) -> Iterator[None]:
         """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
-        history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+        history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
         days, hours = settings.dream_keep_days, settings.dream_every_h
         old = dream_undo.find_expired(history, now=self.now(), keep_days=days, every_h=hours)
-        while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
+        while store.write(lambda rows: dreams.delete_actions(rows, old, most=FORGET_BATCH)):
             yield
         yield
 
-    # --- what the gates look at
+    # --- facts for the gates
 
     def _is_due(self, at: float) -> bool:
         """Whether all gates are open; reads the store only if something was written since, or the clock was set
         back."""
-        commits, seen = self._context.store.commits, self._seen
-        if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
-            seen = self._seen = commits, self._context.store.read(self._look)
-        if seen[1].sessions and not seen[1].waiting_at and self._context.store.takes_writes:
+        commits, facts = self._context.store.commits, self._facts
+        if facts is None or facts[0] != commits or self._count_from(facts[1].last_at) != facts[1].last_at:
+            facts = self._facts = commits, self._context.store.read(self._read_facts)
+        if facts[1].sessions and not facts[1].waiting_at and self._context.store.takes_writes:
             now = self._now()
             self._context.store.write(lambda rows: dreams.note_waiting(rows, at=now))
-            seen = self._seen = self._context.store.commits, replace(seen[1], waiting_at=iso(now))
-        return self._ask_gates(seen[1], at).ok
+            facts = self._facts = self._context.store.commits, replace(facts[1], waiting_at=to_iso(now))
+        return self._ask_gates(facts[1], at).ok
 
     def _is_overdue(self) -> bool:
         """Whether new sessions have waited so long that a dream may run while sessions are active."""
         settings = self._context.config.settings
         return (
-            self._seen is not None and gates.find_overdue(settings, replace(self._seen[1], now=self._now())) is not None
+            self._facts is not None
+            and gates.find_overdue(settings, replace(self._facts[1], now=self._now())) is not None
         )
 
     def _now(self) -> datetime:
         return datetime.fromisoformat(self.now())
 
-    def _counted_from(self, last_at: str) -> str:
+    def _count_from(self, last_at: str) -> str:
         return gates.find_session_start(self._now(), last_at, self._context.config.settings.dream_every_h)
 
-    def _look(self, rows: Rows) -> GateFacts:
-        done, undone = dreams.last(rows), dreams.last(rows, state="undone")
-        latest = next(iter(dreams.history(rows, limit=1)), None)
-        last_at, most = done.begun_at if done else "", self._context.config.settings.dream_tier_max
-        crowded = dreams.crowded_tiers(rows, most=most) if most else []
+    def _read_facts(self, rows: Rows) -> GateFacts:
+        done, undone = dreams.find_latest(rows), dreams.find_latest(rows, state="undone")
+        latest = next(iter(dreams.list_dreams(rows, limit=1)), None)
+        last_at, tier_max = done.begun_at if done else "", self._context.config.settings.dream_tier_max
+        crowded = dreams.crowded_tiers(rows, most=tier_max) if tier_max else []
         return GateFacts(
             now=self._now(),
             last_at=last_at,
@@ -363,28 +365,28 @@ class Dreaming:
             # Unless a later one is done.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
             first_at=dreams.first_session(rows),
-            sessions=dreams.sessions_since(rows, self._counted_from(last_at)),
+            sessions=dreams.sessions_since(rows, self._count_from(last_at)),
             last_turn=dreams.last_turn(rows),
             crowded=tuple(f"{number:,} {tier} memories in {name}" for name, tier, number in crowded),
         )
 
-    def _ask_gates(self, seen: GateFacts, at: float) -> Verdict:
+    def _ask_gates(self, facts_read: GateFacts, at: float) -> Verdict:
         now, store = self._now(), self._context.store
         no_writes = "" if store.takes_writes else "the database is damaged, or was moved or deleted"
         facts = replace(
-            seen, now=now, calm_s=self._context.calm_s(at), load=machine.load_per_core(),
-            on_mains=machine.on_mains(), holder=self._holder(datetime.now(UTC)),
+            facts_read, now=now, calm_s=self._context.calm_s(at), load=machine.load_per_core(),
+            on_mains=machine.on_mains(), holder=self._explain_holder(datetime.now(UTC)),
             no_writes=no_writes or store.last_write_error,
         )  # fmt: skip
         return gates.ask_gates(self._context.config.settings, facts)
 
-    def _holder(self, now: datetime) -> str:
+    def _explain_holder(self, now: datetime) -> str:
         """Why the lock is not available: another process has it, or its file is another user's; "" if it is."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:
             return error.what
-        return "" if holder is None or self.lock.is_mine() else _dreams_already(holder)
+        return "" if holder is None or self.lock.is_mine() else _describe_holder(holder)
 
 
 Step = Callable[[Dreaming, Dream], Iterator[None]]
@@ -396,7 +398,7 @@ STEPS: Mapping[str, Step] = {
     "noting what was answered": Dreaming.curate,
     "writing pages": Dreaming.write_pages,
     "archiving days": Dreaming.archive_days,
-    "forgetting old dreams": Dreaming.forget_old,
+    "forgetting old dreams": Dreaming.forget_old_dreams,
 }
 
 
@@ -409,8 +411,8 @@ def _name_error(error: Exception) -> str:
     return f"{name}: {error.strerror}{path}"
 
 
-def _dreams_already(holder: Holder) -> str:
-    return f"{holder.named} dreams already"
+def _describe_holder(holder: Holder) -> str:
+    return f"{holder.label} is already dreaming"
 
 
 def resume_dreams(context: Context) -> None:

@@ -19,18 +19,18 @@ from typing import Any
 from csmd import wire
 from csmd.config import Config
 from csmd.daemon import logs
-from csmd.daemon.instance import configuration, run_explained
-from csmd.daemon.repair import workshop_of
+from csmd.daemon.instance import load_configuration, run_explained
+from csmd.daemon.repair import open_workshop
 from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
 from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
 
-_SIDECARS = backup.SUFFIXES[1:]
+_SIDECARS = backup.DATABASE_SUFFIXES[1:]
 
 
-def copies(paths: Paths) -> list[Path]:
+def list_copies(paths: Paths) -> list[Path]:
     """The other databases of csmd's: backups and files that were set aside."""
-    present = purge_files.copies(paths.home, paths.log_dir)
+    present = purge_files.list_copies(paths.home, paths.log_dir)
     return [
         path for path in present
         if path.name.startswith(("csmd",
@@ -47,15 +47,15 @@ def prepare(config: Config, place: str) -> dict[str, Any]:
         return {"place": record.place, "digest": record.digest, "recovery_key": ""}
     in_file = None if place == keys.KEYRING else keys.key_in_file(place)
     key = in_file or os.urandom(keys.KEY_BYTES)
-    record = keys.keep_key(key, place, home)
-    damaged = [str(path) for path in copies(config.paths) if path.parent.name.startswith("damaged-")]
+    record = keys.store_key(key, place, home)
+    damaged = [str(path) for path in list_copies(config.paths) if path.parent.name.startswith("damaged-")]
     return {"place": place, "digest": record.digest, "recovery_key": keys.to_text(key), "damaged": damaged}
 
 
 def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
     """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
     paths, wanted = config.paths, chosen is not None
-    with workshop_of(config) as workshop:
+    with open_workshop(config) as workshop:
         record = keys.read_record(paths.home) or chosen
         if record is None:
             return {"state": "off", "converted": [], "removed": [], "left": []}
@@ -64,7 +64,7 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
         keys.write_record(paths.home, record._replace(wanted=wanted))
         sqlite.use_key(key, for_new=wanted)
         report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.place}
-        if _is_other(paths.database, wanted):
+        if _needs_conversion(paths.database, wanted):
             new = files.make_private(workshop / "new") / paths.database.name
             backup.convert(paths.database, new, encrypted=wanted)
             if problems := integrity.inspect(new).problems:
@@ -73,19 +73,19 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
             aside = files.make_private(workshop / "replaced") / paths.database.name
             backup.replace_database(new, paths.database, aside)
             report["converted"].append(str(paths.database))
-        for path in copies(paths):
-            if _is_other(path, wanted):
+        for path in list_copies(paths):
+            if _needs_conversion(path, wanted):
                 report[_convert_copy(path, files.make_private(workshop) / "copy", wanted)].append(str(path))
         if not wanted:
             keys.write_record(paths.home, None)
-    return {**status(config), **report}
+    return {**describe_encryption(config), **report}
 
 
 def _is_database(path: Path) -> bool:
     return is_file(path) and path.stat().st_size > 0
 
 
-def _is_other(path: Path, wanted: bool) -> bool:
+def _needs_conversion(path: Path, wanted: bool) -> bool:
     """Whether a database exists and is not yet encrypted or plain as wanted."""
     return _is_database(path) and sqlite.is_encrypted_file(path) != wanted
 
@@ -106,28 +106,27 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
         path.unlink()
     for suffix in _SIDECARS:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    files.to_disk(path.parent)
+    files.flush_to_disk(path.parent)
     return outcome
 
 
-def status(config: Config) -> dict[str, Any]:
-    """What is encrypted: the library, the state (on, off, unfinished), the key's place or why it is missing, the
-    files."""
+def describe_encryption(config: Config) -> dict[str, Any]:
+    """The library, the state (on, off, unfinished), the key's place or why it is missing, and the files."""
     paths = config.paths
     record = keys.read_record(paths.home)
-    there = [path for path in (paths.database, *copies(paths)) if _is_database(path)]
-    plain = [str(path) for path in there if not sqlite.is_encrypted_file(path)]
-    missing, hint = "", ""
+    databases = [path for path in (paths.database, *list_copies(paths)) if _is_database(path)]
+    plain = [str(path) for path in databases if not sqlite.is_encrypted_file(path)]
+    key_missing, hint = "", ""
     if record is not None:
         try:
             keys.fetch_key(record)
         except KeyMissing as error:
-            missing, hint = error.what, error.hint
-    is_on, is_off = record is not None and record.wanted and not plain, record is None and len(plain) == len(there)
+            key_missing, hint = error.what, error.hint
+    is_on, is_off = record is not None and record.wanted and not plain, record is None and len(plain) == len(databases)
     return {
         "cipher": sqlite.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
-        "place": record.place if record else "", "key_missing": missing, "hint": hint, "plain": plain,
-        "encrypted": [str(path) for path in there if str(path) not in plain],
+        "place": record.place if record else "", "key_missing": key_missing, "hint": hint, "plain": plain,
+        "encrypted": [str(path) for path in databases if str(path) not in plain],
     }  # fmt: skip
 
 
@@ -136,10 +135,10 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
     paths, key = config.paths, keys.from_text(typed)
     record = keys.read_record(paths.home)
     if key is None:
-        raise BadInput("that is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
+        raise BadInput("this is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
     if record is not None and record.digest != keys.digest_of(key):
         raise BadInput(
-            "that is the key of another home", hint="take the one that `csmd encrypt on` showed for this home"
+            "this key belongs to another home", hint="use the key that `csmd encrypt on` showed for this home"
         )
     if record is None:
         sqlite.require_cipher()
@@ -147,13 +146,13 @@ def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
         try:
             backup.examine(paths.database)
         except Damaged as error:
-            raise BadInput("that key does not open the database", hint="take the one of this home") from error
-    new = keys.keep_key(key, place or (record.place if record else keys.KEYRING), paths.home)
+            raise BadInput("this key does not open the database", hint="use the key of this home") from error
+    new = keys.store_key(key, place or (record.place if record else keys.KEYRING), paths.home)
     keys.write_record(paths.home, new._replace(wanted=record.wanted if record else True))
     return {"place": new.place}
 
 
-def _key(config: Config) -> dict[str, str]:
+def _read_key(config: Config) -> dict[str, str]:
     try:
         record = keys.read_record(config.paths.home)
         return {"key": keys.to_text(keys.fetch_key(record))} if record else {}
@@ -168,7 +167,7 @@ def main(arguments: list[str]) -> int:
     verb, *rest = arguments
 
     def perform() -> None:
-        config = configuration()
+        config = load_configuration()
         report: dict[str, Any]
         if verb == "prepare":
             report = prepare(config, *rest)
@@ -177,7 +176,7 @@ def main(arguments: list[str]) -> int:
         elif verb == "recover":
             report = recover(config, rest[0], sys.stdin.read())
         else:
-            report = _key(config) if verb == "key" else status(config)
+            report = _read_key(config) if verb == "key" else describe_encryption(config)
         print(wire.dumps({"report": report}))  # noqa: T201
 
     return run_explained(perform)

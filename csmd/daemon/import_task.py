@@ -1,4 +1,4 @@
-"""Imports and syncs: reads transcripts, and takes in exported memories and those of other programs."""
+"""Imports and syncs: reads transcripts, and imports memories from csmd's exports and from other programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.capture import project_identity, transcript_listing
 from csmd.capture.ingest import BEGINNING_BYTES
-from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcript_listing import ListedTranscript
 from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, now_iso
 from csmd.daemon.reading import PastSession
@@ -26,17 +26,17 @@ from csmd.store import cursors, files, import_files, projects
 from csmd.store.import_files import ForeignFile
 from csmd.store.opencode_database import SessionDatabase
 
-#: Seconds after which an install stops reading recent sessions (it reads at least one); the background reads the rest.
+#: How long an install reads recent sessions, at least one; the background reads the rest.
 FOREGROUND_S = 15.0
 #: The counts of the transcripts that a task reads.
-COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
+TRANSCRIPT_COUNTS = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
 # --- import and sync
 
 
-def preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
-    """What an import would add, if it is a dry run or waits for a person's answer; {} if it is to be done now."""
+def preview_import(context: Context, task: Task) -> Batches[dict[str, Any]]:
+    """Returns a preview for a dry run or an unconfirmed import; {} to import at once."""
     path, is_dry_run = Path(task.path), bool(task.order.get("dry_run"))
     if exported := export_file.find_file(path):
         with export_file.open_file(exported) as file:
@@ -47,23 +47,25 @@ def preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
     if not SessionDatabase.is_one(path):
         with import_files.open_import(path) as foreign:
             if (source := recognise(foreign)) is not None:
-                return (yield from _examine(context, task, source, foreign))
+                return (yield from _preview_foreign(context, task, source, foreign))
     if not is_dry_run:
         return {}
-    sessions, problems = _without_unknown(path, _sessions(context, task)[0])
+    sessions, problems = _split_unknown(path, _list_sessions(context, task)[0])
     transcripts_there = sum(len(session.files) for session in sessions)
     return {"preview": True, "source": "transcripts", "files": transcripts_there, "problems": problems}
 
 
-def _examine(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
+def _preview_foreign(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
     counts = importing.ForeignCounts()
-    project, here = _named_project(context, task, makes=False), _project_here(context, task, makes=False)
-    for done in importing.examine(context.store, source, foreign, project=project, here=here, counts=counts):
+    project, origin_project = (
+        _find_named_project(context, task, create=False),
+        _find_origin_project(context, task, create=False),
+    )
+    for done in importing.examine(context.store, source, foreign, project=project, here=origin_project, counts=counts):
         yield {"step": f"reading {source.label}", "done": done}
     return {
         "preview": True, "here": task.order["asking"] if counts.placed_here else "", "source": source.label,
-        **_foreign_json(counts), "new": counts.new, "known": counts.known,
-        "samples": counts.samples,
+        **_foreign_json(counts), "new": counts.new, "known": counts.known, "samples": counts.samples,
     }  # fmt: skip
 
 
@@ -77,7 +79,7 @@ def _foreign_json(counts: importing.ForeignCounts) -> dict[str, Any]:
 
 
 def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
-    """Imports exported memories or those of another program; does nothing and returns None for transcripts."""
+    """Imports memories from an export or another program; returns None, with nothing done, for transcripts."""
     path = Path(task.path)
     if exported := export_file.find_file(path):
         return (yield from _import_exported(context, task, exported))
@@ -87,14 +89,17 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
         if (source := recognise(foreign)) is None:
             return None
         counts = importing.ForeignCounts()
-        project, here = _named_project(context, task, makes=True), _project_here(context, task, makes=True)
-        bring = importing.import_all(
-            context.store, source, foreign, project=project, here=here, now=now_iso(), counts=counts
+        project, origin_project = (
+            _find_named_project(context, task, create=True),
+            _find_origin_project(context, task, create=True),
         )
-        for done in bring:
+        batches = importing.import_all(
+            context.store, source, foreign, project=project, here=origin_project, now=now_iso(), counts=counts
+        )
+        for done in batches:
             yield {"step": "taking in memories", "done": done}
     return {
-        "files": 1, **dict.fromkeys(COUNTED, 0), "source": source.label, **_foreign_json(counts),
+        "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "source": source.label, **_foreign_json(counts),
         "memories_known": counts.known, "forgotten": counts.forgotten,
     }  # fmt: skip
 
@@ -102,11 +107,11 @@ def import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | No
 def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
     counts = memory_import.ImportCounts()
     directory = task.order.get("project") or task.order.get("asking")
-    place = project_identity.marked(project_identity.identified(directory)) if directory else None
-    vouched = bool(task.order.get("by_person"))
+    place = project_identity.add_marks(project_identity.identify_directory(directory)) if directory else None
+    by_person = bool(task.order.get("by_person"))
     with export_file.open_file(exported) as file:
         for done in memory_import.import_memories(
-            context.store, file, vouched=vouched, now=now_iso(), counts=counts, here=place
+            context.store, file, vouched=by_person, now=now_iso(), counts=counts, here=place
         ):
             yield {"step": "taking in memories", "done": done}
     placed = [
@@ -114,31 +119,31 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
         for (was, now, remote), number in sorted(counts.placed.items())
     ]
     return {
-        "files": 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
+        "files": 1, **dict.fromkeys(TRANSCRIPT_COUNTS, 0), "redactions": counts.redactions.total(),
         "memories_known": counts.repeated, "forgotten": counts.forgotten, "lowered": counts.lowered,
         "vouched": counts.vouched, "placed": placed,
     }  # fmt: skip
 
 
-def _named_project(context: Context, task: Task, *, makes: bool) -> int | None:
-    """The row of the project that the order names; None if it names none, -1 for one that an import would create."""
-    named = task.order.get("project")
-    return _project_row(context, named, makes=makes) if named else None
+def _find_named_project(context: Context, task: Task, *, create: bool) -> int | None:
+    """The row of the project given with the import; None if none was given, -1 if it would be created."""
+    directory = task.order.get("project")
+    return _find_project_row(context, directory, create=create) if directory else None
 
 
-def _project_here(context: Context, task: Task, *, makes: bool) -> int | None:
-    """The row of the project where the import was requested; None if the directory belongs to none, -1 as above."""
-    asking = task.order.get("asking")
-    if not asking:
+def _find_origin_project(context: Context, task: Task, *, create: bool) -> int | None:
+    """The row of the project where the import was requested; None if there is none, -1 if it would be created."""
+    directory = task.order.get("asking")
+    if not directory:
         return None
-    place = project_identity.marked(project_identity.identified(asking))
+    place = project_identity.add_marks(project_identity.identify_directory(directory))
     is_known = context.store.read(lambda rows: projects.seq_of(rows, place)) is not None
-    return _project_row(context, asking, makes=makes) if is_known or place.kind != "path" else None
+    return _find_project_row(context, directory, create=create) if is_known or place.kind != "path" else None
 
 
-def _project_row(context: Context, directory: str, *, makes: bool) -> int:
-    place = project_identity.marked(project_identity.identified(directory))
-    if makes:
+def _find_project_row(context: Context, directory: str, *, create: bool) -> int:
+    place = project_identity.add_marks(project_identity.identify_directory(directory))
+    if create:
         return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
     seq = context.store.read(lambda rows: projects.seq_of(rows, place))
     return -1 if seq is None else seq
@@ -147,11 +152,11 @@ def _project_row(context: Context, directory: str, *, makes: bool) -> int:
 def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, Any], list[str]]]:
     """Reads every transcript of the task; returns the counts and the paths."""
     spool_replay.replay(context)
-    sessions, later = _sessions(context, task)
+    sessions, later = _list_sessions(context, task)
     problems: list[str] = []
     if task.kind == "import":
-        sessions, problems = _without_unknown(Path(task.path), sessions)
-    counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+        sessions, problems = _split_unknown(Path(task.path), sessions)
+    counts: Counter[str] = Counter(dict.fromkeys(TRANSCRIPT_COUNTS, 0))
     paths, bytes_read, began = [], 0, time.monotonic()
     for number, session in enumerate(sessions):
         if task.recent and number and time.monotonic() - began > FOREGROUND_S:
@@ -161,10 +166,10 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
         for file in session.files:
             more = True
             while more:
-                report = reading.look_at(
+                report = reading.read_guarded(
                     context, Path(file.path), strict=True, most_pieces=1, is_chosen=task.kind == "import"
                 )
-                counts.update({name: getattr(report, name) for name in COUNTED})
+                counts.update({name: getattr(report, name) for name in TRANSCRIPT_COUNTS})
                 bytes_read, more = bytes_read + report.bytes_read, report.more
                 yield {
                     "step": "reading", "done": number, "total": len(sessions), "project": project, "bytes": bytes_read,
@@ -175,25 +180,25 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
     result: dict[str, Any] = {"files": len(paths), **counts, **({"problems": problems} if problems else {})}
     if task.recent:
         reading.fill_backlog(context, later)
-        # The background rests between steps: this is its expected pace until it has begun.
-        context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST))
+        # Seeds the pace estimate; the background also rests between steps.
+        context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
         result["left"] = context.backlog.describe()
     return result, paths
 
 
-def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
+def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
     """The sessions that a task reads, and the others that have grown, which the background reads."""
     if task.kind == "import":
         is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
         root = task.path if is_root else str(Path(task.path).parent)
-        return reading.newest_first(transcript_listing.list_transcripts(Path(task.path)), [root]), []
-    roots = [str(root) for root in context.roots()]
+        return reading.order_newest_first(transcript_listing.list_transcripts(Path(task.path)), [root]), []
+    roots = [str(root) for root in context.list_roots()]
     positions = context.store.read(cursors.file_positions)
     by_path = {file.path: file for root in roots for file in reading.list_own_transcripts(context.config, Path(root))}
     for path in [*map(str, context.take_hints()), *positions]:
         if path not in by_path and (file := transcript_listing.stat_transcript(path)):
             by_path[path] = file
-    sessions = reading.newest_first(by_path.values(), roots)
+    sessions = reading.order_newest_first(by_path.values(), roots)
     if not task.recent:
         return sessions, []
     later = [
@@ -205,10 +210,10 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
     return [session for session in sessions if session.rank < task.recent], later
 
 
-def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[PastSession], list[str]]:
+def _split_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[PastSession], list[str]]:
     """The sessions whose files are transcripts, and the problems of other files; BadInput if there are none."""
 
-    def is_transcript(file: OnDisk) -> bool:
+    def is_transcript(file: ListedTranscript) -> bool:
         if file.end >= 0:
             return True  # from a database, which was recognised by its tables
         with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
@@ -224,11 +229,11 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
     if not kept:
         with import_files.open_import(path) as foreign:
-            looks = describe_unknown(foreign) or "is of no format that csmd knows"
-        what = "holds nothing that csmd can take in" if is_directory(path) else looks
+            description = describe_unknown(foreign) or "has a format that csmd does not recognise"
+        problem = "contains nothing that csmd can import" if is_directory(path) else description
         raise BadInput(
-            f"{path} {what}; nothing was imported",
-            hint="name transcripts (*.jsonl), what `csmd export` wrote, or the memories of another program: "
+            f"{path} {problem}; nothing was imported",
+            hint="give transcripts (*.jsonl), the output of `csmd export`, or the memories of another program: "
             f"{', '.join(source.label for source in SOURCES)}",
         )
-    return kept, [f"{name}: no transcript, left out" for name in unknown]
+    return kept, [f"{name}: not a transcript; skipped" for name in unknown]

@@ -1,4 +1,4 @@
-"""Composes what an event's answer tells the assistant, with its receipt."""
+"""Composes the text that answers an event, with its receipt."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
-#: Longest that a prompt's vector may take; the words alone answer after that.
-QUERY_VECTOR_S = 0.12
-#: Longest that a pending start's brief may take after the prompt's own, and its share of the time until the deadline.
-START_S = 0.5
-START_PART = 0.8
+#: The longest time for a prompt's vector; after it only words are compared.
+VECTOR_TIMEOUT_S = 0.12
+#: The longest time for a pending start's brief after the prompt's own.
+START_TIMEOUT_S = 0.5
+#: Its share of the time until the deadline.
+START_SHARE = 0.8
 #: How long the disk is asked whether a session's directory is one that csmd does not read.
-NOTICE_S = 0.03
+NOTICE_TIMEOUT_S = 0.03
 #: UTF-16 units that a token has room for.
 TOKEN_UNITS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """What an event's answer tells: its own brief, and with a prompt that of its session's pending start."""
+    """The answer to an event: its own brief, and for a prompt the brief of its session's pending start."""
 
     event: Event
     project: int
     own: Brief
     start: Brief | None = None
     notice: str = ""
-    """What the user should know at a session's start; no model reads it."""
+    """A warning for the user at a session's start; no model reads it."""
 
     @property
     def text(self) -> str:
@@ -53,8 +54,8 @@ class Injection:
         return "\n".join(part.text for part in (self.start, self.own) if part is not None and part.text)
 
     @property
-    def settles(self) -> bool:
-        """Whether the session's start has nothing left to be told once this is."""
+    def settles_start(self) -> bool:
+        """Whether this answer includes the brief of the session's start."""
         return self.event.name == "session_start" or self.start is not None
 
 
@@ -71,43 +72,43 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
         context.lookups.log_brief(about, composed, time.monotonic() - began)
         return composed, project
 
-    own, project = compose_logged(event)
-    injection = Injection(event, project, own, notice=_unread_notice(context, event))
+    event_brief, project = compose_logged(event)
+    injection = Injection(event, project, event_brief, notice=_compose_notice(context, event))
     start = context.starts.find(event.session_id) if event.name == "prompt" else None
     if start is None:
         return injection
     try:
-        with rows.within(rows.share(START_S, part=START_PART)):
-            both = replace(injection, start=compose_logged(replace(start, at=event.at), own)[0])
+        with rows.within(rows.share(START_TIMEOUT_S, part=START_SHARE)):
+            extended_injection = replace(injection, start=compose_logged(replace(start, at=event.at), event_brief)[0])
     except DeadlineExceeded:  # the prompt's own answer does not wait for what was too slow before
         return injection
-    return both if display.count_utf16_units(both.text) <= ANSWER_LIMIT_UNITS else injection
+    return extended_injection if display.count_utf16_units(extended_injection.text) <= ANSWER_LIMIT_UNITS else injection
 
 
-def _unread_notice(context: Context, event: Event) -> str:
-    """Returns a warning, once a day, that csmd does not read the Claude Code directory of a session; "" for none."""
-    folder, _ = assistants_in_use.directory_of(event.transcript_path)
+def _compose_notice(context: Context, event: Event) -> str:
+    """Returns a warning, once a day, that csmd does not read a session's Claude Code directory; "" if it does."""
+    folder, _ = assistants_in_use.find_config_dir(event.transcript_path)
     if event.host != CLAUDE.host or event.name != "session_start" or event.source == "compact" or folder is None:
         return ""
     today, name, config = event.at[:10], str(folder), context.config
-    if folder in config.assistant_dirs or context.noticed.get(name) == today:
+    if folder in config.assistant_dirs or context.notice_days.get(name) == today:
         return ""
-    if not run_bounded(lambda: assistants_in_use.unread_directories([name], config, [""]), NOTICE_S):
+    if not run_bounded(lambda: assistants_in_use.find_unread_directories([name], config, [""]), NOTICE_TIMEOUT_S):
         return ""
-    context.noticed[name] = today
-    return f"csmd: {display.remove_unseen(assistants_in_use.unread_warning(name))}"
+    context.notice_days[name] = today
+    return f"csmd: {display.remove_unseen(assistants_in_use.warn_of_unread(name))}"
 
 
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, own_brief: Brief | None
 ) -> tuple[Brief, int]:
     """The brief for an event, and the row of its project; `own_brief` is the brief that its prompt gets already."""
-    places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
+    places = visibility.scopes(rows, event.cwd, start=ingest.read_start_directory(event.transcript_path))
     match event.name:
         case "session_start":
-            composed = _start_brief(rows, context, event, places, own_brief)
+            composed = _compose_start_brief(rows, context, event, places, own_brief)
         case "prompt":
-            composed = _prompt_brief(rows, context, event, places, left_s)
+            composed = _compose_prompt_brief(rows, context, event, places, left_s)
         case "pre_compact":
             composed = checkpoint.compose_instructions(rows, event, places)
         case "tool_failure" if event.failure is not None:
@@ -120,57 +121,63 @@ def _compose_brief(
     return composed, places[0]
 
 
-def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None) -> Brief:
+def _compose_start_brief(
+    rows: Rows, context: Context, event: Event, places: list[int], own_brief: Brief | None
+) -> Brief:
     """A session's brief at its start; with a prompt it repeats nothing of `own_brief` and fits into the room next to it."""
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
-    most, besides = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
+    max_tokens, shown_ids = settings.brief_max_tokens, [item.id for item in own_brief.items] if own_brief else []
     if own_brief is not None:
-        most = min(most, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
+        max_tokens = min(max_tokens, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
-        most = int(most * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored)
+        max_tokens = int(
+            max_tokens * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored
+        )
 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
             rows, places=places, session_id=session, max_tokens=room, goals=goals, before=before,
-            today=event.at[:10], exclude=besides, asking=event.cwd, key=key,
+            today=event.at[:10], exclude=shown_ids, asking=event.cwd, key=key,
         )  # fmt: skip
 
-    opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)
-    # After a compaction, and on resume: what is known of the files that it was at.
-    files = work_notes.file_block(rows, places=places, session_id=session, named="", exclude=besides, asking=event.cwd)
-    opening = work_notes.append_files(opening, files, max_tokens=most)
+    opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=max_tokens, brief=session_brief)
+    # After a compaction and on resume, notes on the session's files follow.
+    files = work_notes.file_block(
+        rows, places=places, session_id=session, named="", exclude=shown_ids, asking=event.cwd
+    )
+    opening = work_notes.append_files(opening, files, max_tokens=max_tokens)
     if not settings.stages_advisory:
         return opening
     lines = advisory.read_lines(rows, places=places, session_id=session)
-    return advisory.append_advisory(opening, lines, max_tokens=most)
+    return advisory.append_advisory(opening, lines, max_tokens=max_tokens)
 
 
-def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
+def _compose_prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
     settings, session = context.config.settings, event.session_id
     model, used = receipts.context_size(rows, session)
     policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
-    most = int(settings.recall_max_tokens * policy.recall)
+    max_tokens = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
         rows,
         places=places,
         session_id=session,
         prompt=event.text,
         floor=settings.recall_floor,
-        max_tokens=most,
+        max_tokens=max_tokens,
         max_items=settings.recall_max_items,
-        embed=context.query_vector(deadline_s=min(QUERY_VECTOR_S, left_s / 2), start=False),
+        embed=context.query_vector(deadline_s=min(VECTOR_TIMEOUT_S, left_s / 2), start=False),
         asking=event.cwd,
         key=context.store.hash_key,
     )
     files = work_notes.file_block(rows, places=places, session_id=session, named=event.text, asking=event.cwd)
-    return work_notes.append_files(recalled, files, max_tokens=most)
+    return work_notes.append_files(recalled, files, max_tokens=max_tokens)
 
 
 def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
     """Writes a receipt for each brief of an answer that is not empty."""
     event = injection.event
-    own_id, start_id = _receipt_ids(event)
+    own_id, start_id = _make_receipt_ids(event)
     for receipt_id, name, brief_of_event in (
         (start_id, "session_start", injection.start),
         (own_id, event.name, injection.own),
@@ -189,32 +196,34 @@ def write_receipts(rows: Rows, injection: Injection, *, key: bytes) -> None:
             )
 
 
-def take_back(rows: Rows, event: Event) -> None:
+def delete_receipts(rows: Rows, event: Event) -> None:
     """Deletes the receipts of an event's answer, which its hook did not read."""
-    for receipt_id in _receipt_ids(event):
+    for receipt_id in _make_receipt_ids(event):
         receipts.delete_receipt(rows, receipt_id)
 
 
-def _receipt_ids(event: Event) -> tuple[str, str]:
+def _make_receipt_ids(event: Event) -> tuple[str, str]:
     """The ids of the receipts for an event's own brief, and for that of its session's start."""
     return f"r{event.id}", f"r{event.id}-start"
 
 
 #: A store of fewer turns answers in time from a cold disk.
-LARGE_TURNS = 5_000
-#: How many of a project's latest prompts are rehearsed, and how many characters of each.
-PROMPTS = 12
-CHARACTERS = 400
-#: Longest that one rehearsal may take, and how soon a project is rehearsed again.
-PATIENCE_S = 1.0
-AGAIN_S = 1800.0
+MIN_TURNS = 5_000
+#: How many of a project's latest prompts are rehearsed.
+MAX_PROMPTS = 12
+#: How many characters of each prompt are rehearsed.
+MAX_PROMPT_CHARACTERS = 400
+#: The longest time of one rehearsal.
+REHEARSAL_TIMEOUT_S = 1.0
+#: How soon a project is rehearsed again.
+REHEARSE_AGAIN_S = 1800.0
 
 
 class Rehearsal:
-    """Looks for what was asked last in a project, so that the next prompt there finds the disk's pages in memory.
+    """Repeats a project's latest searches, so that the next prompt finds the database's pages in memory.
 
-    `expect` from any thread, `step` on the background thread, which waits for none of it; `done` is called on the
-    reader's thread when the next one may be looked for.
+    `expect` is for any thread, `step` for the background thread, which never waits; `done` is called on the reader's
+    thread when the next search may begin.
     """
 
     def __init__(self, store: Store, done: Callable[[], None]) -> None:
@@ -225,15 +234,15 @@ class Rehearsal:
         self._prompts: deque[tuple[int, str]] = deque()
         self._rehearsed_at: dict[int, float] = {}
         self._reading: Future[tuple[int, list[str]]] | None = None
-        """A project, and the prompts to be looked for in it."""
+        """The running read of a project and the prompts to be rehearsed in it."""
 
-    def expect(self, project: int) -> None:
-        """Says that a session begins in a project."""
+    def expect_prompt(self, project: int) -> None:
+        """Notes that a session begins in a project."""
         self._expected.append(project)
 
     @property
     def is_reading(self) -> bool:
-        """Whether the reader is at work for it."""
+        """Whether the reader is rehearsing."""
         return self._reading is not None and not self._reading.done()
 
     def step(self, now: float) -> bool:
@@ -244,15 +253,15 @@ class Rehearsal:
             reading, self._reading = self._reading, None
             with suppress(DeadlineExceeded):
                 project, prompts = reading.result()
-                if prompts and now >= self._rehearsed_at.get(project, float("-inf")) + AGAIN_S:
+                if prompts and now >= self._rehearsed_at.get(project, float("-inf")) + REHEARSE_AGAIN_S:
                     self._rehearsed_at[project] = now
                     self._prompts.extend((project, text) for text in prompts)
         if self._prompts:
             project, text = self._prompts.popleft()
-            self._read(lambda rows: _look_for(rows, project, text), deadline_s=PATIENCE_S)
+            self._read(lambda rows: _rehearse_prompt(rows, project, text), deadline_s=REHEARSAL_TIMEOUT_S)
         elif self._expected:
             project = self._expected.popleft()
-            self._read(lambda rows: _latest_prompts(rows, project), deadline_s=None)
+            self._read(lambda rows: _read_latest_prompts(rows, project), deadline_s=None)
         else:
             return False
         return True
@@ -263,16 +272,16 @@ class Rehearsal:
         self._reading.add_done_callback(lambda _: self._done())
 
 
-def _look_for(rows: Rows, project: int, text: str) -> tuple[int, list[str]]:
+def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str]]:
     prompt.find_bearing(rows, places=[project, 0], prompt=text, embed=None, degraded=[])
     return project, []
 
 
-def _latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
-    """The project (the latest session's for 0), and what users asked last in it, the latest first; [] in a small store."""
-    if search.last_turn(rows) < LARGE_TURNS:
+def _read_latest_prompts(rows: Rows, project: int) -> tuple[int, list[str]]:
+    """(project, the latest prompts in it, latest first); 0 means the latest session's project, [] a small store."""
+    if search.last_turn_seq(rows) < MIN_TURNS:
         return project, []
     project = project or sessions.latest_project(rows)
-    latest = search.user_turns_between(rows, "", "", projects=[project], limit=PROMPTS)
+    latest = search.user_turns_between(rows, "", "", projects=[project], limit=MAX_PROMPTS)
     turns = search.turns_by_seq(rows, [seq for seq, _ in latest])
-    return project, [turns[seq].text[:CHARACTERS] for seq, _ in latest if seq in turns]
+    return project, [turns[seq].text[:MAX_PROMPT_CHARACTERS] for seq, _ in latest if seq in turns]

@@ -19,7 +19,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import backup, files, keys
 
 
-def configuration() -> Config:
+def load_configuration() -> Config:
     """The configuration, with the assistants' directories that `csmd install` recorded."""
     paths = default_paths()
     record = files.read_json(paths.install_record) or {}
@@ -74,9 +74,9 @@ def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -
         ) from error
     try:
         backup.finish_replacement(paths.database)
-        (unlock or partial(keys.unlock, paths.home))()
-        rescued = backup.put_rescued_back(paths.database)
-        backup.set_stale_log_aside(paths.database, now=now_iso())
+        (unlock or partial(keys.use_stored_key, paths.home))()
+        rescued = backup.restore_rescued(paths.database)
+        backup.move_stale_log_aside(paths.database, now=now_iso())
         yield rescued
     finally:
         lock.release()

@@ -27,15 +27,15 @@ MAX_WAITING = 1000
 #: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are
 #: read again when a session starts there, and by the sweep.
 MAX_WATCHED = 40
-NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
+INSTRUCTION_NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 #: The names and patterns of other assistants' instruction files.
-NAMES_OF_OTHERS = {
+OTHER_HOSTS_PATTERNS = {
     name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
 }
 
 
 #: A disk that did not answer is tried again after this.
-HUNG_S = 600.0
+HUNG_RETRY_S = 600.0
 
 
 class InstructionRefresh:
@@ -54,19 +54,21 @@ class InstructionRefresh:
     def visit(self, directory: str) -> None:
         """Notes that a session is active in a directory; cheap, from any thread."""
         if directory:
-            self._note("visited", directory)
+            self._add_path("visited", directory)
 
     def touch(self, path: str) -> None:
         """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
         name = path.rpartition("/")[2]
-        is_named = name in NAMES or any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES_OF_OTHERS)
+        is_named = name in INSTRUCTION_NAMES or any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in OTHER_HOSTS_PATTERNS
+        )
         if is_named or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
-            self._note("touched", path)
+            self._add_path("touched", path)
 
-    def _note(self, why: str, path: str) -> None:
+    def _add_path(self, kind: str, path: str) -> None:
         with self._lock:
-            if len(self._waiting[why]) < MAX_WAITING:
-                self._waiting[why][path] = None
+            if len(self._waiting[kind]) < MAX_WAITING:
+                self._waiting[kind][path] = None
         self._context.poke()
 
     def _may_be_imported(self, path: str) -> bool:
@@ -78,14 +80,14 @@ class InstructionRefresh:
             return False
         return any(folder in folders for folders, _ in list(self._projects.values()))
 
-    def folders(self) -> list[Path]:
+    def list_folders(self) -> list[Path]:
         """The directories to watch, without subdirectories: those of the latest projects."""
         with self._lock:
             latest_first = list(self._projects.values())[::-1]
         folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
         return [Path(folder) for folder in islice(folders, MAX_WATCHED)]
 
-    def waiting(self) -> bool:
+    def has_waiting(self) -> bool:
         """Whether something has to be read."""
         return any(self._waiting.values())
 
@@ -93,7 +95,7 @@ class InstructionRefresh:
         """Reads the instructions of visited directories and touched files; returns how many files changed."""
         with self._lock:
             waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
-        visited = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
+        visited = (instruction_files.find_project(self._context.store, directory) for directory in waiting["visited"])
         active = [project for project in visited if project is not None]
         changed = {path.rpartition("/")[0] for path in waiting["touched"]}
         stale = [
@@ -104,7 +106,7 @@ class InstructionRefresh:
         for project in stale:
             self._projects[project] = self._projects[project][0], ()
         total = sum(self._refresh(*project) for project in dict.fromkeys([*active, *stale]))
-        self._put_last(active)
+        self._mark_latest(active)
         return total
 
     def sweep(self) -> int:
@@ -113,11 +115,11 @@ class InstructionRefresh:
         recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MAX_PROJECTS]
         for project in self._projects.keys() - set(recent):
             del self._projects[project]
-        total = sum(self._refresh(*project) for project in recent if not self._context.stopping)
-        self._put_last(recent[::-1])
+        total = sum(self._refresh(*project) for project in recent if not self._context.is_stopping)
+        self._mark_latest(recent[::-1])
         return total
 
-    def _put_last(self, active: Sequence[tuple[int, str]]) -> None:
+    def _mark_latest(self, active: Sequence[tuple[int, str]]) -> None:
         """Moves projects to the end of the order, where the latest are."""
         with self._lock:
             for project in active:
@@ -127,27 +129,27 @@ class InstructionRefresh:
     def _refresh(self, seq: int, root: str) -> int:
         """Reads a project's files if their stamp changed; a project that is not on this machine keeps its stored
         ones."""
-        store, user = self._context.store, claude_instructions.user_of(self._context.config)
+        store, user = self._context.store, claude_instructions.find_user(self._context.config)
         _, stamp = self._projects.get((seq, root), (set(), ()))
 
         def read() -> int:
-            if not self._answers(root):
+            if not self._disk_answers(root):
                 raise CsmdError(f"{root}: its file system does not answer", hint="`df` shows which one hangs")
-            is_unchanged = stamp and instruction_files.stamp(path for path, *_ in stamp) == stamp
+            is_unchanged = stamp and instruction_files.make_stamp(path for path, *_ in stamp) == stamp
             if is_unchanged or not root or not is_directory(root):
                 return 0
-            changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
-            self._projects[seq, root] = folders, instruction_files.stamp(paths)
+            changed, folders, paths = instruction_files.refresh_instructions(store, seq, root, user, now=now_iso())
+            self._projects[seq, root] = folders, instruction_files.make_stamp(paths)
             return changed
 
         return self._context.guard("instructions", read, about=root) or 0
 
-    def _answers(self, root: str) -> bool:
+    def _disk_answers(self, root: str) -> bool:
         """Whether the disk of a project answers; one that did not is tried again after HUNG_S."""
         now = time.monotonic()
         if now < self._hung.get(root, now):
             return False
         self._hung.pop(root, None)
         if machine.run_bounded(partial(is_directory, root), machine.DISK_S) is None:
-            self._hung[root] = now + HUNG_S
+            self._hung[root] = now + HUNG_RETRY_S
         return root not in self._hung

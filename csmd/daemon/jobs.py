@@ -1,4 +1,4 @@
-"""The background thread and its table of chores: what each does, in which order, and when it is due.
+"""The background thread and its table of chores, in the order of their steps, with the conditions and intervals.
 
 Chores do one bounded piece at a time, and a chore that fails does not stop the others. `step` takes the monotonic time
 by which chores are due, so that tests need not wait; what chores store is dated by the wall clock. `run` calls `step`
@@ -17,17 +17,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from csmd.config import Config
-from csmd.daemon import curating, housekeeping, reading, spool_replay
-from csmd.daemon.alarms import EVERY_S, Alarms
-from csmd.daemon.assistants_in_use import Clients, describe_clients, unread_directories
-from csmd.daemon.context import Context, Task, iso_before, local_time, now_iso, read_pauses
+from csmd.daemon import housekeeping, provider_tasks, reading, spool_replay
+from csmd.daemon.alarms import CHECK_EVERY_S, Alarms
+from csmd.daemon.assistants_in_use import Clients, describe_clients, find_unread_directories
+from csmd.daemon.context import Context, Task, iso_before, now_iso, reload_pauses, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.housekeeping import Hourly
+from csmd.daemon.housekeeping import HourlyLog
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.page_reader import PageReader
 from csmd.daemon.pipeline import Stages
-from csmd.daemon.tasks import SECRETS_EVERY_S, Tasks
+from csmd.daemon.tasks import SECRETS_CHECK_S, Tasks
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder
 from csmd.hosts import adapters
@@ -41,7 +41,7 @@ from csmd.tools.declaration import ToolContext
 TICK_S = 5.0
 #: The shortest time between the beginnings of two passes that no client waits for, because each pass queries every
 #: stage; and the longest rest after a piece of long work.
-TOGETHER_S = 1.0
+PASS_EVERY_S = 1.0
 #: The longest time of a task in a pass, which delays new memories.
 MAX_TASK_S = 30.0
 #: The longest time of a dream in a pass; it also has no more than all other work of the last pass took.
@@ -55,14 +55,14 @@ FULL_SWEEP_S = 900.0
 #: How often, while every directory is watched; listing 20,000 transcripts takes up to a second of the processor.
 WATCHED_SWEEP_S = 3600.0
 #: How long the database's file may be missing before the daemon continues with its copy.
-GONE_S = 60.0
+MISSING_FILE_S = 60.0
 #: After this many commits by other threads the write-ahead log is moved into the database.
 CHECKPOINT_COMMITS = 200
 
 
 @dataclass(slots=True)
 class Pass:
-    """A pass over the table at the monotonic time `now`, and what its chores have done so far."""
+    """A pass over the table at the monotonic time `now`, with the effects of its chores so far."""
 
     now: float
     takes_writes: bool = True
@@ -123,12 +123,12 @@ class Background(threading.Thread):
         #: Whether every directory of transcripts is watched; then the sweep only finds lost events.
         self.is_watched: Callable[[], bool] = lambda: False
         #: Ends the daemon's parts, which are started again if `begins_anew` is set.
-        self.begin_anew: Callable[[], None] = lambda: None
-        self.begins_anew = False
-        self._there_at = 0.0
+        self.end_parts: Callable[[], None] = lambda: None
+        self.restarts = False
+        self._file_seen_at = 0.0
         """When the database's file was last seen; monotonic."""
         #: Makes the socket's thread call back.
-        self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
+        self.ping_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
         self._task_s = self._dream_s = self._rest_s = 0.0
         """How long the task, a dream, and all other work took in the last pass."""
@@ -138,13 +138,13 @@ class Background(threading.Thread):
 
     def _chores(self) -> tuple[Chore, ...]:
         """The chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
-        context, store, hourly = self.context, self.context.store, Hourly()
+        context, store, hourly = self.context, self.context.store, HourlyLog()
         return (
             Chore("mark", lambda _: self._clear_hung_mark(), when="always"),
-            Chore("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
-            Chore("alarms", lambda pass_: self.alarms.step(pass_.now), when="always", every_s=EVERY_S),
-            Chore("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
-            Chore("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
+            Chore("pauses", lambda _: reload_pauses(context.pauses), when="always", quiet=True),
+            Chore("alarms", lambda pass_: self.alarms.step(pass_.now), when="always", every_s=CHECK_EVERY_S),
+            Chore("rescue", self._rescue, when="always", every_s=CHECK_EVERY_S, quiet=True),
+            Chore("secrets", lambda _: self.tasks.order_secret_task(), every_s=SECRETS_CHECK_S, quiet=True),
             Chore("spool", lambda _: spool_replay.replay(context)),
             Chore("rehearsal", lambda pass_: self.rehearsal.step(pass_.now)),
             Chore("directories", lambda _: self.clients.note_directories(), quiet=True),
@@ -158,23 +158,23 @@ class Background(threading.Thread):
             Chore("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
             Chore(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
-                when="no_task", every_s=housekeeping.RETENTION_S, first_s=housekeeping.RETENTION_S, repeats=True,
+                when="no_task", every_s=housekeeping.RETENTION_EVERY_S, first_s=housekeeping.RETENTION_EVERY_S, repeats=True,
             ),
             Chore("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
-            Chore("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
+            Chore("instructions", lambda _: self.instructions.has_waiting() and self.instructions.step()),
             Chore("pages", lambda pass_: self.pages.step(pass_.now), when="no_task"),
             Chore("stages", self._do_stages),
             Chore("checkpoint", self._checkpoint),
             Chore("summary", lambda pass_: hourly.step(store, pass_.now), quiet=True),
-            Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
-            Chore("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
+            Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.LOOKUPS_EVERY_S, quiet=True),
+            Chore("ledger", lambda _: provider_tasks.book_pending_vectors(context), every_s=provider_tasks.BOOK_EVERY_S, quiet=True),
             Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
-                "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
-                first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
+                "word indexes", lambda _: store.write(fulltext.merge_indexes), when="idle", every_s=housekeeping.MERGE_EVERY_S,
+                first_s=housekeeping.MERGE_EVERY_S, repeats=True, quiet=True,
             ),
-            Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S,
+            Chore("backup", lambda _: housekeeping.make_daily_backup(context), when="idle", every_s=housekeeping.BACKUP_CHECK_S,
             quiet=True),
         )  # fmt: skip
 
@@ -183,14 +183,14 @@ class Background(threading.Thread):
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
-            dreams=self.dreaming, now=now_iso, before=iso_before, here=local_time, monotonic=time.monotonic,
-            pauses=context.pauses, read_pauses=lambda: read_pauses(context.pauses), query_vector=context.query_vector,
+            dreams=self.dreaming, now=now_iso, before=iso_before, here=to_local_time, monotonic=time.monotonic,
+            pauses=context.pauses, read_pauses=lambda: reload_pauses(context.pauses), query_vector=context.query_vector,
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
-            poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook,
-            unwritten=context.lookups.unwritten,
-            forget_lines=self.pages.forget, alarms=self.alarms.active, status=lambda rows: status(rows, self),
+            poke=context.poke, hint=context.hint, hint_from_hook=context.hint_from_hook,
+            unwritten=context.lookups.list_unwritten,
+            forget_lines=self.pages.forget, alarms=self.alarms.list_active, status=lambda rows: status(rows, self),
             clients=lambda rows: describe_clients(
-                rows, context.config, unread=unread_directories(client_versions.elsewhere(rows), context.config, [""])
+                rows, context.config, unread=find_unread_directories(client_versions.list_other_directories(rows), context.config, [""])
             ),
         )  # fmt: skip
 
@@ -209,39 +209,39 @@ class Background(threading.Thread):
         self._last_full_sweep = self._due["sweep"] = float("-inf")
         self.context.wake.set()
 
-    def expect(self, project: int) -> None:
+    def expect_prompt(self, project: int) -> None:
         """Notes that a session begins in a project, so that its next prompt is rehearsed."""
-        self.rehearsal.expect(project)
+        self.rehearsal.expect_prompt(project)
         self.context.poke()
 
     # --- the thread
 
     def run(self) -> None:
         context = self.context
-        while not context.stopping:
+        while not context.is_stopping:
             began = time.monotonic()
             busy = context.guard("step", lambda: self.step(time.monotonic()))
             pause = TICK_S
             if busy:  # without a pause if a client waits
-                pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
+                pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST_FACTOR
             if pause:
                 worked_until = time.monotonic()
                 context.wake.wait(pause)
                 # One pass handles a burst of events; after a piece of long work the thread first rests as long as it
                 # worked, whatever arrives; a task begins at once.
-                until = worked_until + min(pause, TOGETHER_S) if self._did_piece else began + TOGETHER_S
-                context.asked.wait(max(0.0, until - time.monotonic()))
-                context.asked.clear()
+                until = worked_until + min(pause, PASS_EVERY_S) if self._did_piece else began + PASS_EVERY_S
+                context.client_waits.wait(max(0.0, until - time.monotonic()))
+                context.client_waits.clear()
                 context.wake.clear()
         endings: dict[str, Callable[[], object]] = {
             "task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write,
-            "ledger": partial(curating.book_vectors, context),
+            "ledger": partial(provider_tasks.book_pending_vectors, context),
         }  # fmt: skip
         for name, end in endings.items():
             context.guard(name, end)
 
     def step(self, now: float) -> bool:
-        """Does what is due at the monotonic time `now`; returns whether more may be due at once."""
+        """Runs the chores that are due at the monotonic time `now`; returns whether more may be due at once."""
         pass_, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
         self._task_s = self._dream_s = 0.0
         for chore in self._table:
@@ -282,7 +282,7 @@ class Background(threading.Thread):
         """Removes the mark that a hook without an answer left, if the server answers: it was only busy."""
         mark, answered = self.context.config.paths.hung_mark, threading.Event()
         if is_there(mark):
-            self.ask_server(answered.set)
+            self.ping_server(answered.set)
             if answered.wait(TICK_S):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
 
@@ -292,10 +292,10 @@ class Background(threading.Thread):
         store = self.context.store
         store.rescue(now=now_iso())
         if store.displacement() != "gone":
-            self._there_at = pass_.now
-        elif store.is_rescued and pass_.now - self._there_at >= GONE_S and not self.begins_anew:
-            self.begins_anew = True
-            self.begin_anew()
+            self._file_seen_at = pass_.now
+        elif store.is_rescued and pass_.now - self._file_seen_at >= MISSING_FILE_S and not self.restarts:
+            self.restarts = True
+            self.end_parts()
 
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
@@ -319,7 +319,7 @@ class Background(threading.Thread):
         if is_full:
             self._last_full_sweep = pass_.now
             pass_.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
-        return reading.sweep(self.context, full=is_full) > 0
+        return reading.sweep_transcripts(self.context, full=is_full) > 0
 
     def _checkpoint(self, pass_: Pass) -> None:
         """Moves the write-ahead log into the database after work, or after many commits by other threads."""

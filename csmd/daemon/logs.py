@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 LOG_BACKUPS = 3
 #: How many causes of an error are named.
-CHAIN_LIMIT = 5
+MAX_CAUSES = 5
 Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
@@ -42,7 +42,7 @@ class WordlessFormatter(logging.Formatter):
     def formatException(self, ei: Raised) -> str:  # noqa: N802 - the name is logging's
         lines: list[str] = []
         error: BaseException | None = ei[1]
-        while error is not None and len(lines) < CHAIN_LIMIT:
+        while error is not None and len(lines) < MAX_CAUSES:
             frames = "".join(
                 f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
                 for frame in traceback.extract_tb(error.__traceback__, limit=-30)
@@ -52,8 +52,8 @@ class WordlessFormatter(logging.Formatter):
         return redact("\nafter ".join(lines), Counter())
 
 
-def kind_of(error: BaseException) -> str:
-    """An error's kind in csmd's or the system's words; never its own text, which may quote what a person said."""
+def describe_kind(error: BaseException) -> str:
+    """An error's kind in csmd's or the system's words, never its text, which may quote a person."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):
@@ -79,12 +79,12 @@ def keep_words_off_stderr() -> None:
     """
     logging.raiseExceptions = False  # else a line that cannot be written goes to stderr with its arguments
     logging.lastResort = None
-    sys.excepthook = _end_with
+    sys.excepthook = _report_fatal
     threading.excepthook = lambda hooked: _log_uncaught(hooked.exc_value)
     sys.unraisablehook = lambda hooked: _log_uncaught(hooked.exc_value)
 
 
-def _end_with(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+def _report_fatal(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     _log_uncaught(error)
     sys.stderr.write(f"csmd: a bug: {WordlessFormatter().formatException((kind, error, trace))}\n")
 

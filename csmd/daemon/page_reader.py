@@ -11,7 +11,7 @@ from pathlib import Path
 
 from csmd.capture import instruction_files
 from csmd.daemon import reading
-from csmd.daemon.context import Context, iso, local_time, now_iso
+from csmd.daemon.context import Context, now_iso, to_iso, to_local_time
 from csmd.dream import day_files, dream_undo, page_edits, page_files
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
@@ -20,7 +20,7 @@ from csmd.store.core import run_to_end
 # --- edited pages
 
 #: How often pages are checked for changes.
-PAGES_LOOK_S = 60.0
+CHECK_EVERY_S = 60.0
 #: A page is settled when it has not changed for longer than a sweep of the active transcripts takes.
 SETTLED_S = 40.0
 #: How many pages are checked; the next dream reads all of them.
@@ -32,10 +32,10 @@ class PageReader:
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._next_look = 0.0
+        self._next_check = 0.0
         #: The stamps at the last check, and when the pages were last read.
-        self._seen: instruction_files.Stamp = ()
-        self._read: instruction_files.Stamp = ()
+        self._checked_stamp: instruction_files.Stamp = ()
+        self._read_stamp: instruction_files.Stamp = ()
         #: Whether a line has to be removed from the pages; also at the start, in case the last daemon was killed
         #: before.
         self._has_forgotten = True
@@ -46,27 +46,27 @@ class PageReader:
 
     def step(self, now: float) -> bool:
         """Checks whether a page has changed, and reads the pages once they have not changed since the check before."""
-        if self._has_forgotten and self._withdraw():
+        if self._has_forgotten and self._remove_forgotten():
             return True
-        if now < self._next_look:
+        if now < self._next_check:
             return False
-        self._next_look = now + PAGES_LOOK_S
+        self._next_check = now + CHECK_EVERY_S
         stamp = self._stamp()
-        if stamp == self._read:
+        if stamp == self._read_stamp:
             return False
-        if stamp != self._seen or self._context.backlog or self._context.client_is_waiting():
-            self._seen, self._next_look = stamp, now + SETTLED_S
+        if stamp != self._checked_stamp or self._context.backlog or self._context.client_is_waiting():
+            self._checked_stamp, self._next_check = stamp, now + SETTLED_S
             return False
         return self.read() > 0
 
-    def _withdraw(self) -> bool:
+    def _remove_forgotten(self) -> bool:
         """Removes forgotten lines from pages and, some in each step, from days; returns whether there were any."""
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
-            days = day_files.withdraw(store, directory, now=now_iso(), here=local_time)
+            days = day_files.remove_withdrawn(store, directory, now=now_iso(), to_local=to_local_time)
             self._has_forgotten |= days > 0  # more may be left
-            return page_files.withdraw(store, directory) + days > 0
+            return page_files.remove_forgotten_lines(store, directory) + days > 0
         except OSError:
             self._has_forgotten = True  # until the disk accepts it
             raise
@@ -84,9 +84,9 @@ class PageReader:
     def read_at_once(self) -> Iterator[None]:
         """Reads them now, after the transcripts of active sessions, which show whose edits are a tool's."""
         context = self._context
-        reading.sweep(context, full=False)
+        reading.sweep_transcripts(context, full=False)
         for path in context.take_hints():
-            while reading.look_at(context, path, most_pieces=1).more:
+            while reading.read_guarded(context, path, most_pieces=1).more:
                 yield
             yield
         self.read()
@@ -97,21 +97,23 @@ class PageReader:
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
         run_to_end(dream_undo.finish_undo(store, home=paths.home, now=now_iso()))
-        done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans())
-        self._read = stamp
+        done = page_edits.read_edits(
+            store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans()
+        )
+        self._read_stamp = stamp
         return done
 
     def _unrecorded_spans(self) -> Pauses:
         """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
         spans = list(self._context.pauses().spans)
-        for path in list(self._context.excluded):
+        for path in list(self._context.excluded_paths):
             with suppress(OSError):
                 last = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-                spans.append((iso(last), iso(last + timedelta(seconds=1))))
+                spans.append((to_iso(last), to_iso(last + timedelta(seconds=1))))
         return Pauses(tuple(spans))
 
     def _stamp(self) -> instruction_files.Stamp:
-        return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
+        return instruction_files.make_stamp(map(str, [*self._folders(), *self._files()]))
 
     def _files(self) -> list[Path]:
         paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))

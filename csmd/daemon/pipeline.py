@@ -1,4 +1,4 @@
-"""Runs the stages that distil, believe, index and embed what the store holds, and frees memory after a burst."""
+"""Runs the stages that distil, believe, index and embed stored rows, and frees memory after a burst."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from functools import partial
 
 from csmd import machine
 from csmd.capture import whole_text
-from csmd.daemon.context import Context, iso_before, local_time, now_iso
+from csmd.daemon.context import Context, iso_before, now_iso, to_local_time
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_counter
@@ -37,18 +37,18 @@ from csmd.text import prose
 from csmd.vocabulary import QUIET_S
 
 #: The stages run again after this, even if nothing was stored.
-LOOK_S = 300.0
+RERUN_S = 300.0
 #: They run again after this if one of them failed (for example because a model does not load) or a session is active.
-AGAIN_S = 30.0
+RERUN_SOON_S = 30.0
 #: While a dream is running and no session is active, new rows wait this long.
-DREAMT_S = 5.0
+DREAM_REST_S = 5.0
 #: How long a hook's turn waits for the transcript before it is judged.
-PROVISIONAL_S = 120.0
+PROVISIONAL_TIMEOUT_S = 120.0
 #: How many turns one read or write examines, at a millisecond each at most.
-LOOKED_AT = 20
+PROVISIONAL_BATCH = 20
 #: How many such parts a sweep has.
-PARTS = 10
-#: How often a task runs all stages: one may depend on what a later one writes.
+MAX_PROVISIONAL_BATCHES = 10
+#: How often a task runs all stages: one may depend on rows that a later one writes.
 MAX_PASSES = 3
 #: How many texts are embedded at a time.
 EMBED_TEXTS = 8
@@ -57,12 +57,12 @@ PART_CHARACTERS = 1000
 #: The largest number of parts of a memory.
 MAX_PARTS = 12
 #: How many turns, and characters of them, are counted in one request: a hook's query may wait for it.
-COUNTED_TURNS = 50
-COUNTED_CHARACTERS = 200_000
+BATCH_TURNS = 50
+BATCH_CHARACTERS = 200_000
 #: The longest whole text of a turn whose tokens are counted.
-MAX_COUNTED = 4_000_000
+MAX_COUNTED_CHARACTERS = 4_000_000
 #: How long the worker has for a request; it may have to load the ranks.
-COUNT_S = 5.0
+COUNT_TIMEOUT_S = 5.0
 #: Below this load per core, vectors are made on two cores; they cause a load of 1 per core themselves.
 BUSY_LOAD = 1.5
 #: How long a step of indexing, embedding or linking lasts, which delays other work.
@@ -70,12 +70,12 @@ SLICE_S = 0.2
 #: After this many commits memory is freed.
 BURST_COMMITS = 500
 #: After a rest it is freed after this many commits.
-FEW_COMMITS = 10
+IDLE_COMMITS = 10
 #: glibc's number of the option that limits the pools of memory.
 M_ARENA_MAX = -8
 
 
-def limit_pools() -> None:
+def limit_memory_pools() -> None:
     """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and
     kept."""
     _call_allocator("mallopt", M_ARENA_MAX, 2)
@@ -88,23 +88,23 @@ def _call_allocator(name: str, *arguments: int) -> None:
 
 
 #: How often the file of an active session is written in the background.
-LIVE_EVERY_S = 60.0
+LIVE_FILE_EVERY_S = 60.0
 #: Runs a part of a stage, given whether a task waits for all of it; returns how many rows it processed.
 Step = Callable[["Stages", bool], int]
 
 
-def _checkpoints(stages: Stages, _: bool) -> int:
+def _write_checkpoints(stages: Stages, _: bool) -> int:
     settings = stages.context.config.settings
     days = settings.checkpoint_keep_days
     since = iso_before(days * 86_400) if days else ""
     return checkpoint.step(stages.store, since=since, distilling=settings.stages_distill)
 
 
-def _tool_words(stages: Stages, force: bool) -> int:
+def _read_tool_words(stages: Stages, force: bool) -> int:
     return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S["stage"]))
 
 
-def _gotchas(stages: Stages, force: bool) -> int:
+def _relate_failures(stages: Stages, force: bool) -> int:
     """One session; one that fails is shown in status and does not block others."""
     now = now_iso()
     for session in failure_links.find_pending(stages.store, stages.pace(force)):
@@ -115,7 +115,7 @@ def _gotchas(stages: Stages, force: bool) -> int:
     return failure_links.recheck_sessions(stages.store, now=now)
 
 
-def _habits(stages: Stages, force: bool) -> int:
+def _promote_habits(stages: Stages, force: bool) -> int:
     """Without `force` a project with an active session waits: it would be counted again with every turn."""
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
@@ -127,56 +127,56 @@ def _habits(stages: Stages, force: bool) -> int:
     return promotion.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
-def _digests(stages: Stages, force: bool) -> int:
+def _write_digests(stages: Stages, force: bool) -> int:
     if not stages.context.config.settings.stages_distill:
         return 0
     return digest.step(stages.store, stages.pace(force)) or self_model.step(stages.store, now=now_iso())
 
 
-def _daily(stages: Stages, force: bool) -> int:
+def _write_days(stages: Stages, force: bool) -> int:
     """An unwritable folder is shown in status and does not fail a sync."""
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
     write = partial(
-        day_files.step,
+        day_files.update_files,
         stages.store,
         config.paths.memory,
         now=now_iso(),
-        here=local_time,
-        rest_s=0 if force else LIVE_EVERY_S,
+        to_local=to_local_time,
+        rest_s=0 if force else LIVE_FILE_EVERY_S,
     )
     return stages.context.guard("daily files", write) or 0
 
 
-def _uses(stages: Stages, _: bool) -> int:
-    """Only receipts whose time is over: those before may still be used."""
+def _judge_uses(stages: Stages, _: bool) -> int:
+    """Judges only receipts whose time is over: later ones may still be used."""
     answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
     return usage.step(stages.store, answered=answered, still=still, over=over)
 
 
-def _topics(stages: Stages, force: bool) -> int:
+def _tag_topics(stages: Stages, force: bool) -> int:
     # A dream archives hundreds of memories: retagging after every few would take longer than the dream.
     changing = bool(stages.context.backlog) or stages.dreaming.is_under_way
     return topic_tagging.step(stages.store, force=force, reading=changing)
 
 
-#: The stages after distillation, in order: each reads what those before it have written.
+#: The stages after distillation, in order: each reads rows that earlier ones have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
-    "checkpoints": _checkpoints,  # first, because a compaction waits for it
-    "tool words": _tool_words,
+    "checkpoints": _write_checkpoints,  # first, because a compaction waits for it
+    "tool words": _read_tool_words,
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
     "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
-    "gotchas": _gotchas,
-    "habits": _habits,
-    "digests": _digests,
-    "daily": _daily,
-    "uses": _uses,
+    "gotchas": _relate_failures,
+    "habits": _promote_habits,
+    "digests": _write_digests,
+    "daily": _write_days,
+    "uses": _judge_uses,
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
-    "topics": _topics,
+    "topics": _tag_topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
+STAGE_NAMES = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
 
 
 class Stages:
@@ -187,15 +187,15 @@ class Stages:
         self.store: Store = context.store
         #: The store's commits when every stage had finished, and when memory was freed last.
         self._done_commits, self._released_commits = -1, 0
-        self._next_look = self._last_run = 0.0
+        self._next_run = self._last_run = 0.0
         #: Whether a session was left for later because it may be active.
         self._has_open_session = False
         #: The sessions that were active when a task began, with their turns then.
-        self._at_begin: dict[int, int] = {}
+        self._turns_at_begin: dict[int, int] = {}
         #: The provisional turn from which the next sweep continues.
-        self._provisional = provisional_turns.FIRST
+        self._provisional = provisional_turns.START
 
-    def look_again(self) -> None:
+    def restart(self) -> None:
         """Makes the next step run all stages, although nothing was stored: there is another model."""
         self._done_commits = -1
 
@@ -205,31 +205,34 @@ class Stages:
         guard, embedded = self.context.guard, False
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
-            if commits == self._done_commits and now < self._next_look:
+            if commits == self._done_commits and now < self._next_run:
                 return False, False
-            if began < self._last_run + DREAMT_S and self.dreaming.alone_since(self._last_run):
+            if began < self._last_run + DREAM_REST_S and self.dreaming.is_alone_since(self._last_run):
                 return False, False
         self._last_run = began
-        self._has_open_session, rested = False, now >= self._next_look
+        self._has_open_session, rested = False, now >= self._next_run
         worked = bool(guard("distill", self.distill))
         for name in AFTER_DISTILLING:
-            worked |= bool(guard(name, partial(self.carry, name)))
+            worked |= bool(guard(name, partial(self.run_stage, name)))
         if not at_task:  # a task embeds by itself, or is not to
             embedded = bool(guard("embed", self.embed))
-            worked |= not embedded and bool(guard("restatements", self.merge))
-            worked |= not embedded and bool(guard("threads", self.link))
-            worked |= not embedded and bool(guard("tokens", self.count))
-        failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
-        busy = at_task or worked or embedded or self.context.stopping
-        is_done = not (busy or self._has_open_session or self.context.backlog)
+            worked |= not embedded and bool(guard("restatements", self.merge_restatements))
+            worked |= not embedded and bool(guard("threads", self.link_threads))
+            worked |= not embedded and bool(guard("tokens", self.count_turns))
+        failed = any(what.startswith(STAGE_NAMES) for what in list(self.context.trouble))
+        is_busy = at_task or worked or embedded or self.context.is_stopping
+        is_done = not (is_busy or self._has_open_session or self.context.backlog)
         # After a rest, memory used since the last burst is freed too.
-        if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
+        if is_done and commits - self._released_commits > (IDLE_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
-        soon = failed or bool(
+        reruns_soon = failed or bool(
             self.store.read(self._active_sessions)
         )  # a part of an active session may have been left for later
-        self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if soon else LOOK_S)
+        self._done_commits, self._next_run = (
+            commits if is_done else -1,
+            now + (RERUN_SOON_S if reruns_soon else RERUN_S),
+        )
         return worked, embedded
 
     @staticmethod
@@ -239,7 +242,7 @@ class Stages:
     def pace(self, force: bool) -> cursors.Pace:
         """The sessions that are processed whole; with `force` also active ones, up to where they were when the task
         began."""
-        at_begin = self._at_begin if force else {}
+        at_begin = self._turns_at_begin if force else {}
         return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
     def _release_memory(self) -> None:
@@ -255,22 +258,22 @@ class Stages:
     def distill(self) -> int:
         """Distils settled sessions, or some of them if a client waits; returns the number of statements."""
         total = 0
-        for count in self.distilling(force=False):
+        for count in self.distill_sessions(force=False):
             total += count
             if total and self.context.client_is_waiting():
                 break
         return total
 
-    def distilling(self, *, force: bool) -> Iterator[int]:
+    def distill_sessions(self, *, force: bool) -> Iterator[int]:
         """Distils settled sessions one by one; with `force` also the last message of an active session."""
         if not self.context.config.settings.stages_distill:
             return
         now, quiet = now_iso(), iso_before(QUIET_S["stage"])
         for session in statements.behind(self.store):
-            if self.context.stopping:
+            if self.context.is_stopping:
                 break
             # The rest of a half-read session exists but is not in the store yet.
-            is_half_read = session.path in self.context.half_read or session.path in self.context.backlog
+            is_half_read = session.path in self.context.partly_read or session.path in self.context.backlog
             if is_half_read or (not force and self.context.waits_for_others(session)):
                 self._has_open_session = True
                 continue
@@ -280,14 +283,14 @@ class Stages:
             work = partial(statements.distill, self.store, session, settled=settled)
             yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
 
-    def carry(self, name: str) -> int:
+    def run_stage(self, name: str) -> int:
         """Runs one stage on all waiting rows, or on some if a client waits; returns how many."""
         return self._repeat(partial(AFTER_DISTILLING[name], self, False))
 
     def _repeat(self, batch: Callable[[], int], slice_s: float = math.inf) -> int:
         """Runs batches until one finds nothing, a client waits or time is up; returns how many rows they processed."""
         total, until = 0, time.monotonic() + slice_s
-        while not self.context.stopping and (count := batch()):
+        while not self.context.is_stopping and (count := batch()):
             total += count
             if time.monotonic() >= until or self.context.client_is_waiting():
                 break
@@ -299,7 +302,7 @@ class Stages:
         An active session always adds more: the rows that were there at first are processed, the rest follows in the
         background.
         """
-        self._at_begin = self.store.read(self._active_sessions)
+        self._turns_at_begin = self.store.read(self._active_sessions)
         for passed in range(MAX_PASSES):
             total = 0
             for name, step in AFTER_DISTILLING.items():
@@ -321,38 +324,38 @@ class Stages:
         store, name = self.store, self.context.model_name()
         if name is None:
             return 0
-        model = store.read(lambda rows: vectors.model_seq(rows, name))
+        model = store.read(lambda rows: vectors.find_model(rows, name))
         if not store.read(lambda rows: vectors.has_waiting(rows, model)):
             return 0
         if model is None:
             dim = len(self.context.embedder.embed(["dimension"], deadline_s=None)[0])
             model = store.write(lambda rows: vectors.ensure_model(rows, name, dim, now=now_iso()))
-        for kind in vectors.KINDS:
-            if waiting := store.read(partial(vectors.backlog, kind=kind, model=model, limit=EMBED_TEXTS)):
+        for kind in vectors.VECTOR_KINDS:
+            if waiting := store.read(partial(vectors.read_backlog, kind=kind, model=model, limit=EMBED_TEXTS)):
                 self._embed(kind, model, waiting)
                 return len(waiting)
         return 0
 
     def _embed(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
-        parts = [(seq, project, *part) for seq, project, text in waiting for part in _parts(kind, text)]
+        parts = [(seq, project, *part) for seq, project, text in waiting for part in _split_text(kind, text)]
         embedded: list[tuple[int, int, int, int, bytes]] = []
         is_idle = not self.store.read(self._active_sessions) and (machine.load_per_core() or 0.0) < BUSY_LOAD
         on_two_cores = is_idle and machine.on_mains() is not False
         for start in range(0, len(parts), EMBED_TEXTS):
             batch = parts[start : start + EMBED_TEXTS]
             texts_of_batch = [text for *_, text in batch]
-            new = self.context.embedder.embed(texts_of_batch, deadline_s=None, on_two_cores=on_two_cores)
-            embedded += [(*row[:4], vector) for row, vector in zip(batch, new, strict=True)]
+            batch_vectors = self.context.embedder.embed(texts_of_batch, deadline_s=None, on_two_cores=on_two_cores)
+            embedded += [(*row[:4], vector) for row, vector in zip(batch, batch_vectors, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
-        self.store.write(lambda rows: vectors.add(rows, kind, model, embedded, reached=reached, texts=texts))
+        self.store.write(lambda rows: vectors.add_vectors(rows, kind, model, embedded, reached=reached, texts=texts))
 
-    def merge(self) -> int:
-        """Merges new memories, once they have vectors, with those that say the same; returns how many it compared."""
+    def merge_restatements(self) -> int:
+        """Merges new memories that have vectors with restatements of them; returns how many it compared."""
         return self._repeat(
             lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
         )
 
-    def link(self) -> int:
+    def link_threads(self) -> int:
         """Links passages into their threads for SLICE_S, or until a client waits; returns how many."""
         return self._repeat(self.link_some, SLICE_S)
 
@@ -360,7 +363,7 @@ class Stages:
         """Links the next passages into their threads, with a model after they have vectors; returns how many."""
         return threads.step(self.store, model=self.context.model_name())
 
-    def count(self) -> int:
+    def count_turns(self) -> int:
         """Counts the tokens of turns for SLICE_S, or until a client waits; returns how many turns."""
         return self._repeat(self.count_some, SLICE_S)
 
@@ -373,23 +376,27 @@ class Stages:
         embedder, store = self.context.embedder, self.store
         if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
-        waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
-        wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}
-        counts = embedder.count_tokens([*(turn.text for turn in waiting), *wholes.values()], deadline_s=COUNT_S)
+        waiting = store.read(partial(compactions.list_uncounted, limit=BATCH_TURNS, characters=BATCH_CHARACTERS))
+        whole_texts = {
+            turn.seq: text for turn in waiting if turn.dropped and (text := self._read_whole(turn.seq)) is not None
+        }
+        counts = embedder.count_tokens(
+            [*(turn.text for turn in waiting), *whole_texts.values()], deadline_s=COUNT_TIMEOUT_S
+        )
         if counts is None or not waiting:
             return 0
-        whole = dict(zip(wholes, counts[len(waiting) :], strict=True))
+        whole_counts = dict(zip(whole_texts, counts[len(waiting) :], strict=True))
 
         def note(rows: Rows) -> None:
             for turn, tokens in zip(waiting, counts, strict=False):
-                compactions.note_counted(rows, turn, tokens, whole=whole.get(turn.seq))
+                compactions.record_count(rows, turn, tokens, whole=whole_counts.get(turn.seq))
 
         store.write(note)
         return len(waiting)
 
-    def _whole(self, seq: int) -> str | None:
+    def _read_whole(self, seq: int) -> str | None:
         """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
-        (turn,) = self.store.read(lambda rows: turns.left_out(rows, [seq]))
+        (turn,) = self.store.read(lambda rows: turns.find_cut(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
         steps = whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False)
         while True:
@@ -397,25 +404,25 @@ class Stages:
                 next(steps)
             except StopIteration as ended:
                 text: str | None = ended.value
-                return text if text is None or len(text) <= MAX_COUNTED else None
+                return text if text is None or len(text) <= MAX_COUNTED_CHARACTERS else None
 
     # --- turns that only a hook reported
 
     def close_provisional(self) -> None:
         """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
-        before = iso_before(PROVISIONAL_S)
-        for _ in range(PARTS):
-            part = partial(
-                provisional_turns.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT
+        before = iso_before(PROVISIONAL_TIMEOUT_S)
+        for _ in range(MAX_PROVISIONAL_BATCHES):
+            find_expired = partial(
+                provisional_turns.expired_provisional, before=before, after=self._provisional, most=PROVISIONAL_BATCH
             )
-            over, self._provisional = self.store.read(part)
-            if over:
-                self.store.write(partial(provisional_turns.close_provisional, seqs=over))
-            if self._provisional == provisional_turns.FIRST:
+            expired, self._provisional = self.store.read(find_expired)
+            if expired:
+                self.store.write(partial(provisional_turns.close_provisional, seqs=expired))
+            if self._provisional == provisional_turns.START:
                 break
 
 
-def _parts(kind: str, text: str) -> list[tuple[int, int, str]]:
+def _split_text(kind: str, text: str) -> list[tuple[int, int, str]]:
     """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]

@@ -14,9 +14,9 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.config import child_environment, spool_places
 from csmd.daemon import spool_replay
-from csmd.daemon.context import Context, Task, Work, local_time, now_iso
+from csmd.daemon.context import Context, Task, Work, now_iso, to_local_time
 from csmd.daemon.dreaming import Dreaming
-from csmd.daemon.task_steps import Batches, cleanse, seconds_since, walk
+from csmd.daemon.task_steps import Batches, cleanse, seconds_since, walk_parts
 from csmd.dream import day_files
 from csmd.errors import StoreError
 from csmd.hosts import adapters
@@ -26,7 +26,7 @@ from csmd.store import purge, purge_files, purge_plans, stored_pages, team, tomb
 from csmd.store.purge_plans import Plan
 
 #: How long the search in files works before others have their turn.
-SEARCH_S = 0.2
+SEARCH_SLICE_S = 0.2
 
 
 def resume_purge(context: Context) -> None:
@@ -38,7 +38,7 @@ def resume_purge(context: Context) -> None:
 # --- purge
 
 #: How many sessions' ids are searched for in the assistant's files.
-MAX_NAMES = 100
+MAX_SEARCHED_IDS = 100
 
 
 def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
@@ -53,79 +53,83 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
             # Pages whose name contains the text are removed, so people's edits are read first.
             context.guard("pages", dreaming.pages.read)
         yield {"step": "transcripts"}
-        names = [] if plan.texts else (plan.sessions or plan.turns)[:MAX_NAMES]
-        elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
-        counts = store.read(lambda rows: purge_plans.plan_counts(rows, plan))
-        result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}
+        names = [] if plan.texts else (plan.sessions or plan.turns)[:MAX_SEARCHED_IDS]
+        hits = yield from _search_files(plan.texts or plan.probes, names, hosts=_list_host_places(context))
+        counts = store.read(lambda rows: purge_plans.count_matches(rows, plan))
+        result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": hits["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge_plans.plan_places(rows, plan, seen=task.order["seen"]))
-            return {**result, "places": places, "backups": len(purge_files.copies(paths.home, paths.log_dir))}
-        texts = (yield from _variants(context, plan)) | set(elsewhere["texts"] if plan.texts else ())
+            places = store.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=task.order["seen"]))
+            return {**result, "places": places, "backups": len(purge_files.list_copies(paths.home, paths.log_dir))}
+        texts = (yield from _find_variants(context, plan)) | set(hits["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
         store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
     yield from _purge_rows(context)
     yield {"step": "files"}
     result |= _purge_files(context, plan)
-    while day_files.withdraw(store, paths.memory, now=now_iso(), here=local_time):
+    while day_files.remove_withdrawn(store, paths.memory, now=now_iso(), to_local=to_local_time):
         yield None
     for _ in dreaming.rewrite_pages():
         yield {"step": "pages"}
     yield from cleanse(context)
-    store.write(purge.end)
+    store.write(purge.record_end)
     if plan is not None:
         yield {"step": "checking"}
-        left = yield from _search_files(plan.probes, [], own=_own_places(context))
-        result |= {"left": left["left"], "team": store.read(team.find_team) is not None, "took_s": seconds_since(began)}
+        remnants = yield from _search_files(plan.probes, [], own=_list_own_places(context))
+        result |= {
+            "left": remnants["left"],
+            "team": store.read(team.find_team) is not None,
+            "took_s": seconds_since(began),
+        }
     return result
 
 
-def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
+def _find_variants(context: Context, plan: Plan) -> Batches[set[str]]:
     """The texts as the store has them, in whole words: they are recognised by these if they arrive again."""
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
-    def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
-        return context.store.read(lambda rows: purge_plans.variants(rows, needles, table, column, after))
+    def find_part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
+        return context.store.read(lambda rows: purge_plans.find_variants(rows, needles, table, column, after))
 
-    for number, (table, column) in enumerate(purge.WAYS if needles else ()):
-        for texts in walk(partial(part, table, column)):
+    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS if needles else ()):
+        for texts in walk_parts(partial(find_part, table, column)):
             variants |= texts
-            yield {"step": "searching", "done": number, "total": len(purge.WAYS)}
+            yield {"step": "searching", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
     return variants
 
 
 def _purge_rows(context: Context) -> Batches[None]:
     key = context.store.hash_key
 
-    def part(run: purge.Pass, after: int) -> tuple[int | None, int]:
+    def purge_part(run: purge.Pass, after: int) -> tuple[int | None, int]:
         return context.store.write(lambda rows: run(rows, key, after))
 
     for number, run in enumerate(purge.PASSES):
-        for _ in walk(partial(part, run)):
+        for _ in walk_parts(partial(purge_part, run)):
             yield {"step": "purging", "done": number, "total": len(purge.PASSES)}
 
 
 def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
     paths, store, key = context.config.paths, context.store, context.store.hash_key
-    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, key))
     needles = [Needle(text) for text in (plan.texts or plan.probes)] if plan else []
     everything = plan is None or plan.what != "text"
 
-    def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
+    def find_purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
         if kind == "memory":
             return set(store.read(lambda rows: stored_pages.missing_memories(rows, names)))
         return set(store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
-    done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)
-    return {"files_removed": done.removed, "files_rewritten": done.rewritten, "files_kept": done.kept}
+    changes = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=find_purged, everything=everything)
+    return {"files_removed": changes.removed, "files_rewritten": changes.rewritten, "files_kept": changes.kept}
 
 
-def _own_places(context: Context) -> list[Path]:
+def _list_own_places(context: Context) -> list[Path]:
     paths = context.config.paths
     outside = [paths.log_dir, paths.config_file, spool_places(paths.home)[-1]]
     return [paths.home, *(path for path in outside if is_there(path) and not path.is_relative_to(paths.home))]
 
 
-def _host_places(context: Context) -> list[Path]:
+def _list_host_places(context: Context) -> list[Path]:
     """The assistants' files and directories that may contain text of conversations."""
     directories = adapters.list_directories(context.config)
     return [path for adapter, folder in directories for path in adapter.places(folder) if is_there(path)]
@@ -144,7 +148,7 @@ def _search_files(
         try:
             while True:
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    answer, _ = child.communicate(data, timeout=SEARCH_S)
+                    answer, _ = child.communicate(data, timeout=SEARCH_SLICE_S)
                     break
                 data = None  # it was sent
                 yield None

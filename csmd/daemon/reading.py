@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path, PurePath
 
 from csmd.capture import transcript_listing, transcripts
-from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcript_listing import ListedTranscript
 from csmd.capture.transcripts import ReadOptions
 from csmd.config import Config
 from csmd.daemon.context import Context, now_iso
@@ -32,18 +32,18 @@ log = logging.getLogger(__name__)
 #: A transcript written within this many seconds may belong to an active session.
 LIVE_S = 3600
 #: The largest number of active transcripts that a short sweep checks.
-MAX_LIVE = 200
+MAX_LIVE_TRANSCRIPTS = 200
 #: How long a step reads the backlog, which delays other work.
 SLICE_S = 0.2
 #: If the backlog was read within this many seconds, the rest since then counts as reading time.
-STILL_S = 5.0
+BACKLOG_GAP_S = 5.0
 #: The rest after a background step, as a multiple of its length: a backlog takes half of one core at most, and a hook
 #: meets it half as often. A lower priority would be worse: a thread that holds the interpreter's lock delays those that
 #: answer hooks.
-REST = 1.0
+REST_FACTOR = 1.0
 
 
-def read(
+def read_transcript(
     store: Store,
     config: Config,
     path: Path,
@@ -52,15 +52,15 @@ def read(
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     is_chosen: bool = False,
-) -> transcripts.Tail:
-    """Reads the new lines of a transcript, or `most_pieces` of them; raises as `transcripts.tail` does.
+) -> transcripts.ReadReport:
+    """Reads the new lines of a transcript, or `most_pieces` of them; raises as `transcripts.read_transcript` does.
 
     In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the
     user has chosen the file: an assistant may have downloaded other files there.
     """
     owner, has_place = (None if is_chosen else adapters.find_adapter_of_path(config, str(path))) or (None, True)
     if not has_place:
-        return transcripts.Tail()
+        return transcripts.ReadReport()
     options = ReadOptions(
         now=now_iso,
         tool_limit=config.settings.capture_tool_output_bytes,
@@ -72,31 +72,31 @@ def read(
         read_line=csmd_sessions.make_reader(path, home=config.paths.sessions, key=store.hash_key),
         owner=owner,
     )
-    return transcripts.tail(store, path, options)
+    return transcripts.read_transcript(store, path, options)
 
 
-def look_at(
+def read_guarded(
     context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None, is_chosen: bool = False
-) -> transcripts.Tail:
+) -> transcripts.ReadReport:
     """Reads the new lines of a transcript, or some of them; a failure is noted in `trouble`."""
 
-    def read_tail() -> transcripts.Tail:
+    def read_tail() -> transcripts.ReadReport:
         if not is_file(file_of_transcript(path)):
-            return transcripts.Tail()  # deleted, which is no error, or a pipe that would never end
-        report = transcripts.Tail()
+            return transcripts.ReadReport()  # deleted, which is no error, or a pipe that would never end
+        report = transcripts.ReadReport()
         with suppress(FileNotFoundError):
-            report = read(
+            report = read_transcript(
                 context.store, context.config, path,
-                leave_out=context.excludes, most_pieces=most_pieces, stop=lambda: context.stopping, is_chosen=is_chosen,
+                leave_out=context.excludes, most_pieces=most_pieces, stop=lambda: context.is_stopping, is_chosen=is_chosen,
             )  # fmt: skip
             if report.excluded:
-                context.excluded.add(path)
+                context.excluded_paths.add(path)
             elif report.bytes_read:
-                context.excluded.discard(path)
+                context.excluded_paths.discard(path)
         return report
 
-    report = context.guard("transcript", read_tail, about=str(path), strict=strict) or transcripts.Tail()
-    (context.half_read.add if report.more else context.half_read.discard)(str(path))
+    report = context.guard("transcript", read_tail, about=str(path), strict=strict) or transcripts.ReadReport()
+    (context.partly_read.add if report.more else context.partly_read.discard)(str(path))
     return report
 
 
@@ -104,8 +104,8 @@ def follow_hints(context: Context) -> bool:
     """Reads a piece of each hinted transcript, the rest in later steps; returns whether any had new lines."""
     has_read = False
     for path in _hinted_paths(context):
-        context.live.add(str(path))
-        report = look_at(context, path, most_pieces=1)
+        context.live_paths.add(str(path))
+        report = read_guarded(context, path, most_pieces=1)
         if report.more:
             context.hint(str(path))
         has_read |= report.bytes_read > 0
@@ -113,8 +113,8 @@ def follow_hints(context: Context) -> bool:
 
 
 def _hinted_paths(context: Context) -> Iterator[Path]:
-    """The hinted transcripts; of a database those that may have grown."""
-    databases = [root for root in context.roots() if is_file(root)]
+    """The hinted transcripts; for a database, its sessions that may have grown."""
+    databases = [root for root in context.list_roots() if is_file(root)]
     for path in context.take_hints():
         if path not in databases:
             yield path
@@ -124,7 +124,7 @@ def _hinted_paths(context: Context) -> Iterator[Path]:
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
-def list_own_transcripts(config: Config, root: Path) -> Iterator[OnDisk]:
+def list_own_transcripts(config: Config, root: Path) -> Iterator[ListedTranscript]:
     """The transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
         owner = adapters.find_adapter_of_path(config, file.path)
@@ -132,11 +132,11 @@ def list_own_transcripts(config: Config, root: Path) -> Iterator[OnDisk]:
             yield file
 
 
-def sweep(context: Context, *, full: bool) -> int:
+def sweep_transcripts(context: Context, *, full: bool) -> int:
     """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
-        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE))
+        live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MAX_LIVE_TRANSCRIPTS))
         grown = [
             file
             for path in live
@@ -146,7 +146,7 @@ def sweep(context: Context, *, full: bool) -> int:
             context.hint(file.path)
         return len(grown)
     positions = context.store.read(cursors.file_positions)
-    roots = [str(root) for root in context.roots()]
+    roots = [str(root) for root in context.list_roots()]
     elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
         chain.from_iterable(list_own_transcripts(context.config, Path(root)) for root in roots),
@@ -155,12 +155,12 @@ def sweep(context: Context, *, full: bool) -> int:
     grown = [
         file
         for file in on_disk
-        if transcript_listing.has_grown(file, positions) and Path(file.path) not in context.excluded
+        if transcript_listing.has_grown(file, positions) and Path(file.path) not in context.excluded_paths
     ]
-    fill_backlog(context, newest_first(grown, roots))
-    for what in [what for what in context.trouble if what.startswith("transcript ")]:
-        if files.is_missing(what.removeprefix("transcript ")):
-            del context.trouble[what]
+    fill_backlog(context, order_newest_first(grown, roots))
+    for key in [key for key in context.trouble if key.startswith("transcript ")]:
+        if files.is_missing(key.removeprefix("transcript ")):
+            del context.trouble[key]
     return len(grown)
 
 
@@ -175,28 +175,28 @@ class PastSession:
     session: str
     rank: int
     mtime_ns: int
-    files: tuple[OnDisk, ...]
+    files: tuple[ListedTranscript, ...]
 
 
-def newest_first(on_disk: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
+def order_newest_first(on_disk: Iterable[ListedTranscript], roots: Sequence[str]) -> list[PastSession]:
     """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
     `roots` are the directories of transcripts; one outside of them belongs to the project of its own directory.
     """
-    by_session: defaultdict[tuple[str, str], list[OnDisk]] = defaultdict(list)
-    for file in sorted(on_disk, key=_own_first):
-        by_session[place_of(file.path, roots)].append(file)
-    latest = {place: max(file.mtime_ns for file in group) for place, group in by_session.items()}
+    by_session: defaultdict[tuple[str, str], list[ListedTranscript]] = defaultdict(list)
+    for file in sorted(on_disk, key=_sort_key):
+        by_session[locate_transcript(file.path, roots)].append(file)
+    latest = {location: max(file.mtime_ns for file in group) for location, group in by_session.items()}
     ranks: Counter[str] = Counter()
     sessions = []
-    for place in sorted(by_session, key=lambda place: (-latest[place], place)):
-        project, session = place
-        sessions.append(PastSession(project, session, ranks[project], latest[place], tuple(by_session[place])))
+    for location in sorted(by_session, key=lambda location: (-latest[location], location)):
+        project, session = location
+        sessions.append(PastSession(project, session, ranks[project], latest[location], tuple(by_session[location])))
         ranks[project] += 1
     return sorted(sessions, key=lambda past: past.rank)
 
 
-def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
+def locate_transcript(path: str, roots: Sequence[str]) -> tuple[str, str]:
     """(project directory, session) of a transcript, by its path."""
     root = next((root for root in roots if path.startswith(f"{root}/")), "")
     if not root:
@@ -205,7 +205,7 @@ def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
     return adapters.locate_transcript(root, path[len(root) + 1 :])
 
 
-def _own_first(file: OnDisk) -> tuple[int, str]:
+def _sort_key(file: ListedTranscript) -> tuple[int, str]:
     """Orders a session's own transcript before its sub-agents', which mean little without it."""
     return len(PurePath(file.path).parts), file.path
 
@@ -219,18 +219,18 @@ def read_backlog(context: Context) -> bool:
     """Reads the backlog for SLICE_S, or until a client waits; returns whether it read any."""
     began = time.monotonic()
     # Its time includes distilling between two slices and the rests.
-    at = context.read_until if began - context.read_until < STILL_S else began
+    reading_until = context.backlog_read_until if began - context.backlog_read_until < BACKLOG_GAP_S else began
     has_read = False
-    while (file := context.backlog.first()) and not context.stopping and not context.client_is_waiting():
+    while (file := context.backlog.next_transcript()) and not context.is_stopping and not context.client_is_waiting():
         has_read = True
-        report = look_at(context, Path(file.path), most_pieces=1)
+        report = read_guarded(context, Path(file.path), most_pieces=1)
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
             return False  # the others would fail too: it stays first until the disk accepts writes
-        before, at = at, time.monotonic()
-        context.backlog.record_reading(read=report.bytes_read, took_s=at - before)
+        before, reading_until = reading_until, time.monotonic()
+        context.backlog.record_reading(read=report.bytes_read, took_s=reading_until - before)
         if not report.more:
             context.backlog.drop(file.path)
-        if at - began > SLICE_S:
+        if reading_until - began > SLICE_S:
             break
-    context.read_until = at
+    context.backlog_read_until = reading_until
     return has_read

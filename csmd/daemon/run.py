@@ -19,14 +19,14 @@ import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, started_by, take_notify_socket
-from csmd.daemon import curating, dreaming, logs, pipeline
+from csmd.daemon import dreaming, logs, pipeline, provider_tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
 from csmd.daemon.purge_task import resume_purge
 from csmd.daemon.server import Server, WakePipe
-from csmd.daemon.service_manager import Watchdog, notify_manager, watched_parts
-from csmd.daemon.status_report import status
+from csmd.daemon.service_manager import Watchdog, list_watched_parts, notify_manager
+from csmd.daemon.status_report import build_status
 from csmd.daemon.transcript_watch import Watch
 from csmd.embedding import models
 from csmd.errors import ConfigError, CsmdError, Damaged, KeyMissing
@@ -38,25 +38,25 @@ from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
 #: A socket's path may be this long on Linux (107) and macOS (103).
-SOCKET_PATH_LIMIT = 103
+MAX_SOCKET_PATH_BYTES = 103
 #: A thread that runs Python code gives way after this. With the default of 5 ms a hook's write of 40 statements takes
 #: 10 ms while a stage or a dream is planning, with 1 ms 2 to 5 ms, with this less: each statement waits for its turn.
-GIVE_WAY_S = 0.0002
+SWITCH_INTERVAL_S = 0.0002
 #: How often the main thread looks for directories of transcripts that appeared or were replaced.
-LOOK_S = 60.0
+DIRECTORY_CHECK_S = 60.0
 #: Seconds between two requests for a key that is not available, at first and at most. These and the following are less
 #: than a service manager's patience.
-KEY_AGAIN_S = (1.0, 15.0)
+KEY_RETRY_S = (1.0, 15.0)
 #: How long one request may take; the keyring may ask a person.
-KEY_PATIENCE_S = 40.0
+KEY_TIMEOUT_S = 40.0
 #: How often a request is polled.
-LOOK_AT_KEY_S = 0.2
+KEY_POLL_S = 0.2
 
 
-def socket_path(home: Path) -> Path:
+def choose_socket_path(home: Path) -> Path:
     """The path of the socket: in the home, or in a short private directory if that path is too long."""
     chosen = home / "run" / "csmd.sock"
-    if len(os.fsencode(chosen)) <= SOCKET_PATH_LIMIT:
+    if len(os.fsencode(chosen)) <= MAX_SOCKET_PATH_BYTES:
         return chosen
     return files.make_private(Path(f"/tmp/csmd-{os.getuid()}")) / f"{mark_of(home)}.sock"  # noqa: S108
 
@@ -64,10 +64,10 @@ def socket_path(home: Path) -> Path:
 def run(config: Config) -> None:
     """Runs the daemon until SIGTERM, SIGINT or SIGHUP; AlreadyRunning when another one serves this home."""
     os.umask(0o077)
-    pipeline.limit_pools()
-    sys.setswitchinterval(GIVE_WAY_S)
+    pipeline.limit_memory_pools()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     address, patience_s = take_notify_socket()
-    with closing(StopPipe()) as stop, _ended_by_signal(stop):
+    with closing(StopPipe()) as stop, _ignore_missing_key(stop):
         restarts = True
         while restarts:
             restarts = False
@@ -89,7 +89,7 @@ def run(config: Config) -> None:
 
 
 @contextmanager
-def _ended_by_signal(stop: StopPipe) -> Iterator[None]:
+def _ignore_missing_key(stop: StopPipe) -> Iterator[None]:
     """Ends a daemon without an error if a signal comes while it waits for its key."""
     try:
         yield
@@ -103,12 +103,12 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
 
     Meanwhile nothing is opened or created, and there is no endpoint: hooks spool.
     """
-    poll, wait_s = select.poll(), KEY_AGAIN_S[0]
+    poll, wait_s = select.poll(), KEY_RETRY_S[0]
     poll.register(stop, select.POLLIN)
     try:
         while True:
             try:
-                keys.unlock(paths.home, partial(_ask_for_key, stop))
+                keys.use_stored_key(paths.home, partial(_ask_for_key, stop))
                 return
             except KeyMissing as error:
                 if stop.has_signal:
@@ -122,7 +122,7 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
                 # For a service manager it has started.
                 notify_manager(address, "READY=1", "STATUS=waits for the key of the database", "WATCHDOG=1")
             poll.poll(wait_s * 1000)
-            wait_s = min(wait_s * 2, KEY_AGAIN_S[1])
+            wait_s = min(wait_s * 2, KEY_RETRY_S[1])
     except BaseException:
         paths.instance.unlink(missing_ok=True)
         raise
@@ -132,14 +132,14 @@ def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
 
 def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
     """Reads the key in a process of its own: a keyring may ask the user first, and its libraries are large."""
-    until = time.monotonic() + KEY_PATIENCE_S
+    until = time.monotonic() + KEY_TIMEOUT_S
     command = [sys.executable, "-P", "-m", "csmd.daemon.encrypt", "key"]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=child_environment()
     ) as child:
         while True:
             with suppress(subprocess.TimeoutExpired):
-                answer = wire.loads(child.communicate(timeout=LOOK_AT_KEY_S)[0] or b'{"report": {}}')["report"]
+                answer = wire.loads(child.communicate(timeout=KEY_POLL_S)[0] or b'{"report": {}}')["report"]
                 break
             if stop.has_signal or time.monotonic() > until:
                 child.kill()
@@ -193,17 +193,17 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
         ending.callback(
-            lambda: notify_manager("" if background.begins_anew and not stop.has_signal else address, "STOPPING=1")
+            lambda: notify_manager("" if background.restarts and not stop.has_signal else address, "STOPPING=1")
         )
         # Before the endpoint is written: a mark that a hook makes from now on concerns this daemon.
         for mark in (paths.stopped_mark, paths.hung_mark, paths.missing_mark):
             mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{server.path}\n".encode())
-        watch.follow(context.roots(), alone=background.instructions.folders())
+        watch.follow(context.list_roots(), alone=background.instructions.list_folders())
         background.start()
         log.info(
             "listening, directories of transcripts: %d, %s%s",
-            len(context.roots()),
+            len(context.list_roots()),
             "search by words and meaning" if context.model_name() else "search by words: no embedding model",
             ", paused" if server.tools.paused() else "",
         )
@@ -211,13 +211,13 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
             paths.complaint.unlink(missing_ok=True)
         notify_manager(address, "READY=1", f"STATUS=csmd {csmd.__version__} takes in what happens")
         if patience_s:
-            watchdog = Watchdog(address, patience_s, watched_parts(server.ask, store, patience_s))
+            watchdog = Watchdog(address, patience_s, list_watched_parts(server.ping, store, patience_s))
             ending.callback(watchdog.stop)
             watchdog.start()
-        _wait(stop, background, watch, meter)
+        _watch_directories(stop, background, watch, meter)
         if server.failure:
             raise CsmdError(server.failure, hint="`csmd restart`; `csmd logs` may say why")
-        return background.begins_anew
+        return background.restarts
 
 
 def _begin_background(config: Config, ending: ExitStack) -> Background:
@@ -227,15 +227,15 @@ def _begin_background(config: Config, ending: ExitStack) -> Background:
     store = Store(paths.database, now=now_iso())
     ending.callback(log.info, "stopped")
     ending.callback(store.close)
-    ending.callback(_last_checkpoint, store)
-    ending.callback(_last_rescue, store)
-    backup.note_opened(paths.database)
+    ending.callback(_checkpoint_database, store)
+    ending.callback(_rescue_database, store)
+    backup.record_open_files(paths.database)
     if store.migrated:
         log.info("migrated: %s", ", ".join(store.migrated))
     embedder = models.Embedder(
         models.installed_model(paths.models, config.settings.embed_model), idle_s=config.settings.embed_idle_s,
         environment=child_environment(),
-        endpoint_command=partial(curating.vectors_command, idle_s=config.settings.embed_idle_s),
+        endpoint_command=partial(provider_tasks.build_endpoint_command, idle_s=config.settings.embed_idle_s),
     )  # fmt: skip
     ending.callback(embedder.close)
     markdown_imports.preload()
@@ -249,12 +249,14 @@ def _begin_server(background: Background, meter: Meter, stop: StopPipe, ending: 
     """Starts the socket's thread; ConfigError if it cannot listen. The watch follows no directory yet."""
     context, started = background.context, time.monotonic()
     watch = Watch(background.hint, background.hint)
-    background.begin_anew = stop.wake
-    background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.roots())
-    path = socket_path(context.config.paths.home)
-    tools = background.tool_context(lambda rows, own: status(rows, own, watch, meter, started, paused=tools.paused()))
+    background.end_parts = stop.wake
+    background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.list_roots())
+    path = choose_socket_path(context.config.paths.home)
+    tools = background.tool_context(
+        lambda rows, own: build_status(rows, own, watch, meter, started, paused=tools.paused())
+    )
     server = Server(path, background, tools, ended=stop.wake)
-    background.ask_server = server.ask
+    background.ping_server = server.ping
     server.start()
     server.ready.wait()
     if server.failure:
@@ -265,14 +267,14 @@ def _begin_server(background: Background, meter: Meter, stop: StopPipe, ending: 
     return watch, server
 
 
-def _wait(stop: StopPipe, background: Background, watch: Watch, meter: Meter) -> None:
+def _watch_directories(stop: StopPipe, background: Background, watch: Watch, meter: Meter) -> None:
     """Waits until `stop` is woken, and looks for new directories of transcripts meanwhile."""
     poll = select.poll()
     poll.register(stop, select.POLLIN)
-    while not poll.poll(LOOK_S * 1000):
+    while not poll.poll(DIRECTORY_CHECK_S * 1000):
         meter.usage(os.getpid())  # for the recent load in `csmd status`
         # The transcripts in a directory that appeared are read at once.
-        if watch.follow(background.context.roots(), alone=background.instructions.folders()):
+        if watch.follow(background.context.list_roots(), alone=background.instructions.list_folders()):
             background.sweep_soon()
 
 
@@ -301,14 +303,14 @@ def _end_threads(server: Server, background: Background, watch: Watch) -> None:
     background.clients.close()
 
 
-def _last_rescue(store: Store) -> None:
+def _rescue_database(store: Store) -> None:
     try:
         store.rescue(now=now_iso())
     except CsmdError as error:
         log.warning("the database could not be copied: %s", type(error).__name__)
 
 
-def _last_checkpoint(store: Store) -> None:
+def _checkpoint_database(store: Store) -> None:
     try:
         store.checkpoint(truncate=True)
     except CsmdError as error:

@@ -28,10 +28,10 @@ from csmd.text.display import amount
 # --- scan
 
 #: How many findings are listed; further ones are only counted.
-LISTED = 500
+MAX_LISTED = 500
 #: How many lines of a transcript are scanned before others have their turn.
-LINES_AT_ONCE = 2000
-#: The findings of a scan, and how many texts it changed.
+LINES_PER_BATCH = 2000
+#: (findings, number of changed texts) of a scan.
 Findings = tuple[list[dict[str, Any]], int]
 
 
@@ -53,24 +53,26 @@ def scan(context: Context, task: Task) -> Work:
     if fix and not kinds:
         changed = _change_files(context, redact, refused)
     else:
-        changed = _change_files(context, redact, refused, ways=OWN_FILES if fix else PAGES, chosen=_ours(context))
+        changed = _change_files(
+            context, redact, refused, ways=OWN_FILES if fix else PAGE_FILES, chosen=_make_own_file_test(context)
+        )
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
     secrets, fixed, degraded = secrets + in_files, fixed + changed, degraded + refused
     yield None
     if fixed and fix:
         yield from cleanse(context)
-    elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
+    in_transcripts = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
     by_kind = _count_kinds(secrets)
     in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
-    left = {} if fix and not refused else by_kind
+    remaining = {} if fix and not refused else by_kind
     if kinds is not None and (before := context.store.read(found_secrets.found_secrets)):
-        others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
-        left, in_turns = left | others, in_turns | Counter(others)
-    note_scanned(context, left, in_turns)
+        other_kinds = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
+        remaining, in_turns = remaining | other_kinds, in_turns | Counter(other_kinds)
+    record_scan(context, remaining, in_turns)
     return {
-        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": secrets[:LISTED],
-        "more": max(0, len(secrets) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
+        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": secrets[:MAX_LISTED],
+        "more": max(0, len(secrets) - MAX_LISTED), "fixed": fixed, "transcripts": in_transcripts, "degraded": degraded,
         "took_s": seconds_since(began),
     }  # fmt: skip
 
@@ -82,13 +84,13 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
     return kinds
 
 
-def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
+def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
     store.write(
-        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
+        lambda rows: found_secrets.record_scan(rows, rules, remaining, in_turns, key=store.hash_key, now=now_iso())
     )
-    context.withholds = bool(left)
+    context.withholds = bool(remaining)
 
 
 def _scan_database(
@@ -101,8 +103,8 @@ def _scan_database(
     store, key = context.store, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     fixed = 0
-    for number, (table, column) in enumerate(purge.WAYS):
-        if purge.WAYS[table, column] in purge.OF_PATHS:
+    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS):
+        if purge.TEXT_COLUMN_WAYS[table, column] in purge.PATH_WAYS:
             continue  # paths of transcripts are kept: a cursor needs them to find its file
         after = 0
         next_part = partial(purge.texts_after, table=table, column=column, sessions=sessions)
@@ -114,15 +116,15 @@ def _scan_database(
                     continue
                 ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": ident, "session": session}
-                secrets += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
+                secrets += [{**where, **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)]
                 if fix or table == "pages":
-                    change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
+                    change = partial(purge.change_row, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
                     fixed += 1
             if table != "pages":  # no one may read a page until its file matches
-                yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
-        if (table, column) == LAST_OF_PAGES:
-            fixed += _change_files(context, redact, [], ways=PAGES, chosen=_is_page(context))
+                yield {"step": "scanning", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
+        if (table, column) == LAST_PAGE_COLUMN:
+            fixed += _change_files(context, redact, [], ways=PAGE_FILES, chosen=_make_page_test(context))
     return secrets, fixed
 
 
@@ -132,38 +134,38 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
     secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
-            for text in purge_files.texts_in(path) if way == "copy" else purge_files.pieces_of(path):
+            for text in purge_files.read_texts(path) if way == "copy" else purge_files.read_pieces(path):
                 yield {"step": "files"}
                 secrets += [
-                    {"file": str(path), **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)
+                    {"file": str(path), **asdict(secret)} for secret in purge_files.find_secrets(text, redact, key)
                 ]
         except (StoreError, OSError):
-            degraded.append(f"{path} could not be looked into")
+            degraded.append(f"{path} could not be read")
     return secrets
 
 
-def _is_page(context: Context) -> purge_files.Chosen:
+def _make_page_test(context: Context) -> purge_files.ShouldChange:
     """Gives the test for files that are pages written by csmd."""
-    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.pages)}
+    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.read_pages)}
     return lambda path, _: path in pages
 
 
-def _ours(context: Context) -> purge_files.Chosen:
+def _make_own_file_test(context: Context) -> purge_files.ShouldChange:
     """Gives the test for files written by csmd: any other file among its pages is a person's."""
-    memory, is_page = context.config.paths.memory, _is_page(context)
-    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_own(text)
+    memory, is_page = context.config.paths.memory, _make_page_test(context)
+    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_day_file(text)
 
 
 #: The files that repeat the store.
-PAGES: tuple[FileWay, ...] = ("page",)
-LAST_OF_PAGES = [way for way in purge.WAYS if way[0] == "pages"][-1]
+PAGE_FILES: tuple[FileWay, ...] = ("page",)
+LAST_PAGE_COLUMN = [way for way in purge.TEXT_COLUMN_WAYS if way[0] == "pages"][-1]
 #: The files that csmd changes unasked: not the copies of the database.
-OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
+OWN_FILES: tuple[FileWay, ...] = (*PAGE_FILES, "lines", "rewrite")
 
 
 def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
-    chosen: purge_files.Chosen = lambda *_: True,
+    chosen: purge_files.ShouldChange = lambda *_: True,
 ) -> int:  # fmt: skip
     """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed
     or removed.
@@ -171,16 +173,16 @@ def _change_files(
     Files that cannot be changed are added to `refused`.
     """
 
-    def cleaned(text: str) -> tuple[str, int]:
+    def redact_and_count(text: str) -> tuple[str, int]:
         redacted, kinds = redact(text)
         return redacted, sum(kinds.values())
 
     paths = context.config.paths
-    done = purge_files.change(
-        paths.home, paths.log_dir, cleaned, ways=ways, chosen=chosen,
+    changes = purge_files.change_files(
+        paths.home, paths.log_dir, redact_and_count, ways=ways, chosen=chosen,
         refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
     )  # fmt: skip
-    return len(done.removed) + len(done.rewritten)
+    return len(changes.removed) + len(changes.rewritten)
 
 
 def _redact(text: str, kinds: Collection[str] | None = None) -> tuple[str, dict[str, int]]:
@@ -195,7 +197,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     restored, this is done again.
     """
     store, began = context.store, time.monotonic()
-    seen = store.read(purge.late_secrets)
+    seen = store.read(purge.sessions_with_late_secrets)
     if not seen:  # an earlier task has done it
         return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
@@ -207,7 +209,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     keys = store.read(lambda rows: purge.session_keys(rows, seen))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
-    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_ours(context))
+    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
     store.write(lambda rows: purge.end_late_secrets(rows, seen))
@@ -217,25 +219,25 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
 
 
 #: After this, findings of newer rules are removed unasked if their kind is rare.
-KEPT_DAYS = 7
+KEEP_DAYS = 7
 
 
-def secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
+def list_secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
     """The warning in `csmd status` about findings of newer rules."""
     if secrets is None:
         return []
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))
     first = min((secrets.since[kind] for kind in secrets.rare), default="")
-    due = (datetime.fromisoformat(first) + timedelta(days=KEPT_DAYS)).date() if first else None
-    by_itself = f", the rare ones go by themselves from {due} on" if due else ""
+    due = (datetime.fromisoformat(first) + timedelta(days=KEEP_DAYS)).date() if first else None
+    removal = f"; rare ones are removed automatically from {due} on" if due else ""
     count = amount(sum(secrets.kinds.values()), "secret")
-    what = f"{count} that older rules let through, shown nowhere ({kinds})"
-    return [f"secrets: {what}; csmd scan lists them, csmd scan --fix takes them out{by_itself}"]
+    summary = f"{count} that older rules missed, redacted in every answer ({kinds})"
+    return [f"secrets: {summary}; csmd scan lists them, csmd scan --fix removes them{removal}"]
 
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistants' transcripts, by decoded strings as when they are read."""
-    roots = [root for root in context.roots() if not is_file(root)]
+    roots = [root for root in context.list_roots() if not is_file(root)]
     paths = [Path(file.path) for root in roots for file in reading.list_own_transcripts(context.config, root)]
     affected = []
     for number, path in enumerate(paths):
@@ -244,7 +246,7 @@ def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
             for line_number, line in enumerate(file, 1):
                 with contextlib.suppress(BadInput):
                     redaction.redact_tree(wire.loads(line), kinds)
-                if line_number % LINES_AT_ONCE == 0:
+                if line_number % LINES_PER_BATCH == 0:
                     yield None
         if kinds:
             affected.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})

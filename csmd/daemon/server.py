@@ -36,7 +36,7 @@ from csmd.hook_events import EVENTS
 from csmd.hosts.adapters import ADAPTERS
 from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
-from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
+from csmd.store.core import Finished, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 from csmd.tools.registry import TOOLS, find_tool
@@ -45,21 +45,21 @@ from csmd.wire import Reply, Request
 log = logging.getLogger(__name__)
 
 #: The error for a hook that has no time left for an injection.
-LATE = "the hook has left"
+LATE_ERROR = "the hook has left"
 #: How long before its deadline a hook gets whatever answer is ready.
 EARLY_ANSWER_S = 0.008
 #: The part of a hook's deadline that is reserved for sending the answer.
-MARGIN_S = 0.015
+SEND_MARGIN_S = 0.015
 #: The part that is reserved for the commit of the receipt.
 RECEIPT_S = 0.01
 #: The longest deadline that a caller can set.
-LONGEST_MS = 3_600_000
+MAX_DEADLINE_MS = 3_600_000
 #: How many requests are received before waiting ones are continued.
-AT_ONCE = 200
+MAX_RECEIVED = 200
 #: How many requests a stopping daemon still answers with `retry`.
-LATE_LIMIT = 10_000
+MAX_TURNED_AWAY = 10_000
 #: A longer payload is decoded on a reader's thread, so that other hooks are served meanwhile.
-DECODED_HERE_BYTES = 256 * 1024
+MAX_INLINE_BYTES = 256 * 1024
 INTERNAL_ERROR = b'{"error":"internal error, see the log"}'
 
 #: An exchange in steps: yields each future that it waits for, is sent the result, and returns the body of the answer.
@@ -119,7 +119,7 @@ class WaitingRoom:
         for exchange in [each for each in self._exchanges if each.is_hook and now >= each.until - EARLY_ANSWER_S]:
             self.answer(exchange, Reply(status="ok" if exchange.stored else "retry"))
 
-    def turn_away(self) -> None:
+    def refuse_all(self) -> None:
         """Answers all exchanges with `retry`."""
         for exchange in list(self._exchanges):
             self.answer(exchange, Reply(status="retry"))
@@ -149,7 +149,7 @@ class WakePipe:
             self._in.send(b"!")
 
     def drain(self) -> None:
-        """Reads what was written."""
+        """Empties the pipe."""
         with suppress(BlockingIOError):
             while self._out.recv(4096):
                 pass
@@ -186,7 +186,7 @@ class Server(threading.Thread):
         self._stopping.set()
         self._pipe.wake()
 
-    def ask(self, answered: Callable[[], None]) -> None:
+    def ping(self, answered: Callable[[], None]) -> None:
         """Makes the socket's thread call `answered`; from any thread."""
         self._inbox.append(answered)
         self._pipe.wake()
@@ -229,13 +229,13 @@ class Server(threading.Thread):
             while self._inbox:
                 self._inbox.popleft()()
             self._waiting.answer_late(time.monotonic())
-        self._waiting.turn_away()
+        self._waiting.refuse_all()
         with suppress(zmq.Again):
-            for _ in range(LATE_LIMIT):
+            for _ in range(MAX_TURNED_AWAY):
                 self._send(router.recv_multipart(zmq.NOBLOCK)[0], Reply(status="retry"))
 
     def _receive(self, router: zmq.Socket[bytes]) -> None:
-        for _ in range(AT_ONCE):
+        for _ in range(MAX_RECEIVED):
             try:
                 identity, *frames = router.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
@@ -244,7 +244,7 @@ class Server(threading.Thread):
                 request = wire.decode_request(frames)
             except BadInput as error:
                 log.warning("a malformed request: %s, %d frames", type(error).__name__, len(frames))
-                self._send(identity, Reply(status="error", body=_problem(error)))
+                self._send(identity, Reply(status="error", body=_encode_error(error)))
             else:
                 self._dispatch(identity, request)
 
@@ -252,9 +252,9 @@ class Server(threading.Thread):
         if request.proto > wire.PROTO:
             self._send(identity, Reply(status="upgrade"))
             return
-        patience_s = min(max(request.deadline_ms, 0), LONGEST_MS) / 1000
+        patience_s = min(max(request.deadline_ms, 0), MAX_DEADLINE_MS) / 1000
         exchange = Exchange(identity, request, time.monotonic() + patience_s)
-        self._advance(exchange, self._steps(exchange))
+        self._advance(exchange, self._run_exchange(exchange))
 
     def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
         """Continues an exchange with the future that is `finished`; an error becomes its answer."""
@@ -270,33 +270,35 @@ class Server(threading.Thread):
             self._waiting.answer(exchange, Reply(status="ok", body=end.value))
         except CsmdError as error:
             is_refused = isinstance(error, StoreError) and exchange.is_hook
-            self._waiting.answer(exchange, Reply(status="refused" if is_refused else "error", body=_problem(error)))
+            self._waiting.answer(
+                exchange, Reply(status="refused" if is_refused else "error", body=_encode_error(error))
+            )
         except Exception:
             log.exception("%s failed", _describe(exchange.request))
             self._waiting.answer(exchange, Reply(status="error", body=INTERNAL_ERROR))
         else:
             self._waiting.admit(exchange)
-            future.add_done_callback(lambda done: self.ask(lambda: self._advance(exchange, steps, done)))
+            future.add_done_callback(lambda done: self.ping(lambda: self._advance(exchange, steps, done)))
 
-    def _steps(self, exchange: Exchange) -> Steps:
+    def _run_exchange(self, exchange: Exchange) -> Steps:
         if exchange.request.verb == "call":
             return (yield from self._call(exchange))
         if not exchange.is_hook:
             raise BadInput(f"unknown verb {exchange.request.verb[:40]!r}")
         if not exchange.request.id:
             raise BadInput("an event has no id")  # which identifies a replay
-        event = yield from self._take_in(exchange)
+        event = yield from self._store_event(exchange)
         if event is not None:
             # After the answer, because reading files and starting the worker would slow it down.
             self._follow_up(event)
         return b""
 
-    def _take_in(self, exchange: Exchange) -> Generator[Future[Any], Any, Event | None]:
+    def _store_event(self, exchange: Exchange) -> Generator[Future[Any], Any, Event | None]:
         """Stores a hook's event and answers the hook; returns the event, None for one that csmd does not need."""
         request, store = exchange.request, self.store
         if request.host not in ADAPTERS:
             # Acknowledged, because it would not be understood in the spool either.
-            yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
+            yield store.submit(lambda rows: activity.increment_counters(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
             return None
         decoded = yield from self._decode(request)
         if isinstance(decoded, BadInput):
@@ -307,17 +309,21 @@ class Server(threading.Thread):
         event, redacted = decoded
         if event is None:
             if redacted:
-                store.submit(lambda rows: activity.count(rows, list(redacted.items())))
+                store.submit(lambda rows: activity.increment_counters(rows, list(redacted.items())))
             return None
         # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the
         # writer waits.
-        placing = store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
+        placing = (
+            store.submit_read(lambda rows: ingest.find_event_project(rows, event), lane="hook") if event.text else None
+        )
         # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
         place = (yield placing) if placing is not None else None
         key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
         is_new = yield store.submit(
-            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=now_iso(), place=place, room=room)
+            lambda rows: ingest.record_event(
+                rows, event, redacted=redacted, key=key, now=now_iso(), place=place, max_session_bytes=room
+            )
         )
         exchange.stored = True
         if is_new and event.name == "session_start":
@@ -325,8 +331,8 @@ class Server(threading.Thread):
         body = b""
         if is_new:
             try:
-                # A start, a clearing or a compaction changes what the session was given, so its answer is composed
-                # after the commit.
+                # A start, a clearing or a compaction changes the session's receipts, so its answer is composed after
+                # the commit.
                 body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
             except DeadlineExceeded:
                 self.background.context.lookups.log_late(event)
@@ -340,12 +346,14 @@ class Server(threading.Thread):
         at, excludes = now_iso(), self.background.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
-            return ingest.decode(request.host, request.body, excludes, name=request.name, event_id=request.id, at=at)
+            return ingest.decode_permitted(
+                request.host, request.body, excludes, name=request.name, event_id=request.id, at=at
+            )
 
         # Exclusions are looked up on the disk, except in a pause.
         is_asking = excludes.reads_disk and not excludes.pauses().covers(at)
-        if len(request.body) > DECODED_HERE_BYTES or is_asking:
-            lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
+        if len(request.body) > MAX_INLINE_BYTES or is_asking:
+            lane: Lane = "main" if len(request.body) > MAX_INLINE_BYTES else "hook"
             decoded: Decoded | BadInput = yield self.store.submit_read(decode, lane=lane)
             return decoded
         return decode()
@@ -359,21 +367,21 @@ class Server(threading.Thread):
             data=request.body,
             now=now_iso(),
         )
-        activity.count(rows, [(ingest.BAD_EVENTS, 1)])
+        activity.increment_counters(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing the injection for an event's answer; None if it has none."""
-        context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
+        context, left_s = self.background.context, exchange.until - time.monotonic() - SEND_MARGIN_S - RECEIPT_S
         if not EVENTS[event.name].injects or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
-        if left <= 0:
-            late: Future[Injection] = Future()
-            late.set_exception(DeadlineExceeded(LATE))
-            return late
+        if left_s <= 0:
+            failed: Future[Injection] = Future()
+            failed.set_exception(DeadlineExceeded(LATE_ERROR))
+            return failed
         return self.store.submit_read(
-            lambda rows: injection.compose_injection(rows, context, event, left), lane="hook", deadline_s=left
+            lambda rows: injection.compose_injection(rows, context, event, left_s), lane="hook", deadline_s=left_s
         )
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
@@ -383,32 +391,32 @@ class Server(threading.Thread):
             return b""
         injected: Injection = yield composing
         if event.name == "session_start":
-            self.background.expect(injected.project)
+            self.background.expect_prompt(injected.project)
         body = ADAPTERS[event.host].hooks.encode_answer(event.name, injected.text, injected.notice)
 
         def is_late() -> bool:
-            return time.monotonic() > exchange.until - MARGIN_S
+            return time.monotonic() > exchange.until - SEND_MARGIN_S
 
         def write_receipts(rows: Rows) -> None:
             if is_late():  # it waited behind other writes; raising rolls the transaction back
-                raise DeadlineExceeded(LATE)
+                raise DeadlineExceeded(LATE_ERROR)
             injection.write_receipts(rows, injected, key=self.store.hash_key)
 
         if is_late():
-            raise DeadlineExceeded(LATE)
+            raise DeadlineExceeded(LATE_ERROR)
         if body:
             yield self.store.submit(write_receipts)
             if is_late():
                 # The commit took too long: with the receipt the session would not be given this later.
-                yield self.store.submit(lambda rows: injection.take_back(rows, event))
-                raise DeadlineExceeded(LATE)
-        if injected.settles:
-            self.background.context.starts.mark_told(event.session_id, by=event.id)
+                yield self.store.submit(lambda rows: injection.delete_receipts(rows, event))
+                raise DeadlineExceeded(LATE_ERROR)
+        if injected.settles_start:
+            self.background.context.starts.mark_answered(event.session_id, by=event.id)
         return body
 
     def _follow_up(self, event: Event) -> None:
         """Schedules the background work that an event calls for."""
-        self.background.context.hint_of_hook(event.transcript_path, event.host)
+        self.background.context.hint_from_hook(event.transcript_path, event.host)
         if EVENTS[event.name].injects and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For later prompts; on a thread of its own, because starting the worker takes a while.
@@ -425,27 +433,27 @@ class Server(threading.Thread):
         lane = find_tool(request.name).lane
         if lane is None:
             answer = run_to_end(call_tool(self.tools, lookups, None, request.name, params))
-            return _json(withhold(answer) if self.background.context.withholds else answer)
+            return _encode_json(withhold(answer) if self.background.context.withholds else answer)
         steps: Generator[None, None, Any] | None = None
 
-        def go_on(rows: Rows) -> Ended[Any] | None:
+        def continue_call(rows: Rows) -> Finished[Any] | None:
             nonlocal steps
             steps = steps or call_tool(self.tools, lookups, rows, request.name, params)
             return run_briefly(steps)
 
-        ended: Ended[Any] | None = None
+        ended: Finished[Any] | None = None
         while ended is None:
             # A search that takes longer than its caller waits is interrupted.
-            left = exchange.until - time.monotonic()
-            ended = yield self.store.submit_read(go_on, lane=lane, deadline_s=left)
+            left_s = exchange.until - time.monotonic()
+            ended = yield self.store.submit_read(continue_call, lane=lane, deadline_s=left_s)
         value = ended.value
         if self.background.context.withholds:  # on the reader's thread: an export takes seconds
             value = yield self.store.submit_read(lambda _: withhold(value), lane=lane)
-        return _json(value)
+        return _encode_json(value)
 
     def _send(self, identity: bytes, reply: Reply) -> None:
-        if 0 < len(reply.body) <= MAX_WITHHELD_HERE and self.background.context.withholds:
-            reply = replace(reply, body=_withheld(reply.body))
+        if 0 < len(reply.body) <= MAX_INLINE_ANSWER_BYTES and self.background.context.withholds:
+            reply = replace(reply, body=_withhold_body(reply.body))
         if self._router is not None:
             try:
                 self._router.send_multipart([identity, *wire.encode_reply(reply)], zmq.NOBLOCK)
@@ -455,10 +463,10 @@ class Server(threading.Thread):
 
 #: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in
 #: `_call`.
-MAX_WITHHELD_HERE = 65_536
+MAX_INLINE_ANSWER_BYTES = 65_536
 
 
-def _withheld(body: bytes) -> bytes:
+def _withhold_body(body: bytes) -> bytes:
     """An answer, redacted by the present rules."""
     try:
         return wire.dumps(withhold(wire.loads(body))).encode()
@@ -482,10 +490,10 @@ def _describe(request: Request) -> str:
     return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
 
-def _problem(error: CsmdError) -> bytes:
-    return _json({"error": error.what, "hint": error.hint})
+def _encode_error(error: CsmdError) -> bytes:
+    return _encode_json({"error": error.what, "hint": error.hint})
 
 
-def _json(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     """JSON that can be encoded, even if a path or an argument holds lone surrogates."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

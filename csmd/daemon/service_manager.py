@@ -14,7 +14,7 @@ from csmd.errors import Damaged, Refused
 from csmd.store.core import Store
 
 #: A write that takes longer than this is stuck.
-WRITER_PATIENCE_S = 600.0
+WRITER_TIMEOUT_S = 600.0
 #: How often the service manager is notified, as a share of its patience.
 NOTIFY_SHARE = 1 / 4
 #: How long the socket's thread may take to answer, as a share of it.
@@ -38,7 +38,7 @@ def notify_manager(address: str, *state: str) -> None:
 class Part:
     """A thread that must not get stuck: `ask` makes it call back, within `patience_s`."""
 
-    ask: Callable[[Callable[[], None]], None]
+    ping: Callable[[Callable[[], None]], None]
     patience_s: float
     asked_at: float | None = None
     """When the question that it has not answered was asked; monotonic."""
@@ -50,12 +50,12 @@ class Part:
         """Whether an answer is overdue; asks if no answer is due."""
         if self.asked_at is None:
             self.asked_at = now
-            self.ask(self._note_answer)
+            self.ping(self._note_answer)
         asked_at = self.asked_at  # it may have answered at once, on this thread or its own
         return asked_at is not None and now - asked_at > self.patience_s
 
 
-def ask_writer(store: Store, answered: Callable[[], None]) -> None:
+def ping_writer(store: Store, answered: Callable[[], None]) -> None:
     """Makes the store's writer call back; a writer that refuses because of damage is not stuck."""
     try:
         store.submit(lambda _: None).add_done_callback(lambda _: answered())
@@ -92,9 +92,11 @@ class Watchdog(threading.Thread):
         self.join()
 
 
-def watched_parts(server: Callable[[Callable[[], None]], None], store: Store, patience_s: float) -> dict[str, Part]:
+def list_watched_parts(
+    server: Callable[[Callable[[], None]], None], store: Store, patience_s: float
+) -> dict[str, Part]:
     """The parts of a daemon that must not get stuck, for a manager with this patience."""
     return {
         "the socket's thread": Part(server, patience_s * ANSWER_SHARE),
-        "the writer": Part(partial(ask_writer, store), WRITER_PATIENCE_S),
+        "the writer": Part(partial(ping_writer, store), WRITER_TIMEOUT_S),
     }

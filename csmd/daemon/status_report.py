@@ -15,8 +15,8 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import assistants_in_use, curating, housekeeping, secret_scan, team_exchange
-from csmd.daemon.context import Context, iso
+from csmd.daemon import assistants_in_use, housekeeping, provider_tasks, secret_scan, team_exchange
+from csmd.daemon.context import Context, to_iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.transcript_watch import Watch
 from csmd.dream import page_edits
@@ -39,20 +39,20 @@ from csmd.store import (
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
 from csmd.text.language import is_mostly_not_english
-from csmd.tools.live_sessions import LIVE_S, live_sessions
+from csmd.tools.live_sessions import LIVE_S, list_live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: How many projects' own settings are read, latest first.
 MAX_PROJECTS = 100
 #: How many of the latest prompts show the user's language, by which a model is suggested.
-PROMPTS_LOOKED_AT = 100
+MAX_PROMPTS = 100
 #: How many of the latest sessions are searched for typed prompts.
-SESSIONS_LOOKED_AT = 10
+MAX_PROMPT_SESSIONS = 10
 #: The name of the model for many languages in `csmd model fetch`.
-MULTILINGUAL = "multilingual"
+MULTILINGUAL_MODEL = "multilingual"
 
 
-class OnDisk(NamedTuple):
+class DiskState(NamedTuple):
     """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are
     gone."""
 
@@ -61,9 +61,9 @@ class OnDisk(NamedTuple):
     missing: list[int]
 
 
-def look_at_disk(
+def read_disk(
     folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
-) -> OnDisk:
+) -> DiskState:
     """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never
     answer."""
 
@@ -71,103 +71,106 @@ def look_at_disk(
         at[:] = [place]
         return place
 
-    days = {folder: _cleanup_days(note_path(folder)) for folder in folders}
-    there = [root for root in roots if root and is_directory(note_path(root))]
-    by_project = {root: min(_cleanup_days(folder, note_path(root)) for folder in days) for root in there if days}
-    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(note_path(path)))])
+    days = {folder: _read_cleanup_days(note_path(folder)) for folder in folders}
+    present_roots = [root for root in roots if root and is_directory(note_path(root))]
+    by_project = {
+        root: min(_read_cleanup_days(folder, note_path(root)) for folder in days) for root in present_roots if days
+    }
+    return DiskState(
+        days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(note_path(path)))]
+    )
 
 
-def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
+def describe_transcripts(rows: Rows, on_disk: DiskState) -> dict[str, Any]:
     """The days after which transcripts are deleted, and how many were deleted."""
-    usual = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
+    usual_days = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
-        "days": usual,
+        "days": usual_days,
         "by_directory": on_disk.days,
-        "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
+        "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual_days},
         "sessions": len(sessions.transcript_paths(rows)),
         # Without a session that just started: the assistant writes its transcript a moment later.
-        "gone": sessions.read_among(rows, on_disk.missing),
+        "gone": sessions.count_with_transcript(rows, on_disk.missing),
     }
 
 
-def _cleanup_days(folder: str, project: str = "") -> int:
+def _read_cleanup_days(folder: str, project: str = "") -> int:
     return CLAUDE.days_kept(folder, project, lambda path: files.read_small(path, SETTINGS_BYTES))
 
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
-MAX_LIVE = 5
+MAX_LIVE_SESSIONS = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be
     read."""
-    counters, elsewhere, place = activity.counters(rows), client_versions.elsewhere(rows), [""]
-    counted = activity.by_host(rows)
+    counters, elsewhere, path_read = activity.counters(rows), client_versions.list_other_directories(rows), [""]
+    counted = activity.totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     disk_state = machine.run_bounded(
         lambda: (
-            look_at_disk(folders, roots, paths, place),
-            assistants_in_use.unread_directories(elsewhere, config, place),
+            read_disk(folders, roots, paths, path_read),
+            assistants_in_use.find_unread_directories(elsewhere, config, path_read),
             assistants_in_use.describe_hosts(config, counted),
         ),
         machine.DISK_S,
     )
     clients = assistants_in_use.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
-    figures = housekeeping.retention_figures(rows, config.settings, counters)
+    figures = housekeeping.describe_retention(rows, config.settings, counters)
     return {
-        "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
+        "waiting": vectors.count_waiting(rows, vectors.find_model(rows, model)) if model else 0,
         "counts": activity.tallied_counts(rows),
-        "memories": _memories(activity.memories_by(rows)),
+        "memories": _count_memories(activity.memories_by_gate_and_tier(rows)),
         "counters": counters,
         "corrected": speaker_reviews.corrected_speakers(rows, counters),
-        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
-        "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
-        "last_event": activity.last_event(rows),
-        "last_read": activity.last_read(rows),
-        "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE),
+        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=MAX_PROMPTS)),
+        "prompts": _prompts_json(*sessions.count_typed(rows, latest=MAX_PROMPT_SESSIONS)),
+        "last_event": activity.last_event_times(rows),
+        "last_read": activity.last_read_at(rows),
+        "live": list_live_sessions(rows, since=to_iso(now - timedelta(seconds=LIVE_S)), limit=MAX_LIVE_SESSIONS),
         "projects": [
             {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
-        "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
+        "told": asdict(receipts.usage_since(rows, to_iso(now - WEEK))),
         "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
         "storage": {
             **figures,
-            "growth": housekeeping.daily_growth(
-                activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
+            "growth": housekeeping.estimate_growth(
+                activity.list_sizes(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
             ),
         },
         "clients": clients,
         "hosts": disk_state[2] if disk_state else [],
-        "pages": page_edits.report(rows, config.paths.memory, key=key),
+        "pages": page_edits.report_pages(rows, config.paths.memory, key=key),
         "warnings": [
-            *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
-            *housekeeping.retention_warnings(rows, config.settings),
-            *assistants_in_use.client_warnings(clients, config),
-            *secret_scan.secret_warnings(found_secrets.found_secrets(rows)),
+            *([] if disk_state else [f"{path_read[0]}: its file system does not answer (`df` shows which one hangs)"]),
+            *housekeeping.list_retention_warnings(rows, config.settings),
+            *assistants_in_use.list_client_warnings(clients, config),
+            *secret_scan.list_secret_warnings(found_secrets.found_secrets(rows)),
         ],
     }
 
 
-def unknown_figures() -> dict[str, Any]:
+def make_unknown_figures() -> dict[str, Any]:
     """The figures if the store cannot be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
-        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0),
-        "memories": _memories([]), "counters": {},
-        "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [],
-        "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
-        "storage": {}, "warnings": [],
+        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNT_QUERIES), 0),
+        "memories": _count_memories([]), "counters": {},
+        "prompts": _prompts_json(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [],
+        "told": asdict(receipts.UseTotals(0, 0, 0, 0, 0)), "storage": {}, "warnings": [],
     }  # fmt: skip
 
 
-def _prompts(prompted: int, typed: int) -> dict[str, int]:
+def _prompts_json(prompted: int, typed: int) -> dict[str, int]:
     """How many of the latest sessions have prompts, and in how many a person typed one."""
     return {"sessions": prompted, "typed": typed}
 
 
-def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+def _count_memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     by_gate: Counter[str] = Counter()
     by_tier: Counter[str] = Counter()
     for gate, tier, count in amounts:
@@ -177,14 +180,14 @@ def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 
 
 #: The keys of the status, in this order.
-STATUS = (
+STATUS_KEYS = (
     "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded "
     "encrypted paused last_event last_read spool jobs backfill projects live told dream provider team watching "
     "transcripts clients hosts pages storage log degraded"
 )
 
 
-def status(
+def build_status(
     rows: Rows,
     background: Background,
     watch: Watch,
@@ -197,22 +200,22 @@ def status(
     context = background.context
     config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
     database, now = config.paths.database, datetime.now(UTC)
-    degraded = _degraded(context, watch, since=iso(now - DAY))
+    degraded = _list_problems(context, watch, since=to_iso(now - DAY))
     try:
         figures = read_figures(rows, config, model, now=now, key=store.hash_key)
         figures["dream"] = background.dreaming.state(rows)
-        figures["provider"] = curating.describe(rows, config.settings, now=iso(now))
-        figures["team"] = team_exchange.describe(rows)
+        figures["provider"] = provider_tasks.describe_provider(rows, config.settings, now=to_iso(now))
+        figures["team"] = team_exchange.describe_team(rows)
     except StoreError as error:
-        figures = unknown_figures()
+        figures = make_unknown_figures()
         degraded.insert(bool(store.damage), f"database: {error.what}")
     state = {
         **figures,
-        "at": iso(now),
+        "at": to_iso(now),
         "version": csmd.__version__,
         "proto": wire.PROTO,
         "home": str(config.paths.home),
-        "alarms": background.alarms.active(),
+        "alarms": background.alarms.list_active(),
         "service": started_by(),
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
@@ -220,15 +223,15 @@ def status(
         "model": {
             "name": model,
             "waiting": figures["waiting"],
-            "suggested": MULTILINGUAL if figures["not_english"] else "",
+            "suggested": MULTILINGUAL_MODEL if figures["not_english"] else "",
         },
         "excluded": {
             "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
-            "transcripts": len(context.excluded),
+            "transcripts": len(context.excluded_paths),
         },
         "encrypted": store.is_encrypted,
         "paused": paused,
-        "spool": _spool(files.spooled_paths(config.paths.home)),
+        "spool": _describe_spool(files.spooled_paths(config.paths.home)),
         "jobs": [
             {"kind": task.kind, "state": task.state, **task.progress}
             for task in list(context.tasks.values())
@@ -237,8 +240,8 @@ def status(
         "backfill": context.backlog.describe(),
         "watching": [str(root) for root in watch.roots],
         "storage": {
-            "database_bytes": _size(database),
-            "wal_bytes": _size(database.with_name(database.name + "-wal")),
+            "database_bytes": _file_size(database),
+            "wal_bytes": _file_size(database.with_name(database.name + "-wal")),
             **figures["storage"],
             "commits": store.commits,
             **housekeeping.describe_backups(database),
@@ -246,11 +249,11 @@ def status(
         "log": str(config.paths.log_file),
         "degraded": [*degraded, *figures["warnings"]],
     }
-    return {name: state[name] for name in STATUS.split()}
+    return {name: state[name] for name in STATUS_KEYS.split()}
 
 
-def _degraded(context: Context, watch: Watch, *, since: str) -> list[str]:
-    """What does not work, except what the figures warn of; `since` is a day ago."""
+def _list_problems(context: Context, watch: Watch, *, since: str) -> list[str]:
+    """The problems that the figures do not warn of; `since` is a day ago."""
     store = context.store
     problems = [f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})"] if store.damage else []
     problems += [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
@@ -260,20 +263,22 @@ def _degraded(context: Context, watch: Watch, *, since: str) -> list[str]:
         problems.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
     if watch.trouble:
         problems.append(watch.trouble)
-    if late := context.lookups.count_late(since):
-        problems.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late for an injection")
+    if late_hooks := context.lookups.count_late(since):
+        problems.append(
+            f"hooks: {amount(late_hooks, 'prompt or start')} of the last day came too late for an injection"
+        )
     return problems
 
 
-def _spool(paths: list[Path]) -> dict[str, Any]:
+def _describe_spool(paths: list[Path]) -> dict[str, Any]:
     """How many events wait, and since when the oldest: its name begins with the time in ns."""
     oldest = paths[0].name[:16] if paths else ""
     try:
-        moment = iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
+        moment = to_iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
     except (ValueError, OverflowError, OSError):
         moment = ""  # not the name of a hook's file
     return {"files": len(paths), "oldest": moment}
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size if is_there(path) else 0

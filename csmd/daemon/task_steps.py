@@ -1,21 +1,24 @@
-"""What tasks share: batches that end in a value, and the steps of several of them."""
+"""Steps that several tasks share: batches, walks over rows, blocking work on a thread, the database's cleansing."""
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator, Iterator
+from itertools import count
 from typing import TypeVar
 
-from csmd import cache
+from csmd import cache, machine
 from csmd.daemon.context import Context, Progress
-from csmd.errors import StoreError
+from csmd.errors import NoThread, StoreError
 
+log = logging.getLogger(__name__)
 T = TypeVar("T")
 #: Batches of a task's work that end in a value.
 Batches = Generator[Progress, None, T]
 
 
-def repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
+def repeat_batches(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
     """Does batches, which return how many rows they processed, until one finds none; there are about `total` rows.
 
     Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it
@@ -38,7 +41,7 @@ def seconds_since(began: float) -> float:
 CLEANSE_TRIES = 50
 
 
-def walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
+def walk_parts(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
     """Processes rows part by part: `part` takes a row key and returns the key to go on from (None at the end) and a
     result."""
     after: int | None = 0
@@ -55,6 +58,31 @@ def cleanse(context: Context) -> Batches[None]:
             cache.clear()
             return
     raise StoreError(
-        "the write-ahead log could not be emptied: something reads the database all the time",
-        hint="close what has csmd.db open, then `csmd restart`: the purge is finished by it",
+        "the write-ahead log could not be emptied: another program reads the database all the time",
+        hint="close programs that have csmd.db open, then `csmd restart` to finish the purge",
     )
+
+
+#: How long a step waits for a thread's result before other work has its turn.
+POLL_S = 0.05
+#: How long starting a thread is attempted.
+THREAD_START_TIMEOUT_S = 10.0
+
+
+def run_in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
+    """Does blocking work on a thread of its own, in steps; returns its result or raises its error.
+
+    NoThread, with nothing begun, if none can be started for THREAD_START_TIMEOUT_S.
+    """
+    until = time.monotonic() + THREAD_START_TIMEOUT_S
+    while (poll := machine.start_in_thread(lambda: (work(),))) is None:
+        if time.monotonic() >= until:
+            log.warning("no thread could be started for a request")
+            raise NoThread("no thread could be started; nothing was sent", hint=machine.THREADS_HINT)
+        time.sleep(POLL_S)
+        yield
+    for number in count(1):
+        if (result := poll(number * POLL_S)) is not None:
+            return result[0]
+        yield
+    raise AssertionError("unreachable")

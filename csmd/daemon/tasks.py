@@ -1,7 +1,6 @@
-"""The table of tasks, which clients wait for, and how the background thread steps them.
+"""The table of tasks, which clients wait for and the background thread steps.
 
-A task is a kind and a generator from the table. The generator yields what is new of its progress after each batch, and
-returns its result.
+Each kind of task has a generator, which yields changed fields of its progress after each batch and returns its result.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
-from csmd.daemon import curating, housekeeping, import_task, purge_task, secret_scan
+from csmd.daemon import housekeeping, import_task, provider_tasks, purge_task, secret_scan
 from csmd.daemon.context import Context, Task, Work, carry_out, iso_before
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.pipeline import Stages
-from csmd.daemon.task_steps import Batches, repeated, seconds_since
+from csmd.daemon.task_steps import Batches, repeat_batches, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding import models, token_counter
 from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
@@ -35,7 +34,7 @@ from csmd.text import tokens
 #: How long a task works before others have their turn.
 SLICE_S = 0.2
 #: How long a new model may take to load.
-FIRST_TEXT_S = 60.0
+MODEL_LOAD_TIMEOUT_S = 60.0
 
 
 class Tasks:
@@ -55,16 +54,15 @@ class Tasks:
         self._commits, self._is_scanned = -1, False
         self._secrets: FoundSecrets | None = None
         #: The latest task that csmd ordered itself, and when.
-        self._ordered, self._ordered_at = Task(kind="secrets", state="done"), 0.0
-        self._late: dict[str, int] = {}
+        self._latest_order, self._ordered_at = Task(kind="secrets", state="done"), 0.0
+        self._late_secrets: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
-            "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
+            "import": self._import_or_sync, "sync": self._import_or_sync, "undo": dreaming.undo,
             "model": partial(_use_model, context, stages), "export": partial(_export, context),
             "purge": partial(purge_task.run_purge, context, dreaming=dreaming), "scan": partial(secret_scan.scan,
             context),
             "secrets": partial(secret_scan.remove_late_secrets, context), "backup": partial(_back_up, context),
-            "provider": partial(curating.try_provider, context),
-            "endpoint": partial(curating.use_for_vectors, context),
+            "provider": partial(provider_tasks.try_provider, context), "endpoint": partial(provider_tasks.use_for_vectors, context),
             "team": team_exchange.work,
         }  # fmt: skip
 
@@ -93,10 +91,10 @@ class Tasks:
                 next(batches)
         except StopIteration:
             self._running.pop()
-            context.reads = self._running[-1][0] if self._running else None
+            context.reading_task = self._running[-1][0] if self._running else None
         return True
 
-    def look_after_secrets(self) -> bool:
+    def order_secret_task(self) -> bool:
         """Orders the next task about secrets: those recognised late, a scan with new rules, or removing what a scan
         found.
 
@@ -109,34 +107,34 @@ class Tasks:
             if task.kind in ("scan", "secrets")
         ):
             return False
-        if self._ordered.state == "failed" and time.monotonic() < self._ordered_at + SECRETS_AGAIN_S:
-            raise StoreError(self._ordered.error)  # for status: no client waits for it
+        if self._latest_order.state == "failed" and time.monotonic() < self._ordered_at + SECRETS_RETRY_S:
+            raise StoreError(self._latest_order.error)  # for status: no client waits for it
         if store.commits != self._commits:
             self._commits = store.commits
-            seen, self._secrets, self._late = store.read(
+            seen, self._secrets, self._late_secrets = store.read(
                 lambda rows: (
-                    found_secrets.looked_through(rows),
+                    found_secrets.rules_of_latest_scan(rows),
                     found_secrets.found_secrets(rows),
-                    purge.late_secrets(rows),
+                    purge.sessions_with_late_secrets(rows),
                 )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_scanned or self._secrets is not None
         secrets = self._secrets
         if not self._is_scanned and not store.read(found_secrets.holds_text):
-            secret_scan.note_scanned(context, {}, {})
+            secret_scan.record_scan(context, {}, {})
         elif not self._is_scanned:
             self._order(Task(kind="scan", is_own=True))
-        elif self._late:
+        elif self._late_secrets:
             self._order(Task(kind="secrets", is_own=True))
-        elif due := secrets.rare_before(iso_before(secret_scan.KEPT_DAYS * 86_400)) if secrets else []:
+        elif due := secrets.rare_before(iso_before(secret_scan.KEEP_DAYS * 86_400)) if secrets else []:
             self._order(Task(kind="scan", order={"fix": True, "kinds": due}, is_own=True))
         else:
             return False
         return True
 
     def _order(self, task: Task) -> None:
-        self._ordered, self._ordered_at = task, time.monotonic()
+        self._latest_order, self._ordered_at = task, time.monotonic()
         self._context.submit(task)
 
     def close(self) -> None:
@@ -144,20 +142,20 @@ class Tasks:
         for _, batches in reversed(self._running):
             batches.close()
 
-    def _take_in(self, task: Task) -> Work:
+    def _import_or_sync(self, task: Task) -> Work:
         """Imports the task's path, or syncs; then brings every stage up to date.
 
         Another program's memories are only examined until the import is confirmed, and so is everything in a dry run.
         """
         context, began = self._context, time.monotonic()
-        if task.kind == "import" and (preview := (yield from import_task.preview(context, task))):
+        if task.kind == "import" and (preview := (yield from import_task.preview_import(context, task))):
             return {**preview, "took_s": seconds_since(began)}
         before = context.store.read(activity.counts)
         result = (yield from import_task.import_memories(context, task)) if task.kind == "import" else None
         paths: list[str] = []
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(purge.late_secrets):
+        if context.store.read(purge.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.
@@ -165,7 +163,7 @@ class Tasks:
         context.guard("pages", pages.read if task.kind == "sync" else pages.read_settled)
         sessions = len(statements.behind(context.store))
         yield {"step": "distilling", "done": 0, "total": sessions}
-        for done, _ in enumerate(self._stages.distilling(force=True), 1):
+        for done, _ in enumerate(self._stages.distill_sessions(force=True), 1):
             yield {"step": "distilling", "done": done, "total": max(done, sessions)}
         for done in accumulate(self._stages.run_until_done()):
             yield {"step": "remembering", "done": done, "total": 0}
@@ -187,16 +185,16 @@ class Tasks:
         }
 
     def _embed(self) -> Batches[list[str]]:
-        """Embeds and links what waits; returns what prevented it."""
+        """Embeds and links the waiting rows; returns the problems."""
         store, name = self._context.store, self._context.model_name()
         if name is not None:
-            total = store.read(lambda rows: vectors.count_waiting(rows, vectors.model_seq(rows, name)))
+            total = store.read(lambda rows: vectors.count_waiting(rows, vectors.find_model(rows, name)))
             try:
-                yield from repeated("embedding", self._stages.embed_some, total)
+                yield from repeat_batches("embedding", self._stages.embed_some, total)
             except EmbeddingUnavailable as error:
                 return [f"vectors: {error.what}"]
         total = store.read(lambda rows: threads.count_waiting(rows, model=name))
-        yield from repeated("linking", self._stages.link_some, total)
+        yield from repeat_batches("linking", self._stages.link_some, total)
         return []
 
 
@@ -219,10 +217,10 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     context.embedder.use(directory)
     yield {"step": "loading"}
     try:
-        dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
+        dim = len(context.embedder.embed(["a first text"], deadline_s=MODEL_LOAD_TIMEOUT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
-    stages.look_again()
+    stages.restart()
     return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
 
 
@@ -239,19 +237,19 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is new, empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
+    chosen = context.store.read(lambda rows: len(exports.list_exported(rows, task.order["places"])))
     is_markdown = bool(task.order.get("markdown"))
     for total in export_file.export_memories(
         context.store, directory, task.order["places"], redacts=context.withholds, is_markdown=is_markdown
     ):
         yield {"step": "writing", "done": total, "total": chosen}
-    every, forgotten = context.store.read(
-        lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
+    all_memories, forgotten = context.store.read(
+        lambda rows: (len(exports.list_exported(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
         "path": str(directory / (export_file.MARKDOWN_NAME if is_markdown else record_schema.FILE_NAME)), "memories": total,
         "project": task.order["project"],
-        "elsewhere": every - total, "forgotten": forgotten, "took_s": seconds_since(began), "degraded": [],
+        "elsewhere": all_memories - total, "forgotten": forgotten, "took_s": seconds_since(began), "degraded": [],
     }  # fmt: skip
 
 
@@ -259,17 +257,19 @@ def _prepare_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        others = sorted(path.name for path in directory.iterdir() if path.name not in export_file.NAMES)
+        foreign_names = sorted(path.name for path in directory.iterdir() if path.name not in export_file.NAMES)
     except OSError as error:
-        raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
+        raise ConfigError(f"{directory}: {error.strerror}", hint="choose a writable directory") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
-        raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if others and not any(is_file(directory / name) for name in export_file.NAMES):
-        raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
+        raise ConfigError(f"{directory} is not your directory", hint="choose another directory")
+    if foreign_names and not any(is_file(directory / name) for name in export_file.NAMES):
+        raise ConfigError(
+            f"{directory} is not empty: {foreign_names[0]} is in it", hint="name an empty or a new directory"
+        )
     files.make_private(directory)
 
 
-#: How often the daemon checks what is due.
-SECRETS_EVERY_S = 5.0
-#: And after a task that failed, which may have read everything.
-SECRETS_AGAIN_S = 3600.0
+#: How often the daemon checks whether a task about secrets is due.
+SECRETS_CHECK_S = 5.0
+#: How long it waits after such a task failed, which may have read everything.
+SECRETS_RETRY_S = 3600.0

@@ -40,15 +40,14 @@ class Watch:
         return sorted(root for key, root in self._roots.items() if key in self._watched)
 
     def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
-        """Watches exactly these directories with their subdirectories, and `alone` without; a recreated directory is a
-        new one.
+        """Watches exactly these directories with their subdirectories, and `alone` without.
 
-        For a database in `roots` its directory is watched. Returns whether a root was not watched before: there was no
-        event for what was written there until now.
+        For a database in `roots` its directory is watched. Returns whether a root was not watched before (also if it
+        was recreated), so that its earlier changes had no events.
         """
         self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
         wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
-        present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
+        present = {key: identity for key in wanted if (identity := _read_identity(key[0])) is not None}
         for key, (identity, watch) in list(self._watched.items()):
             if present.get(key) != identity and self._observer is not None:
                 del self._watched[key]
@@ -101,7 +100,7 @@ class Watch:
             self._watched.clear()
 
 
-def _identity(root: Path) -> tuple[int, int] | None:
+def _read_identity(root: Path) -> tuple[int, int] | None:
     """Device and inode, which distinguish a directory from a later one with the same name; None if it is missing."""
     try:
         info = root.stat()

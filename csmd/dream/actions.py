@@ -47,16 +47,18 @@ COMPARING_KINDS: frozenset[ActionKind] = frozenset({"merge", "strengthen", "supe
 
 # --- facts
 
+FactKind = Literal["command", "procedure", "fix", "files", "convention"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A sentence about something that the narrator counted over sessions, with its counts.
+    """A counted sentence about the work in several sessions, with its counts.
 
     It was seen `seen` of `total` times in `sessions` sessions. `evidence` are at least two uuids of turns, one of each
     session before a second one of any. The `fingerprint` does not depend on the counts.
     """
 
-    kind: Literal["command", "procedure", "fix", "files", "convention"]
+    kind: FactKind
     fingerprint: str
     text: str
     project_seq: int
@@ -216,7 +218,7 @@ class Snapshot:
         return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
-        """Returns when a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""
+        """Returns when a memory was last stated with its authority (as `store.belief_changes.last_stated_at`)."""
         if memory.authority != "user":
             return memory.confirmed_at
         times = [source.at for source in memory.provenance if source.uuid not in self.by_assistants]

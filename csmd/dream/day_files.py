@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from csmd.dream import day_report
 from csmd.dream.day_report import Session
-from csmd.dream.day_sessions import Here, read_session
+from csmd.dream.day_sessions import ToLocal, read_session
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall.last_sessions import session_topic
 from csmd.store import cursors, files, journal, stored_days, tombstones
@@ -35,11 +35,8 @@ _LISTED = re.compile(r"- (?:Decided|Open): (.*)$")
 IsForgotten = Callable[[str], bool]
 
 
-def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
-    """Returns a session's part without forgotten lines and title.
-
-    `forgotten` are whole sentences that it may show cut.
-    """
+def remove_from_markdown(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
+    """Returns a session's part without forgotten lines and title; `forgotten` are sentences that it may show cut."""
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
@@ -49,33 +46,37 @@ def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection
         if listed and (listed[1] in entries or is_forgotten(listed[1])):
             continue
         title = line.rpartition(" · ")[2] if line.startswith("## ") else ""
-        is_out = title and (title in titles or is_forgotten(title))
-        kept.append(line.removesuffix(f" · {title}") + row[len(line) :] if is_out else row)
+        if title and (title in titles or is_forgotten(title)):
+            row = line.removesuffix(f" · {title}") + row[len(line) :]
+        kept.append(row)
     return "".join(kept)
 
 
-def data_without(body: str, is_forgotten: IsForgotten) -> str:
-    """Returns a session's part as data without what is forgotten; fields that become empty are left out."""
+def remove_from_data(body: str, is_forgotten: IsForgotten) -> str:
+    """Returns a session's part as data without forgotten sentences and fields that become empty."""
 
-    def left(value: Any) -> Any:
+    def filter_value(value: Any) -> Any:
         if isinstance(value, list):
             return [item for item in value if not (isinstance(item, str) and is_forgotten(item))]
         return None if isinstance(value, str) and is_forgotten(value) else value
 
     sessions = _parse_sessions(body)
-    kept = [{name: left(value) for name, value in session.items() if not value or left(value)} for session in sessions]
-    return body if kept == sessions else files.as_yaml(kept)
+    kept = [
+        {name: filter_value(value) for name, value in session.items() if not value or filter_value(value)}
+        for session in sessions
+    ]
+    return body if kept == sessions else files.to_yaml(kept)
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
     """Parses the sessions of a part as data; [] if a person has changed it into something else."""
-    sessions = files.from_yaml(body)
+    sessions = files.parse_yaml(body)
     return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
 
 # --- sessions and days
 
-#: Days after which a day's file moves to the archive; no file is written for a session that ended earlier.
+#: Days until a day's file moves to the archive; a session that ended earlier gets no file.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 #: Stands for a byte that is not UTF-8: the journal holds text only.
@@ -84,7 +85,7 @@ _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
-    """Whether a session is over: its host said so, or it was quiet for long enough."""
+    """Whether a session is over: its host reported it, or it was quiet for long enough."""
     return closed or now - last_at >= timedelta(seconds=QUIET_S["day"])
 
 
@@ -111,7 +112,7 @@ def render_markdown(session: Session) -> str:
 
 
 def defuse_comments(text: str) -> str:
-    """Returns a text without comment marks, so that nothing said in a session can end its part or begin another."""
+    """Returns a text without comment marks, so that no statement can end its part or begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
 
@@ -132,7 +133,7 @@ def render_data(session: Session) -> dict[str, Any]:
 
 
 def render_live(session: Session) -> dict[str, Any]:
-    """Returns the data of a live session, without what only its end shows."""
+    """Returns the data of a live session; fields that are not final have other names."""
     names = {"ended": "last_at", "outcome": "outcome_so_far"}
     return {names.get(name, name): value for name, value in render_data(session).items()}
 
@@ -157,14 +158,14 @@ STYLES = (MARKDOWN, DATA)
 DAY_HEAD = "# What was done on this day, by session; csmd writes the parts between its marks.\n"
 
 
-def empty(day: str, style: Style) -> str:
+def render_empty(day: str, style: Style) -> str:
     """Returns a day's file without parts."""
     if style.member:
         return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
     return f"# {day}\n"
 
 
-def is_own(text: str) -> bool:
+def is_day_file(text: str) -> bool:
     """Whether a file below the memory directory is that of a day or a live session."""
     return MARKDOWN.opens in text or text.startswith((LIVE_HEAD, DAY_HEAD))
 
@@ -177,19 +178,21 @@ def part_name(ident: str) -> str:
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a
+    A part that a person edited stays. A missing part is appended, unless the file had it before (`was_there`): then a
     person removed it.
     """
-    part = _mark(style, ident, body)
-    match = _find(text, style, ident)
+    part = _wrap_part(style, ident, body)
+    match = _find_part(text, style, ident)
     if match is None:
         return text if was_there else insert_part(text, style, ident, part)
-    return f"{text[: match.start()]}{part}{text[match.end() :]}" if _check(match["body"]) == match["check"] else text
+    return (
+        f"{text[: match.start()]}{part}{text[match.end() :]}" if _hash_body(match["body"]) == match["check"] else text
+    )
 
 
-def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
+def extract_part(text: str, style: Style, ident: str) -> tuple[str, str]:
     """Returns a file's text without a session's part, and the part or ""."""
-    match = _find(text, style, ident)
+    match = _find_part(text, style, ident)
     if match is None:
         return text, ""
     before = text[: match.start()]
@@ -198,11 +201,11 @@ def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
 
 def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -> str:
     """Returns a file's text with a session's part edited; a part that a person has edited stays marked as edited."""
-    match = _find(text, style, ident)
+    match = _find_part(text, style, ident)
     if match is None or (body := edit(match["body"])) == match["body"]:
         return text
-    check = None if _check(match["body"]) == match["check"] else match["check"]
-    return f"{text[: match.start()]}{_mark(style, ident, body, check)}{text[match.end() :]}"
+    check = None if _hash_body(match["body"]) == match["check"] else match["check"]
+    return f"{text[: match.start()]}{_wrap_part(style, ident, body, check)}{text[match.end() :]}"
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
@@ -214,89 +217,86 @@ def insert_part(text: str, style: Style, ident: str, part: str) -> str:
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
         end = next((matches[-1].end() for mark in marks if (matches := [*re.finditer(mark, text, re.MULTILINE)])), None)
-    if not part or end is None or _find(text, style, ident) is not None:
+    if not part or end is None or _find_part(text, style, ident) is not None:
         return text
     gap = "" if not end or text[end - 1] == "\n" else "\n"
     return f"{text[:end]}{gap}{'' if style.member else chr(10)}{part}{text[end:]}"
 
 
-def _mark(style: Style, ident: str, body: str, check: str | None = None) -> str:
+def _wrap_part(style: Style, ident: str, body: str, check: str | None = None) -> str:
     """Returns a part between its marks; `check` is the hash in them if it is not that of the body."""
     name, (_, opens, closes, _) = part_name(ident), style
-    check = _check(body) if check is None else check
+    check = _hash_body(body) if check is None else check
     return f"{opens}session {name} {check}{closes}\n{body}{opens}end {name}{closes}\n"
 
 
-def _check(body: str) -> str:
+def _hash_body(body: str) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()[:10]
 
 
-def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
+def _find_part(text: str, style: Style, ident: str) -> re.Match[str] | None:
     name, opens, closes = map(re.escape, (part_name(ident), style.opens, style.closes))
     begin, end = rf"{opens}session {name} (?P<check>\S*){closes}", rf"{opens}end {name}{closes}"
     return re.search(rf"^{begin}[ \t]*\n(?P<body>.*?)^{end}[ \t]*(?:\n|\Z)", text, re.MULTILINE | re.DOTALL)
 
 
-# --- bringing the files up to date
+# --- updating the files
 
 STAGE = "daily"
-#: Sessions written in one step.
-BATCH = 20
-#: Sessions looked at in one step.
-LOOKED_AT = 400
+#: Most sessions written, and looked at, in one step.
+WRITE_BATCH = 20
+LOOK_BATCH = 400
 #: Most live sessions that have a file.
 MAX_LIVE = 50
-#: Directories below that of the memory files.
-DAILY = "daily"
-LIVE = "sessions"
-ARCHIVE = "archive"
-WALLED = "workspaces"
+#: Folders below the memory directory.
+DAILY_FOLDER = "daily"
+LIVE_FOLDER = "sessions"
+ARCHIVE_FOLDER = "archive"
+WORKSPACE_FOLDER = "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
 
-def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
-    """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
+def update_files(store: Store, directory: Path, *, now: str, to_local: ToLocal, rest_s: float = 0.0) -> int:
+    """Updates the files of days and live sessions; returns the number of changes, 0 if nothing is left.
 
     The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole
     session.
     """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
-    done += _write_ended(store, directory, now=here(now), here=here)
-    return done + _write_live(store, directory, now=now, here=here, rest_s=rest_s)
+    done += _write_ended(store, directory, now=to_local(now), to_local=to_local)
+    return done + _write_live(store, directory, now=now, to_local=to_local, rest_s=rest_s)
 
 
-def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
-    """Removes what was purged or forgotten from the files, edited or not.
+def remove_withdrawn(store: Store, directory: Path, *, now: str, to_local: ToLocal) -> int:
+    """Removes purged and forgotten sentences from the files, edited or not; creates no file.
 
-    Returns how many parts and files were looked at.
-
-    It creates no file.
+    Returns the number of parts and files looked at.
     """
     done = _remove_purged(store, directory) + _remove_forgotten(store, directory)
-    return done + _write_live(store, directory, now=now, here=here, new=False)
+    return done + _write_live(store, directory, now=now, to_local=to_local, new=False)
 
 
 def _remove_purged(store: Store, directory: Path) -> int:
-    parts = store.read(lambda rows: stored_days.days_due(rows, "leave", limit=LOOKED_AT))
+    parts = store.read(lambda rows: stored_days.days_due(rows, "leave", limit=LOOK_BATCH))
     for part, style in product(parts, STYLES):
-        path = _file(directory, part.wall, part.day, style)
+        path = _find_day_file(directory, part.wall, part.day, style)
         if text := files.read_memory_file(path):
-            _rewrite(directory, path, text, take_out_part(text, style, part.id)[0], part.day, style)
+            _rewrite(directory, path, text, extract_part(text, style, part.id)[0], part.day, style)
     if parts:
         store.write(lambda rows: stored_days.drop_days(rows, parts))
     return len(parts)
 
 
 def _remove_forgotten(store: Store, directory: Path) -> int:
-    """Removes what was forgotten from some parts that may have it; returns how many were looked at."""
+    """Removes forgotten sentences from some parts that may have them; returns the number of these parts."""
     as_of, parts = store.read(
-        lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=BATCH))
+        lambda rows: (tombstones.forgetting_state(rows), stored_days.days_due(rows, "again", limit=WRITE_BATCH))
     )
     changed: set[str] = set()
     for part in parts:
-        paths = {style: _file(directory, part.wall, part.day, style) for style in STYLES}
+        paths = {style: _find_day_file(directory, part.wall, part.day, style) for style in STYLES}
         texts = {style: files.read_memory_file(path) or "" for style, path in paths.items()}
-        kept = store.read(partial(_without_forgotten, part=part, texts=texts, key=store.hash_key))
+        kept = store.read(partial(_remove_session_forgotten, part=part, contents=texts, key=store.hash_key))
         for style, text in kept.items():
             if text != texts[style]:
                 files.write_memory_file(directory, paths[style], text)
@@ -306,38 +306,36 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
     return len(parts)
 
 
-def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
-    """Returns the files of a day without what was forgotten of one session."""
+def _remove_session_forgotten(
+    rows: Rows, *, part: DayPart, contents: Mapping[Style, str], key: bytes
+) -> dict[Style, str]:
+    """Returns the files of a day without the forgotten sentences of one session."""
     is_forgotten = stored_days.session_forgets(rows, part.id, key=key)
     # The data have whole sentences that the text may have shortened.
-    sessions = _parse_sessions(take_out_part(texts[DATA], DATA, part.id)[1])
+    sessions = _parse_sessions(extract_part(contents[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
-    texts_told = (
-        *stored_days.digest_texts(rows, part.id),
-        *(sentence for sentence in sentences if isinstance(sentence, str)),
-    )
+    texts = [*stored_days.digest_texts(rows, part.id), *(text for text in sentences if isinstance(text, str))]
+    forgotten = list(filter(is_forgotten, texts))
     edits: dict[Style, Callable[[str], str]] = {
-        MARKDOWN: partial(
-            markdown_without, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, texts_told))
-        ),
-        DATA: partial(data_without, is_forgotten=is_forgotten),
+        MARKDOWN: partial(remove_from_markdown, is_forgotten=is_forgotten, forgotten=forgotten),
+        DATA: partial(remove_from_data, is_forgotten=is_forgotten),
     }
-    return {style: edit_part(text, style, part.id, edits[style]) for style, text in texts.items()}
+    return {style: edit_part(text, style, part.id, edits[style]) for style, text in contents.items()}
 
 
 def _move_across_walls(store: Store, directory: Path) -> int:
-    """Moves the parts whose projects are behind another wall now; returns how many."""
-    parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOKED_AT))
+    """Moves the parts whose projects are behind another wall now; returns their number."""
+    parts = store.read(lambda rows: stored_days.days_due(rows, "move", limit=LOOK_BATCH))
     for part, style in product(parts, STYLES):
-        old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
-        text, there = files.read_memory_file(old), files.read_memory_file(new)
-        if old == new or not text or there is None:
+        old, new = (_find_day_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
+        source, target = files.read_memory_file(old), files.read_memory_file(new)
+        if old == new or not source or target is None:
             continue
-        left, moved = take_out_part(text, style, part.id)
-        inserted = insert_part(there or empty(part.day, style), style, part.id, moved)
-        _rewrite(directory, new, there, inserted, part.day, style)
-        _rewrite(directory, old, text, left, part.day, style)
+        rest, moved = extract_part(source, style, part.id)
+        inserted = insert_part(target or render_empty(part.day, style), style, part.id, moved)
+        _rewrite(directory, new, target, inserted, part.day, style)
+        _rewrite(directory, old, source, rest, part.day, style)
     if parts:
         store.write(lambda rows: stored_days.move_days(rows, parts))
     return len(parts)
@@ -345,13 +343,15 @@ def _move_across_walls(store: Store, directory: Path) -> int:
 
 def _rewrite(directory: Path, path: Path, old: str, new: str, day: str, style: Style) -> None:
     """Writes a day's file if it has changed, or removes it if it has no part left."""
-    if new.strip() == empty(day, style).strip():
+    if new.strip() == render_empty(day, style).strip():
         path.unlink(missing_ok=True)
     elif new != old:
         files.write_memory_file(directory, path, new)
 
 
-def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
+def archive_days(
+    store: Store, home: Path, directory: Path, dream: int, *, now: str, to_local: ToLocal
+) -> Iterator[str]:
     """Moves the daily files that are due to the archive, recorded in a dream's journal; yields the former path of each.
 
     A file that is not text stays, and a different file in the archive is not overwritten. After a crash between two
@@ -359,13 +359,13 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
     """
 
     def record(rows: Rows, old: str, new: str, text: str) -> None:
-        note = partial(journal.record_file, rows, dream, now=now)
-        note(reason="its day is over 30 days ago", path=new, before=None, after=text)
-        note(reason="moved to the archive", path=old, before=text, after=None)
+        record_file = partial(journal.record_file, rows, dream, now=now)
+        record_file(reason="its day is over 30 days ago", path=new, before=None, after=text)
+        record_file(reason="moved to the archive", path=old, before=text, after=None)
 
-    for root in _roots(directory):
-        for name in find_due(files.names_in(root / DAILY), today=_day(here(now))):
-            old, new = root / DAILY / name, root / ARCHIVE / DAILY / name
+    for root in _list_roots(directory):
+        for name in find_due(files.list_files(root / DAILY_FOLDER), today=_format_day(to_local(now))):
+            old, new = root / DAILY_FOLDER / name, root / ARCHIVE_FOLDER / DAILY_FOLDER / name
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
                 continue
@@ -382,25 +382,29 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
 # --- sessions that have ended
 
 
-def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) -> int:
-    as_of, after = store.read(lambda rows: (tombstones.forgetting_state(rows), cursors.cursor(rows, STAGE, "digests")))
-    endings = store.read(lambda rows: stored_days.days_waiting(rows, after=after, limit=LOOKED_AT))
+def _write_ended(store: Store, directory: Path, *, now: datetime, to_local: ToLocal) -> int:
+    as_of, after = store.read(
+        lambda rows: (tombstones.forgetting_state(rows), cursors.read_cursor(rows, STAGE, "digests"))
+    )
+    endings = store.read(lambda rows: stored_days.endings_after(rows, after=after, limit=LOOK_BATCH))
     written: list[tuple[Ending, str]] = []
     is_waiting = False
     upto = after
     for ending in endings:
-        last = here(ending.last_at)
+        last = to_local(ending.last_at)
         if not has_ended(last, closed=ending.closed, now=now):
             is_waiting = True
-        elif ending.written != ending.digest_seq and is_recent(_day(last), today=_day(now)):
-            if len(written) == BATCH:
+        elif ending.written != ending.digest_seq and is_recent(_format_day(last), today=_format_day(now)):
+            if len(written) == WRITE_BATCH:
                 break
             # A session without new turns keeps its day, whatever the time zone is now.
-            written.append((ending, ending.day if ending.written_at == ending.last_at else _day(last)))
+            written.append((ending, ending.day if ending.written_at == ending.last_at else _format_day(last)))
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    read = [(ending, day if _write(store, directory, ending, day, here) else "") for ending, day in in_order]
+    read = [
+        (ending, day if _write_session(store, directory, ending, day, to_local) else "") for ending, day in in_order
+    ]
 
     def write(rows: Rows) -> None:
         for ending, day in read:
@@ -412,19 +416,19 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
     return len(written) + (upto > after)
 
 
-def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> bool:
-    """Writes a session's part of a day's files; False, and nothing written, for a new session without results."""
-    session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
+def _write_session(store: Store, directory: Path, ending: Ending, day: str, to_local: ToLocal) -> bool:
+    """Writes a session's part of a day's files; returns False, without writing, if it is new and has no results."""
+    session = store.read(lambda rows: read_session(rows, ending, to_local, key=store.hash_key))
     if not (session.has_news or ending.day):
         return False
     # Older rules may have let secrets through.
     data = redact_tree(render_data(session), Counter())
-    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
-        path = _file(directory, ending.wall, day, style)
+    for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.to_yaml([data]))):
+        path = _find_day_file(directory, ending.wall, day, style)
         text = files.read_memory_file(path)
         if text is not None:
             is_known = bool(text) and ending.day == day
-            new = put_part(text or empty(day, style), style, ending.id, body, was_there=is_known)
+            new = put_part(text or render_empty(day, style), style, ending.id, body, was_there=is_known)
             if new != text:
                 files.write_memory_file(directory, path, new)
     return True
@@ -433,38 +437,41 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 # --- live sessions
 
 
-def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
+def _write_live(
+    store: Store, directory: Path, *, now: str, to_local: ToLocal, new: bool = True, rest_s: float = 0.0
+) -> int:
     """Writes the files of live sessions (with `new` also new ones) and removes those of ended sessions."""
-    since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
-        :23
-    ] + "Z"
+    quiet_since = datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])
+    since = quiet_since.strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
     endings = store.read(lambda rows: stored_days.live_endings(rows, since=since, limit=MAX_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0
     live: set[Path] = set()
     for ending in endings:
-        path = _root(directory, ending.wall) / LIVE / f"{part_name(ending.id)}.yaml"
+        path = _find_root(directory, ending.wall) / LIVE_FOLDER / f"{part_name(ending.id)}.yaml"
         live.add(path)
-        if rest_s and _age_s(path, now) < rest_s:
+        if rest_s and _find_age_s(path, now) < rest_s:
             continue
         # The head identifies what the file was made from, so that a session is read again only if it has changed.
-        without = f", without {forgettings}" if forgettings else ""
-        head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
+        suffix = f", without {forgettings}" if forgettings else ""
+        head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{suffix}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key, with_plan=True))
-            files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
+            session = store.read(
+                partial(read_session, ending=ending, to_local=to_local, key=store.hash_key, with_plan=True)
+            )
+            files.write_memory_file(directory, path, head + files.to_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
-    for folder in [root / LIVE for root in _roots(directory)]:
-        for path in [folder / name for name in files.names_in(folder, ".yaml")]:
-            if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
-                path.unlink(missing_ok=True)
-                changed += 1
+    folders = [root / LIVE_FOLDER for root in _list_roots(directory)]
+    for path in [folder / name for folder in folders for name in files.list_files(folder, ".yaml")]:
+        if path not in live and (files.read_memory_file(path) or "").startswith(LIVE_HEAD):
+            path.unlink(missing_ok=True)
+            changed += 1
     return changed
 
 
-def _age_s(path: Path, now: str) -> float:
-    """Returns how long ago a file was written; infinity if there is none, or if its time is in the future."""
+def _find_age_s(path: Path, now: str) -> float:
+    """Returns the age of a file in seconds; infinity if there is none, or if its time is in the future."""
     try:
         age = datetime.fromisoformat(now).timestamp() - path.lstat().st_mtime
     except OSError:
@@ -472,27 +479,27 @@ def _age_s(path: Path, now: str) -> float:
     return age if age >= 0 else math.inf
 
 
-# --- places and values
+# --- paths
 
 
-def _root(directory: Path, wall: str) -> Path:
+def _find_root(directory: Path, wall: str) -> Path:
     """Returns the directory of a workspace's files; `wall` is its name, "" for none."""
     if not wall:
         return directory
     slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
-    return directory / WALLED / f"{slug}-{markdown.short_hash(wall)}".lstrip("-")
+    return directory / WORKSPACE_FOLDER / f"{slug}-{markdown.short_hash(wall)}".lstrip("-")
 
 
-def _roots(directory: Path) -> list[Path]:
-    return [directory, *sorted(path for path in (directory / WALLED).glob("*/") if not path.is_symlink())]
+def _list_roots(directory: Path) -> list[Path]:
+    return [directory, *sorted(path for path in (directory / WORKSPACE_FOLDER).glob("*/") if not path.is_symlink())]
 
 
-def _file(directory: Path, wall: str, day: str, style: Style) -> Path:
+def _find_day_file(directory: Path, wall: str, day: str, style: Style) -> Path:
     """Returns the path of a day's file: in the archive if it is there, else in the daily directory."""
-    root = _root(directory, wall)
-    archived = root / ARCHIVE / DAILY / f"{day}{style.suffix}"
-    return archived if archived.exists() else root / DAILY / f"{day}{style.suffix}"
+    root = _find_root(directory, wall)
+    archived = root / ARCHIVE_FOLDER / DAILY_FOLDER / f"{day}{style.suffix}"
+    return archived if archived.exists() else root / DAILY_FOLDER / f"{day}{style.suffix}"
 
 
-def _day(moment: datetime) -> str:
+def _format_day(moment: datetime) -> str:
     return moment.date().isoformat()

@@ -14,17 +14,17 @@ from csmd.knowledge import Memory
 from csmd.recall import brief, compose, evidence, last_sessions
 from csmd.text.display import ARROW, amount, cut, squeeze
 
-Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
-#: Kind of entry -> how many of a project are listed, the most important kind first.
-MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 1, "Decided": 6, "Open": 4}
+ResultKind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
+#: Kind of entry -> most entries of a project, the most important kind first.
+MAX_ENTRIES: dict[ResultKind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 1, "Decided": 6, "Open": 4}
 #: Most lines of a day.
-LINES = 25
-#: Lines around a project's entries.
-AROUND = 3
+MAX_DAY_LINES = 25
+#: Lines of a project besides its entries.
+FRAME_LINES = 3
 #: Most characters of an entry.
-ENTRY = 160
+MAX_ENTRY_CHARACTERS = 160
 #: Most names of files in an entry.
-NAMES = 5
+MAX_FILE_NAMES = 5
 #: Begins the subject of a commit that matters less than the others.
 _MINOR = re.compile(
     r"(?:chore|docs?|ci|tests?|style|build)\b[^:]{0,30}: |(?:fixup|squash|amend)! |Merge |Bump ", re.IGNORECASE
@@ -72,7 +72,7 @@ class Session:
 class Entry(NamedTuple):
     """One result of a day, in a line; `id` closes an open matter, "" for other results."""
 
-    kind: Kind
+    kind: ResultKind
     text: str
     id: str = ""
 
@@ -88,13 +88,14 @@ class ProjectDay(NamedTuple):
 
 
 def choose_decisions(stated: Iterable[Memory]) -> list[str]:
-    """Returns the user's statements that settle something beyond the moment, the surest first; of equal ones one.
+    """Returns the user's lasting statements without repetitions, the surest first.
 
     Unlike a start's brief, a day lists all of one kind.
     """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
-    most = len(rated)
-    candidates = [brief.Candidate(memory, worth._replace(most=most), "") for memory, worth in rated if worth.value]
+    candidates = [
+        brief.Candidate(memory, worth._replace(most=len(rated)), "") for memory, worth in rated if worth.value
+    ]
     return [squeeze(candidate.memory.text) for candidate in brief.choose(candidates)]
 
 
@@ -106,11 +107,11 @@ def report_project(
     Changes are named by their files, because what was asked for need not be what was done. Of commits that say nearly
     the same the latest counts. What a later session committed is listed neither as uncommitted nor as open.
     """
-    entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
+    entries: dict[ResultKind, list[str]] = {kind: [] for kind in MAX_ENTRIES}
     ids = dict(pending)
 
-    def add(kind: Kind, text: str, *, but: Sequence[str] = ()) -> None:
-        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *but)):
+    def add(kind: ResultKind, text: str, *, listed: Sequence[str] = ()) -> None:
+        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *listed)):
             entries[kind].append(text)
 
     files: set[str] = set()
@@ -129,11 +130,11 @@ def report_project(
         for decision in session.decisions:
             add("Decided", decision)
         # A failed check is named by its kind; other failed commands say little about the work.
-        failed = [error for error in session.failing if error.partition(":")[0] in CHECK_NAMES]
+        failed = [error for error in session.failing if error.partition(":")[0] in CHECKS]
         if session.outcome == "failing" and failed:
             add("Open", f"failing {failed[-1]}")
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
-            add("Open", end, but=entries["Decided"])
+            add("Open", end, listed=entries["Decided"])
             ids.setdefault(end, last_sessions.open_id(session.id, end))
         files.update(paths)
     for text in pending:
@@ -148,13 +149,10 @@ def report_project(
     return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 
-CHECK_NAMES = CHECKS
-
-
 def _name_files(paths: Sequence[str]) -> str:
-    """Returns the names of files, each once, and how many more there are; "" for none."""
-    names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:NAMES])
-    return f"{names} and {len(paths) - NAMES} more" if len(paths) > NAMES else names
+    """Returns the names of files, and the number of further files; "" if there are none."""
+    names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:MAX_FILE_NAMES])
+    return f"{names} and {len(paths) - MAX_FILE_NAMES} more" if len(paths) > MAX_FILE_NAMES else names
 
 
 def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
@@ -171,50 +169,48 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
     With `with_ids` an open matter ends with the id that closes it.
     """
     ranked = sort_projects(projects)
-    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(ranked, most) <= LINES), 1)
+    limits = range(max(MAX_ENTRIES.values()), 1, -1)
+    limit = next((limit for limit in limits if _count_lines(ranked, limit) <= MAX_DAY_LINES), 1)
     parts = [f"# {day:%A}, {day}\n"]
     for project in ranked:
-        counts = [
-            amount(count, noun) for count, noun in ((project.commits, "commit"), (project.files, "file")) if count
-        ]
+        nouns = {"commit": project.commits, "file": project.files}
+        counts = [amount(count, noun) for noun, count in nouns.items() if count]
         walled = f" (workspace {project.wall})" if project.wall else ""
         head = " · ".join(filter(None, (f"{project.project}{walled}", ", ".join(counts))))
-        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most, with_ids=with_ids), "")))
+        entries = render_entries(project.entries, limit=limit, with_ids=with_ids)
+        parts.append("\n".join((f"## {head}\n", *entries, "")))
     return "\n".join(parts)
 
 
-def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
-    return sum(len(render_entries(project.entries, most=most)) + AROUND for project in projects)
+def _count_lines(projects: Sequence[ProjectDay], limit: int) -> int:
+    return sum(len(render_entries(project.entries, limit=limit)) + FRAME_LINES for project in projects)
 
 
-def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), with_ids: bool = False) -> list[str]:
-    """Returns the lines of a list, at most `most` of a kind.
+def render_entries(
+    entries: Sequence[Entry], *, limit: int = max(MAX_ENTRIES.values()), with_ids: bool = False
+) -> list[str]:
+    """Returns the lines of a list, at most `limit` of a kind.
 
-    A single further entry is shown, because "1 more" takes its room.
+    A single further entry is shown, because "1 more" takes as many lines.
     """
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
-        room = min(MOST[kind], most)
-        room = number if number == room + 1 else room
-        shown = [entry for entry in entries if entry.kind == kind][:room]
-        lines += [
-            f"- {kind}: {shorten_entry(entry.text)}{f' ({entry.id})' if with_ids and entry.id else ''}"
-            for entry in shown
-        ]
-        if number > room:
-            lines.append(f"- {kind}: {number - room} more")
+        shown = min(MAX_ENTRIES[kind], limit)
+        shown = number if number == shown + 1 else shown
+        for entry in [entry for entry in entries if entry.kind == kind][:shown]:
+            ident = f" ({entry.id})" if with_ids and entry.id else ""
+            lines.append(f"- {kind}: {shorten_entry(entry.text)}{ident}")
+        if number > shown:
+            lines.append(f"- {kind}: {number - shown} more")
     return lines
 
 
 def shorten_entry(text: str) -> str:
-    """Returns a text as an entry: on one line, the whole sentences that fit.
-
-    Of an answered question the whole answer.
-    """
+    """Returns a text as an entry: on one line, the whole sentences that fit, and the whole answer to a question."""
     line = squeeze(text)
     question, arrow, answer = line.rpartition(ARROW)
-    room = ENTRY - len(arrow) - len(answer)
-    if arrow and len(line) > ENTRY and room >= ENTRY // 3:
+    room = MAX_ENTRY_CHARACTERS - len(arrow) - len(answer)
+    if arrow and len(line) > MAX_ENTRY_CHARACTERS and room >= MAX_ENTRY_CHARACTERS // 3:
         return f"{cut(question, room)}{arrow}{answer}"
-    return compose.shorten(line, ENTRY)
+    return compose.shorten(line, MAX_ENTRY_CHARACTERS)

@@ -1,4 +1,4 @@
-"""Reads what the sessions of a day did, without what was forgotten since."""
+"""Reads the results of a day's sessions, without forgotten sentences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from csmd.dream import day_report, narrator
+from csmd.dream import day_report, session_facts
 from csmd.dream.day_report import ProjectDay, Session
 from csmd.extraction import work
 from csmd.hosts import tool_calls
@@ -20,33 +20,33 @@ from csmd.store.sqlite import Rows
 from csmd.store.stored_days import Ending
 from csmd.text.display import amount
 
-#: Longest pause, in minutes, that counts as work.
-PAUSE_MIN = 15.0
-#: Characters of a result that are read to see how its call ended.
+#: Longest pause that counts as work.
+MAX_PAUSE_MINUTES = 15.0
+#: Characters of a result that are read to classify it.
 RESULT_CHARACTERS = 200
 #: Most gotchas of a session.
-GOTCHAS = 20
+MAX_GOTCHAS = 20
 
 #: Converts a stored time to the local time zone.
-Here = Callable[[str], datetime]
+ToLocal = Callable[[str], datetime]
 
 
 def count_work_minutes(times: Sequence[datetime]) -> int:
     """Returns the minutes of work between the times of a session's turns, without longer pauses."""
     gaps = ((later - earlier).total_seconds() / 60 for earlier, later in pairwise(times))
-    return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
+    return round(sum(gap for gap in gaps if 0 < gap <= MAX_PAUSE_MINUTES))
 
 
 def read_session(
-    rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None, with_plan: bool = False
+    rows: Rows, ending: Ending, to_local: ToLocal, *, key: bytes, day: date | None = None, with_plan: bool = False
 ) -> Session:
-    """Reads a session; with `day` only what was done and said on that local day, and open ends only if it ended then.
+    """Reads a session; with `day` only the results of that local day, and open ends only if it ended then.
 
     With `with_plan` the whole session is read for the progress of the assistant's plan.
     """
 
     def is_of_day(at: str) -> bool:
-        return day is None or (bool(at) and here(at).date() == day)
+        return day is None or (bool(at) and to_local(at).date() == day)
 
     is_forgotten = stored_days.session_forgets(rows, ending.id, key=key)
     versions = digests.of_session(rows, ending.session_seq)
@@ -60,22 +60,19 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = journal.closed_items(rows)
-    stated = [
-        memory
-        for memory in memories.stated_in_session(rows, ending.session_seq)
-        if visibility.is_injectable(memory) and is_of_day(memory.created_at)
-    ]
-    traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
-    path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
-    changes = [(path_of(text), number) for text, number in items["file"]]
-    times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
+    closed = journal.list_closed(rows)
+    stated = memories.stated_in_session(rows, ending.session_seq)
+    stated = [memory for memory in stated if visibility.is_injectable(memory) and is_of_day(memory.created_at)]
+    gotchas = session_contents.list_gotchas(rows, ending.session_seq, limit=MAX_GOTCHAS)
+    make_path = partial(session_facts.make_project_path, cwd=ending.cwd, root=ending.root)
+    changes = [(make_path(text), number) for text, number in items["file"]]
+    times = [to_local(at) for at in session_contents.turn_times(rows, ending.session_seq)]
     open_ends = (end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed)
     return Session(
         id=ending.id,
         project=ending.project,
-        began=here(ending.started_at),
-        ended=here(ending.last_at),
+        began=to_local(ending.started_at),
+        ended=to_local(ending.last_at),
         minutes_at_work=count_work_minutes(times),
         goal=next(iter(texts("goal")), ""),
         outcome=digest.outcome if digest else "",
@@ -83,59 +80,56 @@ def read_session(
         tool_calls=digest.calls if digest else 0,
         tokens_written=digest.tokens if digest else 0,
         decisions=tuple(day_report.choose_decisions(stated)),
-        gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
+        gotchas=tuple(gotcha for gotcha in gotchas if not is_forgotten(gotcha)),
         files=tuple((path, number) for path, number in changes if path),
         commits=texts("commit"),
         pulls=texts("pull"),
         failing=texts("failing"),
         open=tuple(open_ends),
-        agents=tuple(session_contents.agents_of(rows, ending.id)),
+        agents=tuple(session_contents.list_agents(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
-        modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
+        modes=tuple(_read_modes(rows, ending.session_seq, to_local, is_of_day)),
     )
 
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
-    """Returns how many entries of the assistant's plan are done, and how many there are."""
-    done = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
-    return sum(progress == "done" for _, progress, _ in done.todo), len(done.todo)
+    """Returns the number of finished entries of the assistant's plan, and that of all entries."""
+    result = work.fold([work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd)
+    return sum(progress == "done" for _, progress, _ in result.todo), len(result.todo)
 
 
 def _read_deviations(
     rows: Rows, session: int, is_of_day: Callable[[str], bool], is_forgotten: Callable[[str], bool]
 ) -> list[str]:
     """Returns the user's corrections, then the numbers of calls turned down, by tool, and prompts taken back."""
-    corrected = [
-        text for text, at in session_contents.corrections(rows, session) if is_of_day(at) and not is_forgotten(text)
-    ]
+    corrections = session_contents.list_corrections(rows, session)
     tools: dict[str, str] = {}
-    turned_down: Counter[str] = Counter()
+    rejections: Counter[str] = Counter()
     for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.classify_result(beginning) == "rejected" and is_of_day(at):
-            turned_down[tools.get(call) or "a tool"] += 1
+            rejections[tools.get(call) or "a tool"] += 1
     taken_back = sum(map(is_of_day, session_contents.rewound_prompts(rows, session)))
     return [
-        *corrected,
-        *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in turned_down.items()),
+        *(text for text, at in corrections if is_of_day(at) and not is_forgotten(text)),
+        *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in rejections.items()),
         *([f"taken back: {amount(taken_back, 'prompt')}"] if taken_back else []),
     ]
 
 
-def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
+def _read_modes(rows: Rows, session: int, to_local: ToLocal, is_of_day: Callable[[str], bool]) -> list[str]:
     """Returns each mode of a session with the local time of its first prompt."""
-    changes = [
-        next(group) for _, group in groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
-    ]
-    return [f"{here(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
+    modes = groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
+    changes = [next(prompts) for _, prompts in modes]
+    return [f"{to_local(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
 
 def read_day(
     rows: Rows,
     day: date,
-    here: Here,
+    to_local: ToLocal,
     *,
     places: Sequence[int] | None,
     key: bytes,
@@ -144,14 +138,14 @@ def read_day(
 ) -> list[ProjectDay]:
     """Reads the results of a local day in some projects (None: in all), without those that `is_left_out`.
 
-    With `is_today` also their open goals and promises. Projects of one name get their parent directory as well.
+    With `is_today` also their open goals and promises. Projects with equal names are shown with their parent directory.
     """
     # A local day lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
     for ending in stored_days.endings_between(rows, since=since, until=until, projects=places):
-        if here(ending.started_at).date() <= day <= here(ending.last_at).date():
-            session = read_session(rows, ending, here, key=key, day=day)
+        if to_local(ending.started_at).date() <= day <= to_local(ending.last_at).date():
+            session = read_session(rows, ending, to_local, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):
                 projects[ending.project_seq].append((ending, session))
     names = Counter(sessions[0][0].project for sessions in projects.values())

@@ -66,8 +66,8 @@ def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
 
 def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
-    chain = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
-    if not any(journal.action_counts(rows, dream.seq) for dream in chain):
+    chain = find_dreams_to_undo(dreams.list_dreams(rows, limit=dreams.NO_LIMIT), ident)
+    if not any(journal.count_actions(rows, dream.seq) for dream in chain):
         raise CsmdError(
             f"the dream {ident} cannot be undone: it changed nothing, or its journal has expired",
             hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
@@ -122,11 +122,13 @@ def undo_dreams(store: Store, ident: str, *, home: Path, now: str, key: bytes) -
     seqs = [dream.seq for dream in undone]
     items: dict[str, bool] = {}
     skipped: dict[str, Skipped] = {}
-    for number, (dream_id, item, is_file, why) in enumerate(store.read(lambda rows: journal.undo_results(rows, seqs))):
+    for number, (dream_id, item, is_file, reason) in enumerate(
+        store.read(lambda rows: journal.undo_results(rows, seqs))
+    ):
         items[item] = is_file
-        if why or not item:
-            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=why or PURGED_RESULT))
-    history = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
+        if reason or not item:
+            skipped.setdefault(item or f"#{number}", Skipped(dream=dream_id, item=item, why=reason or PURGED_RESULT))
+    history = {dream.id: dream for dream in store.read(partial(dreams.list_dreams, limit=dreams.NO_LIMIT))}
     restored = sorted(item for item in items if item and item not in skipped)
     return Undone(
         dreams=tuple(history[dream.id] for dream in undone),
@@ -143,7 +145,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
     paths = store.read(lambda rows: journal.paths_written(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
-        keys = store.read(partial(journal.actions, dream=seq))[::-1]
+        keys = store.read(partial(journal.list_actions, dream=seq))[::-1]
         for start in range(0, len(keys), BATCH_ACTIONS):
             store.write(partial(_undo_actions, seqs=keys[start : start + BATCH_ACTIONS], now=now, key=key))
             yield
@@ -156,7 +158,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
 
 def finish_undo(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     """Restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
-    history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    history = store.read(lambda rows: dreams.list_dreams(rows, limit=dreams.NO_LIMIT))
     seqs = [dream.seq for dream in history if dream.state == "undoing"]
     if seqs:
         for path in store.read(lambda rows: journal.paths_written(rows, seqs, undone_only=True)):
@@ -168,7 +170,7 @@ def finish_undo(store: Store, *, home: Path, now: str) -> Generator[None, None, 
 
 def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
     """Marks which writes of a file are to be undone."""
-    chain, marks = journal.file_history(rows, seqs, path), tombstones.marks(rows, key)
+    chain, marks = journal.file_history(rows, seqs, path), tombstones.purged_marks(rows, key)
     # Undoing these would bring back purged text.
     purged = [
         writing.seq

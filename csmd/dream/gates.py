@@ -144,15 +144,15 @@ def _time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     past = facts.now - datetime.fromisoformat(since) if since else timedelta(0)
     if past < -MAX_CLOCK_SKEW:
         return True, "the clock was set back since the last dream"
-    if (left := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(facts, f"{WAIT_PREFIX}{format_span(left, up=True)}")
+    if (remaining := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
+        return _crowded(facts, f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)}")
     return True, f"{format_span(past)} since the {'last dream' if facts.last_at else 'first session'}"
 
 
 def _sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if facts.sessions < settings.dream_sessions:
-        left = settings.dream_sessions - facts.sessions
-        return _crowded(facts, f"{WAIT_PREFIX}{left} more session{'' if left == 1 else 's'}")
+        remaining = settings.dream_sessions - facts.sessions
+        return _crowded(facts, f"{WAIT_PREFIX}{remaining} more session{'' if remaining == 1 else 's'}")
     return True, amount(facts.sessions, "new session")
 
 
@@ -168,9 +168,9 @@ def _retry(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
         ("the last dream failed", facts.failed_at, RETRY_AFTER),
         ("the last dream was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
     ):
-        left = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
-        if timedelta(0) < left <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
-            return False, f"{event}; retry in {format_span(left, up=True)}"
+        remaining = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
+        if timedelta(0) < remaining <= wait + MAX_CLOCK_SKEW:  # otherwise the clock was set back
+            return False, f"{event}; retry in {format_span(remaining, rounds_up=True)}"
     return True, "no dream failed or was undone recently"
 
 
@@ -179,8 +179,8 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     quiet_s = min(facts.calm_s, past if past >= 0 else math.inf)
     busy = []
     if quiet_s < settings.dream_quiet_min * 60:
-        left = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
-        busy.append(f"{WAIT_PREFIX}{format_span(left, up=True)} of quiet")
+        remaining = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
+        busy.append(f"{WAIT_PREFIX}{format_span(remaining, rounds_up=True)} of quiet")
     if facts.load is not None and facts.load > MAX_LOAD:
         busy.append(f"the machine is busy (load {facts.load:.1f} a core)")
     if facts.on_mains is False and not settings.dream_on_battery:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -20,12 +19,19 @@ from pathlib import Path
 from typing import Any
 
 from csmd.dream import page_content, page_files, page_format
-from csmd.dream.page_content import COUNTED, Place, counted_kind
+from csmd.dream.page_content import Place
+from csmd.dream.page_differences import (
+    Edits,
+    PageLine,
+    find_copies,
+    find_edits,
+    list_page_words,
+    may_write,
+)
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
-from csmd.exclusions import NOT_KEPT, Pauses
+from csmd.exclusions import Pauses
 from csmd.extraction.chooser import MAX_CHARACTERS
-from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
@@ -36,199 +42,15 @@ from csmd.store.stored_pages import PageRow
 from csmd.text import markdown, tokens
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
-#: A page was truncated if more than this share of its lines is gone at once.
-SHARE_GONE = 0.3
-#: Fewest lines that must be gone for that.
-MIN_GONE = 4
-#: Most new lines of a page at once; a person does not type more.
-MAX_NEW = 100
 #: Confidence of a line that a person wrote.
-WRITTEN_SURE = 0.95
+WRITTEN_CONFIDENCE = 0.95
 #: Confidence of a line that an assistant may have written.
-PROPOSED_SURE = 0.5
+PROPOSED_CONFIDENCE = 0.5
 #: The folders of pages.
-PLACES = ("", "projects", "topics")
+PAGE_FOLDERS = ("", "projects", "topics")
 #: Most files of a folder that are looked at.
-MAX_NAMES = 2000
+MAX_FOLDER_FILES = 2000
 NO_PAUSES = Pauses()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """A line under a heading; `id` is that of its memory, "" for a new line."""
-
-    heading: str
-    text: str
-    id: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edits:
-    """The edits of one page: changed and new lines, and removed counted sentences.
-
-    `gone` and `back` are ids of memories whose lines were removed or put back; `lost` of `had` lines are gone; `blank`:
-    nothing is left.
-    """
-
-    path: str
-    changed: tuple[Line, ...] = ()
-    new: tuple[Line, ...] = ()
-    gone: tuple[str, ...] = ()
-    back: tuple[str, ...] = ()
-    uncounted: tuple[str, ...] = ()
-    lost: int = 0
-    had: int = 0
-    blank: bool = False
-    problem: str = ""
-
-    @property
-    def truncated(self) -> bool:
-        """Whether the page lost too much at once for a person to have meant it."""
-        return self.had > 0 and (self.blank or (self.lost >= MIN_GONE and self.lost > SHARE_GONE * self.had))
-
-    @property
-    def number(self) -> int:
-        """The number of edits."""
-        return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
-
-
-def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, Edits]:
-    """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
-    words: dict[str, dict[str, str]] = defaultdict(dict)
-    """Memory id -> the words of its line, by page."""
-    ids: dict[str, str] = {}
-    """Words of a line -> the memory's id."""
-    for path, read in sorted(olds.items()):
-        for _, item in read.lines():
-            if item.id:
-                words[item.id][path] = markdown.line_key(item.text)
-                ids.setdefault(markdown.line_key(item.text), item.id)
-    # A line without its comment is identified by its words, on any page.
-    found_lines = {
-        path: [
-            Line(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
-            for heading, item in read.lines()
-            if item.id or markdown.line_key(item.text) in ids
-        ]
-        for path, read in news.items()
-    }
-    here = {path: {line.id for line in lines} for path, lines in found_lines.items()}
-    # A line that moved to another page is not gone.
-    moved = {ident for path, idents in here.items() for ident in idents if path not in words.get(ident, {path: ""})}
-    twins: set[str] = set()
-    return {
-        path: _find_page_edits(
-            path, olds.get(path), news[path], found_lines[path], words, ids, twins, stays=here[path] | moved
-        )
-        for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
-    }
-
-
-def _find_page_edits(
-    path: str, was: Page | None, new: Page, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
-    ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
-) -> Edits:  # fmt: skip
-    """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
-    old = was or Page()
-    unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
-    changed: list[Line] = []
-    added: list[Line] = []
-    for line in lines:
-        if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
-            continue
-        # A second wording, or one next to the old wording, is a new line.
-        is_second = line.id in changed_ids or line.id in unchanged
-        (added if is_second else changed).append(replace(line, id="" if is_second else line.id))
-        changed_ids.add(line.id)
-    counted = {counted_kind(item.text): item.text for _, item in old.lines() if not item.id}
-    uncounted = dict(counted)
-    for heading, item in new.lines():
-        if item.id or markdown.line_key(item.text) in ids or markdown.line_key(item.text) in old.generated:
-            continue
-        kind = counted_kind(item.text)
-        uncounted.pop(kind, None)
-        if kind not in counted and (heading != COUNTED or was is not None):
-            added.append(Line(heading=heading, text=item.text))
-    own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
-    gone = tuple(ident for ident in own if ident not in stays)
-    return Edits(
-        path=path, changed=tuple(changed), gone=gone, uncounted=tuple(uncounted.values()),
-        new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
-        # Lines that csmd wrote once: put back by a person, or by a restored copy.
-        back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
-        lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Page(),
-        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW}" if len(added) > MAX_NEW else "",
-    )  # fmt: skip
-
-
-# --- copies of pages
-
-
-#: What sync services and editors append to a page's name for a copy: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
-#: Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name in capitals.
-_COPY = re.compile(
-    r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
-    r"| \d{1,2}\.md|\.md(?:~|#|\.\w+)?)|-[A-Z0-9][A-Z0-9-]{5,20}\.md"
-)
-
-
-def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
-    """Returns which of some files (below the memory directory) are copies of pages by a sync service or an editor."""
-    stems = [page.removesuffix(".md") for page in pages]
-
-    def is_copy(name: str) -> bool:
-        folder, slash, last = name.rpartition("/")
-        bare = f"{folder}{slash}{last.lstrip('.#')}"
-        return any(bare.startswith(stem) and _COPY.fullmatch(bare.removeprefix(stem)) for stem in stems)
-
-    return sorted(name for name in names if name not in pages and is_copy(name))
-
-
-# --- who wrote a page
-
-#: A shell command that only reads: no redirection, and no program that may write.
-_ONLY_READS = re.compile(
-    r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
-)
-_COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
-#: The mark of what was left out of a long call.
-CUT = " bytes left out"
-#: How a shell command reaches every file below a folder that it names.
-_SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
-
-
-def _tail(directory: str) -> str:
-    """Returns a directory's last two names: a call may write what precedes them as `~`, `$HOME` or not at all."""
-    return "/".join(directory.rstrip("/").split("/")[-2:])
-
-
-def words_naming(directory: str, path: str) -> tuple[str, ...]:
-    """Returns words of which a call that may write a page has at least one: file, directories, the mark of a cut."""
-    return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
-
-
-def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> bool:
-    """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
-
-    A file name alone counts only with "memory", in csmd's directory, or if no other file can have it. The directory
-    counts by its last two names, the home if the command reaches all files below it. A shell command that was not
-    stored whole may have written the page. A name that a command computes is not noticed.
-    """
-    if tool in READERS:
-        return False
-    command = _COMMAND.search(call)
-    if tool == SHELL and command and _ONLY_READS.match(command[1]):
-        return False
-    if tool == SHELL and (CUT in call or (NOT_KEPT in call and not command)):
-        return True
-    name = path.rpartition("/")[2]
-    home = re.search(rf"/{re.escape(_tail(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)
-    is_inside = cwd == directory or cwd.startswith(f"{directory}/") or _tail(directory) in call
-    is_inside = is_inside or (home is not None and bool(_SWEEPS.search(call)))
-    if is_inside and (name in call or "*" in call or ".md" not in call):
-        return True
-    is_unique = bool(re.search(r"-[0-9a-f]{6}\.md$", name))
-    return name in call and (is_unique or "memory" in call)
 
 
 # --- carrying edits out
@@ -259,21 +81,22 @@ class EditTransaction:
     ) -> None:  # fmt: skip
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
-        names = words_naming(directory, path)
+        names = list_page_words(directory, path)
         calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
-        may = partial(may_write, directory=directory, path=path)
-        self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
+        self._call = next(
+            (call for call in calls if may_write(call.tool, call.text, call.cwd, directory=directory, path=path)), None
+        )
         self._is_theirs = self._call is None and not is_unwatched
         self._is_topic = path.startswith(markdown.TOPICS)
         topic_names = page.base.head.get("topics")
         self._topics = [str(name) for name in topic_names] if isinstance(topic_names, list) else []
 
     def carry_out(self, edits: Edits) -> int:
-        """Carries out the edits; returns how many there were."""
+        """Carries out the edits; returns their number."""
         if self._path == INDEX:
             return self._store_page({}, edits, own=[f"- {line.text}" for line in edits.new])
-        made: dict[tuple[str, str], str] = {}
+        idents: dict[tuple[str, str], str] = {}
         own: list[str] = []
         for line in (*edits.changed, *edits.new):
             has_content = bool(tokens.content_words(line.text)) and PURGED not in line.text
@@ -281,26 +104,23 @@ class EditTransaction:
             if ident is None:
                 own.append(f"- {markdown.to_line(line.text)}")
             else:
-                made[line.id, markdown.line_key(line.text)] = ident
-        for ident in edits.gone:
+                idents[line.id, markdown.line_key(line.text)] = ident
+        for ident in edits.removed_ids:
             self._remove(ident)
-        if self._is_theirs and edits.back:
+        if self._is_theirs and edits.restored_ids:
             # A person who put a line back has answered the question about it.
             for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
-                if is_removal and not set(edits.back).isdisjoint(candidate.memory_ids):
+                if is_removal and not set(edits.restored_ids).isdisjoint(candidate.memory_ids):
                     candidates.set_status(self._rows, candidate, "done", now=self._now)
-        return self._store_page(made, edits, own=own)
+        return self._store_page(idents, edits, own=own)
 
-    def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
-        """Stores the page as it is now, each line with its memory.
-
-        Lines that became no memory (`own`) stay the person's.
-        """
+    def _store_page(self, idents: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
+        """Stores the present page, each line with its memory; lines that became no memory (`own`) stay the person's."""
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
             stored_pages.remove_page(self._rows, self._path)
-            return edits.number
+            return edits.count
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
         def is_theirs(text: str) -> bool:
@@ -308,27 +128,29 @@ class EditTransaction:
             return markdown.line_key(text) not in base.generated
 
         def identify(item: Item, heading: str) -> Item | None:
-            if page_content.is_ours(heading) and f"- {markdown.to_line(item.text)}" in own:
+            if page_content.is_csmd_heading(heading) and f"- {markdown.to_line(item.text)}" in own:
                 return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
-            return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
+            return replace(
+                item, id=idents.get((item.id, key)) or idents.get(("", key)) or item.id or before.get(key, "")
+            )
 
         sections = []
         for section in new.sections:
-            if section.heading != page_format.OWN:
+            if section.heading != page_format.OWN_NOTES:
                 section = replace(section, notes=tuple(note for note in section.notes if is_theirs(note.text)))
                 sections.append(page_format.map_items(section, partial(identify, heading=section.heading)))
-        there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
-        theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in there))
-        page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
-        hashes = (page_content.counted_hash(text, self._key) for text in edits.uncounted)
+        listed = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
+        own_notes = (*filter(is_theirs, new.own), *(text for text in own if text not in listed))
+        page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=own_notes)
+        hashes = (page_content.hash_counted(text, self._key) for text in edits.removed_facts)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
         stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
         stored_pages.put_page(self._rows, stored)
-        return edits.number
+        return edits.count
 
-    def _remember(self, line: Line) -> str | None:
+    def _remember(self, line: PageLine) -> str | None:
         """Returns the id of a changed or new line's memory, "" if a person is asked first, None if it is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
@@ -337,18 +159,20 @@ class EditTransaction:
         project = memory.project_seq if memory else place.seq
         if not self._is_theirs:
             call = self._call
-            why = "a tool wrote there" if call else "csmd looked away meanwhile"
+            cause = "a tool wrote there" if call else "csmd was paused"
             self._ask(
                 "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text,
                 gate=memory.gate if memory else gate, category=memory.category if memory else category,
-                confidence=PROPOSED_SURE, memory_ids=(memory.id,) if memory else (),
-                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {why}",
+                confidence=PROPOSED_CONFIDENCE, memory_ids=(memory.id,) if memory else (),
+                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {cause}",
                 evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             )  # fmt: skip
             return line.id
         # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
         is_correction = gate == "correction"
-        tombstones.remove(self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key)
+        tombstones.remove_statement(
+            self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key
+        )
         source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
@@ -358,28 +182,33 @@ class EditTransaction:
             except CsmdError:
                 return None
         statement = Statement(
-            text=line.text, gate=gate, category=category, confidence=WRITTEN_SURE, authority="user", reasons=("page",)
+            text=line.text,
+            gate=gate,
+            category=category,
+            confidence=WRITTEN_CONFIDENCE,
+            authority="user",
+            reasons=("page",),
         )
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
-        made, _ = remember.remember(
+        memory_id, _ = remember.remember(
             self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
             origin="stated", key=self._key, scope=scope if place.is_everywhere else "project",
         )  # fmt: skip
-        new = memories.by_id(self._rows, made) if made and self._is_topic else None
+        new = memories.by_id(self._rows, memory_id) if memory_id and self._is_topic else None
         if new is not None and self._topics:
-            topics.tag(self._rows, new.seq, self._topics[0], by=topics.PERSON)
-        return made or None
+            topics.tag_memory(self._rows, new.seq, self._topics[0], by=topics.PERSON)
+        return memory_id or None
 
     def _remove(self, ident: str) -> None:
-        """Asks about a removed line; if it is still on another page, only untags its memory from the theme."""
+        """Asks a person about a removed line; if another page still has it, only untags its memory from the theme."""
         memory = memories.by_id(self._rows, ident)
         if memory is None or memory.superseded_by:
             return
         if self._is_topic and any(item.id == ident for read in self._others.values() for _, item in read.lines()):
             by = topics.PERSON if self._is_theirs else topics.ASSISTANT
-            for tag in topics.of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
+            for tag in topics.topics_of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
                 if tag.name in self._topics:
-                    topics.tag(self._rows, memory.seq, tag.name, by=by, weight=0.0)
+                    topics.tag_memory(self._rows, memory.seq, tag.name, by=by, weight=0.0)
             return
         self._ask(
             "stale", memory.project_seq, f"{ident} {self._path}", text=memory.text, gate=memory.gate,
@@ -389,14 +218,14 @@ class EditTransaction:
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        ident = candidates.identity(kind, project, fingerprint, self._now)
+        ident = candidates.candidate_id(kind, project, fingerprint, self._now)
         question = Candidate(
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
             created_at=self._now, updated_at=self._now, status="needs_review", **values,
         )  # fmt: skip
         candidates.put_candidate(self._rows, question)
 
-    def _place(self, line: Line) -> Place:
+    def _place(self, line: PageLine) -> Place:
         """Returns the project of a line: the page's, or on a theme's page the one in its heading."""
         everywhere = self._places[markdown.USER]
         if self._is_topic:
@@ -406,25 +235,22 @@ class EditTransaction:
         # The page's project was merged into another one: the one of its memories.
         by_seq = {place.seq: place for place in self._places.values()}
         on_page = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
-        return next(
-            (by_seq[memory.project_seq] for memory in on_page if memory and memory.project_seq in by_seq), everywhere
-        )
+        places = (by_seq.get(memory.project_seq) for memory in on_page if memory)
+        return next(filter(None, places), everywhere)
 
 
 # --- reading pages
 
 
-def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
-    """Reads the pages that differ from what csmd stored, each in one transaction.
-
-    Returns how many edits were carried out.
+def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
+    """Reads the pages that differ from the stored ones, each in one transaction; returns the number of edits.
 
     If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
     disk refuses the restored copy of a truncated page.
     """
-    stored = store.read(stored_pages.pages)
+    stored = store.read(stored_pages.read_pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
-    purged = store.read(lambda rows: tombstones.marks(rows, key))
+    purged = store.read(lambda rows: tombstones.purged_marks(rows, key))
     # A person may have written a page before csmd did.
     new = [PageRow(path=path, text="", at="") for path in places if path not in stored and (directory / path).is_file()]
     pages: dict[str, _Page] = {}
@@ -433,9 +259,9 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
         raw = files.read_plain(file, page_format.READ_BYTES)
         pages[row.path] = _parse_file(row, raw, purged, is_link=file.is_symlink())
     if stored and not any(page.is_there for page in pages.values()):
-        store.write(partial(_begin_anew, page_rows=stored.values()))
+        store.write(partial(_restart_pages, page_rows=stored.values()))
         return 0
-    differing = [path for path, page in pages.items() if _differs(page, directory)]
+    differing = [path for path, page in pages.items() if _is_edited(page, directory)]
     if not differing:
         return 0
     edits = find_edits(
@@ -444,7 +270,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     )
     total = 0
     for path in differing:
-        if not _is_meant(store, directory, pages[path], edits[path], today=now[:10]):
+        if not _is_intended(store, directory, pages[path], edits[path], today=now[:10]):
             continue
 
         def write(rows: Rows, path: str = path) -> int:
@@ -461,7 +287,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     return total
 
 
-def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
+def _restart_pages(rows: Rows, page_rows: Iterable[PageRow]) -> None:
     """Records that the whole directory was deleted: it is written again, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
@@ -469,7 +295,7 @@ def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
 
 
 def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool) -> _Page:
-    page = _Page(row=row, base=page_files.read_last(row))
+    page = _Page(row=row, base=page_files.parse_stored(row))
     if is_link:
         page.is_there, page.problem = True, "it is a link to another file"
         return page
@@ -494,7 +320,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
     return page
 
 
-def _differs(page: _Page, directory: Path) -> bool:
+def _is_edited(page: _Page, directory: Path) -> bool:
     row = page.row
     if page.problem or row.problem:
         return page.problem != row.problem
@@ -503,7 +329,7 @@ def _differs(page: _Page, directory: Path) -> bool:
     return not row.is_unedited(page.text) or bool(row.held)
 
 
-def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
+def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
     """Whether a person meant the edits of a page.
 
     Stores its problem, or writes the whole page next to a truncated one.
@@ -511,13 +337,13 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
     row = page.row
     if problem := page.problem or edits.problem:
         noted = replace(row, problem=problem)
-    elif not edits.truncated or row.path == INDEX:
+    elif not edits.is_truncated or row.path == INDEX:
         return True
     elif row.held:
         return not (directory / row.held).exists()  # deleting the restored copy confirms the truncation
     else:
         stem = row.path.removesuffix(".md")
-        numbers = ("", *(f"-{number}" for number in range(2, MAX_NAMES)))
+        numbers = ("", *(f"-{number}" for number in range(2, MAX_FOLDER_FILES)))
         names = (f"{stem}.restored-{today}{number}.md" for number in numbers)
         noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
         page_files.write_page(directory / noted.held, row.also or row.text)
@@ -526,9 +352,9 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
     return False
 
 
-def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
-    """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
-    stored, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
+    """Returns the state of the pages: questioned lines, restored and unread pages, copies, edits not read yet."""
+    stored, purged = stored_pages.read_pages(rows), tombstones.purged_marks(rows, key)
     questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
@@ -539,9 +365,9 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
         return not is_known and not page_files.is_unedited(raw, row, purged)
 
     names: list[str] = []
-    for place in PLACES:
+    for place in PAGE_FOLDERS:
         with contextlib.suppress(OSError):
-            paths = sorted(islice((directory / place).iterdir(), MAX_NAMES))
+            paths = sorted(islice((directory / place).iterdir(), MAX_FOLDER_FILES))
             # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     return {

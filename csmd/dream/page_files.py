@@ -1,4 +1,4 @@
-"""Writes the pages on disk, previews what would change, and removes the lines of forgotten memories."""
+"""Writes the pages on disk, previews their changes, and removes the lines of forgotten memories."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import NOBODYS, Annotations, Place
-from csmd.dream.page_format import Page
+from csmd.dream.page_content import EMPTY_PAGE, Annotations, Place
+from csmd.dream.page_format import Page, Section
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, remove_purged
@@ -29,15 +29,15 @@ from csmd.vocabulary import INDEX
 #: Directory of retired pages, below the memory directory.
 ARCHIVE = "archive/"
 #: Keys of a page's head that csmd writes; any other one is a person's and stays.
-OURS = frozenset({"name", "description", "type", "topics"})
+CSMD_HEAD_KEYS = frozenset({"name", "description", "type", "topics"})
 
 
 # --- building pages
 
 
-def read_last(row: PageRow | None) -> Page:
+def parse_stored(row: PageRow | None) -> Page:
     """Parses a page as csmd last stored it."""
-    return page_format.parse_page(row.text) if row else NOBODYS
+    return page_format.parse_page(row.text) if row else EMPTY_PAGE
 
 
 def find_places(rows: Rows) -> dict[int, Place]:
@@ -65,23 +65,23 @@ def build_pages(
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
     for stored in active_memories(rows):
         memory = after.get(stored.id, stored)
-        if memory.id not in questioned and memory.project_seq in places and page_content.may_stand(memory):
+        if memory.id not in questioned and memory.project_seq in places and page_content.may_be_listed(memory):
             memories[memory.project_seq].append(memory)
     every = [memory for of_place in memories.values() for memory in of_place]
-    tags = topics.of_memories(rows, [memory.seq for memory in every])
+    tags = topics.topics_of_memories(rows, [memory.seq for memory in every])
     annotations, waiting = _read_annotations(rows, every)
     may_show = cache(page_content.has_text)  # a memory may be on several pages
     pages: list[Page] = []
     for seq, place in places.items():
         row = page_rows.get(place.path)
-        was = read_last(row)
+        previous = parse_stored(row)
         left_out = frozenset(row.left_out if row else ())
         numbers = Counter(tags[memory.seq][0].name for memory in memories[seq] if tags.get(memory.seq))
         page = page_content.build_page(
             place, memories[seq], themes=sorted(numbers, key=lambda name: (-numbers[name], name)),
             facts=[fact for fact in facts
-                   if fact.project_seq == seq and page_content.counted_hash(fact.text, key) not in left_out],
-            annotations=replace(annotations, new=waiting.get(seq, ())), was=was, may_show=may_show,
+                   if fact.project_seq == seq and page_content.hash_counted(fact.text, key) not in left_out],
+            annotations=replace(annotations, new=waiting.get(seq, ())), previous=previous, may_show=may_show,
         )  # fmt: skip
         pages += [page] if page else []
         yield
@@ -93,7 +93,7 @@ def build_pages(
     latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
     indexed.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
-    return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(page_rows.get(INDEX)))]
+    return [*pages, *themed, page_content.build_index([*indexed, *themed], parse_stored(page_rows.get(INDEX)))]
 
 
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
@@ -107,20 +107,20 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
         if ident := next(filter(idents.__contains__, call.memory_ids), ""):
             waits[ident].append(call.text)
         else:
-            new[call.project_seq].append((page_content.heading_of(call.gate, call.category), call.text))
+            new[call.project_seq].append((page_content.find_waiting_heading(call.gate, call.category), call.text))
     shows = {ids[seq]: tuple(text for _, _, text in reports) for seq, reports in symptoms.items()}
-    return Annotations(shows=shows, waits=waits), new
+    return Annotations(symptoms=shows, waits=waits), new
 
 
 def _build_theme_pages(
-    page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
+    page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.TopicTag]],
     places: Mapping[int, Place], annotations: Annotations, listed: frozenset[str], may_show: Callable[[Memory], bool],
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     tagged: dict[str, set[str]] = defaultdict(set)
     for memory in memories:
         for tag in tags.get(memory.seq, ()):
             tagged[tag.name].add(memory.id)
-    last = {path: read_last(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
+    last = {path: parse_stored(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
     paths = {str(read.head.get("name", "")): path for path, read in last.items()}
     paged: dict[str, Theme] = {}
     for name, path in paths.items():
@@ -129,18 +129,18 @@ def _build_theme_pages(
         paged[name] = Theme(name=name, members=members, also=tuple(map(str, also)) if isinstance(also, list) else ())
     by_id = {memory.id: memory for memory in memories}
     project_of = {memory.id: memory.project_seq for memory in memories}
-    taken = set(last)
+    used_paths = set(last)
     pages = []
     for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
         path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slugify(theme.name)}.md")
-        if theme.name not in paths and path in taken:
+        if theme.name not in paths and path in used_paths:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
-        taken.add(path)
+        used_paths.add(path)
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
-        there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
-        was = last.get(path, NOBODYS)
+        theme_places = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
+        previous = last.get(path, EMPTY_PAGE)
         page = page_content.build_theme_page(
-            theme, path, of_theme, there, listed, annotations=annotations, was=was, may_show=may_show
+            theme, path, of_theme, theme_places, listed, annotations=annotations, previous=previous, may_show=may_show
         )
         pages.append(page)
         yield
@@ -170,20 +170,21 @@ def plan_pages(
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:
-        if page.head:  # with a person's own keys
-            more = read_last(page_rows.get(page.path)).head
-            page = replace(page, head={**page.head, **{name: more[name] for name in more if name not in OURS}})
+        if page.head:
+            stored_head = parse_stored(page_rows.get(page.path)).head
+            own_keys = {name: stored_head[name] for name in stored_head if name not in CSMD_HEAD_KEYS}
+            page = replace(page, head={**page.head, **own_keys})
         text = redact(page_format.render_page(page), Counter())  # older rules may have let secrets through
-        planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
+        planned.append(PlannedFile(path=page.path, text=text, reason="its memories have changed"))
     for path in sorted(page_rows.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)
-        is_kept = is_topic or page_format.has_theirs(read_last(page_rows[path]), page_content.is_ours)
-        reason = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
+        is_kept = is_topic or page_format.has_own_words(parse_stored(page_rows[path]), page_content.is_csmd_heading)
+        reason = "the theme has too few memories" if is_topic else "no memory is left"
         planned.append(PlannedFile(path=path, text=None, reason=reason, into=f"{ARCHIVE}{path}" if is_kept else ""))
     return planned
 
 
-def write(
+def write_pages(
     store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact],
     only: Collection[str] | None = None,
 ) -> Iterator[str]:  # fmt: skip
@@ -194,16 +195,16 @@ def write(
     writer = _Writer(directory, dream_seq, now)
     tried: dict[str, PlannedFile] = {}
     todo: list[PlannedFile] = []
-    commits, seen = -1, tuple[object, ...]()
+    commits, planned_stamp = -1, tuple[object, ...]()
     while True:
-        # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
-        # or purged meanwhile.
-        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != seen:
-            seen, page_rows = stamp, store.read(stored_pages.pages)
+        # The plan is made again after each commit that changes pages, so that none shows memories that were forgotten,
+        # walled or purged meanwhile.
+        if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != planned_stamp:
+            planned_stamp, page_rows = stamp, store.read(stored_pages.read_pages)
             # One read plans all pages, so that they agree.
             plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
             planned = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
-            purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+            purged = store.read(lambda rows: tombstones.purged_marks(rows, store.hash_key))
             todo = [file for file in planned if tried.get(file.path) != file and (only is None or file.path in only)]
         if not todo:
             return
@@ -224,12 +225,12 @@ class _Writer:
     now: str
 
     def bring_up_to_date(self, store: Store, file: PlannedFile, row: PageRow | None, purged: Marks) -> bool:
-        """Writes or removes a file if it has changed and csmd may write it; returns whether it did."""
+        """Writes or removes a file if it has changed and csmd may write it; returns whether it was."""
         raw = files.read_plain(self.directory / file.path, page_format.READ_BYTES)
         if not _may_write(raw, row, purged):
             return False
         before, text = None if raw is None else raw.decode("utf-8", "replace"), file.text
-        was = row or PageRow(path=file.path, text="", at=self.now)
+        previous = row or PageRow(path=file.path, text="", at=self.now)
         if before == text:
             if text is not None and row is not None and row.text != text:
                 # It was written before the daemon was killed, but not stored.
@@ -242,8 +243,8 @@ class _Writer:
             if text is None:
                 stored_pages.remove_page(rows, file.path)
             else:
-                stored_pages.put_page(rows, replace(was, also=text))
-            # What a person typed there may hold a secret: an undo restores the page without it.
+                stored_pages.put_page(rows, replace(previous, also=text))
+            # A person may have typed a secret there: an undo restores the page without it.
             redacted = None if before is None else redact(before, Counter())
             self._record(rows, file.path, before=redacted, after=text, reason=file.reason)
 
@@ -253,7 +254,7 @@ class _Writer:
         else:
             store.write(begin)
             write_page(self.directory / file.path, text)
-            _put_page(store, replace(was, text=text, also="", at=self.now, problem=""))
+            _put_page(store, replace(previous, text=text, also="", at=self.now, problem=""))
         return True
 
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
@@ -264,28 +265,24 @@ class _Writer:
             )
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
-        """Writes what remains of a retired page to another file: lines of existing memories, and a person's words.
+        """Moves the lines of existing memories and a person's words from a retired page to another file.
 
-        A theme's page is common to all projects, so lines that are behind a wall by now are left out.
+        A theme's page is common to all projects, so memories behind a wall are left out.
         """
         walled: set[int] = set()
         if row.path.startswith(markdown.TOPICS):
             walled = {seq for seq, *_, is_walled in store.read(stored_pages.page_scopes) if is_walled}
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
-        page = read_last(row)
-        sections = [
-            page_format.map_items(section, lambda item: item if item.id in alive else None)
-            for section in page.sections
-            if section.heading != page_format.OWN
-        ]
-        kept = (
-            section
-            for section in sections
-            if section.items or section.notes or not page_content.is_ours(section.heading)
-        )
-        left = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
-        text, path, number = page_format.render_page(left), into, 1
+        page = parse_stored(row)
+        kept: list[Section] = []
+        for section in page.sections:
+            section = page_format.map_items(section, lambda item: item if item.id in alive else None)
+            is_theirs = section.notes or not page_content.is_csmd_heading(section.heading)
+            if section.heading != page_format.OWN_NOTES and (section.items or is_theirs):
+                kept.append(section)
+        remains = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
+        text, path, number = page_format.render_page(remains), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
             number += 1
             path = f"{into.removesuffix('.md')}-{number}.md"
@@ -329,7 +326,7 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would happen to a file below the memory directory; `read`: a person's edit is read first."""
+    """A planned change of a file below the memory directory; `read`: a person's edit is read first."""
 
     path: str
     do: Literal["begin", "write", "remove", "read"]
@@ -339,61 +336,61 @@ class Change:
 def preview_changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
 ) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
-    """Returns what would be written or removed now, each with the projects that the file is about; changes nothing.
+    """Returns the planned changes of files, each with the projects of the file; changes nothing.
 
     `after` are memories as they will be, by id.
     """
-    page_rows, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+    page_rows, purged = stored_pages.read_pages(rows), tombstones.purged_marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
     changes: list[tuple[Change, frozenset[int]]] = []
     for file in (yield from plan_pages(rows, page_rows, facts=facts, key=key, after=after)):
         yield
         path, row = directory / file.path, page_rows.get(file.path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
-            continue  # it is left alone
+            continue  # csmd does not touch it
         raw = files.read_plain(path, page_format.READ_BYTES)
         change: Change | None = Change(path=file.path, do="read", reason="it was edited")
         if _may_write(raw, row, purged):
             before = None if raw is None else raw.decode("utf-8", "replace")
-            change = describe_change(file.path, before, file.text, why_gone=file.reason)
+            change = describe_change(file.path, before, file.text, removal_reason=file.reason)
         if change is not None:
-            changes.append((change, own.get(file.path) or _projects_of(rows, file, row)))
+            changes.append((change, own.get(file.path) or _find_page_projects(rows, file, row)))
     return changes
 
 
-def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
-    """Returns the projects on a theme's page as it will be, or as it was if it is to be removed."""
+def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
+    """Returns the projects on a theme's planned page, or on the present one if it is to be removed."""
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
-    return stored_pages.projects_of_memories(
-        rows, [item.id for _, item in page_format.parse_page(text).lines() if item.id]
-    )
+    idents = [item.id for _, item in page_format.parse_page(text).lines() if item.id]
+    return stored_pages.projects_of_memories(rows, idents)
 
 
-def describe_change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
+def describe_change(path: str, before: str | None, after: str | None, *, removal_reason: str = "") -> Change | None:
     """Describes the change of a file from `before` to `after` (None: no file); None if nothing changes."""
     if before == after:
         return None
     if after is None:
-        return Change(path=path, do="remove", reason=why_gone)
-    # Id of a line's memory, or else its words -> its words.
-    was, new = (
-        {
-            item.id or markdown.line_key(item.text): markdown.line_key(item.text)
-            for _, item in page_format.parse_page(text).lines()
-        }
-        for text in (before or "", after)
-    )
+        return Change(path=path, do="remove", reason=removal_reason)
+    old_lines, new_lines = _map_lines(before or ""), _map_lines(after)
     if before is None:
-        return Change(path=path, do="begin", reason=display.amount(len(new), "line") if new else "no line yet")
+        return Change(
+            path=path, do="begin", reason=display.amount(len(new_lines), "line") if new_lines else "no line yet"
+        )
     counts = (
-        (len(new.keys() - was.keys()), "new"),
-        (len(was.keys() - new.keys()), "gone"),
-        (sum(was[line] != new[line] for line in was.keys() & new.keys()), "in other words"),
+        (len(new_lines.keys() - old_lines.keys()), "new"),
+        (len(old_lines.keys() - new_lines.keys()), "gone"),
+        (sum(old_lines[line] != new_lines[line] for line in old_lines.keys() & new_lines.keys()), "in other words"),
     )
-    reasons = [f"{display.amount(number, 'line')} {what}" for number, what in counts if number]
-    return Change(path=path, do="write", reason=", ".join(reasons) or "its head, its order or its headings")
+    reasons = [f"{display.amount(number, 'line')} {change}" for number, change in counts if number]
+    return Change(path=path, do="write", reason=", ".join(reasons) or "head, order or headings")
+
+
+def _map_lines(text: str) -> dict[str, str]:
+    """Maps the id of a line's memory, or the words of a line without one, to its words."""
+    items = (item for _, item in page_format.parse_page(text).lines())
+    return {item.id or words: words for item in items for words in [markdown.line_key(item.text)]}
 
 
 # --- forgetting
@@ -410,39 +407,39 @@ class _KnownLines(NamedTuple):
     suspects: Collection[str]
 
 
-def withdraw(store: Store, directory: Path) -> int:
+def remove_forgotten_lines(store: Store, directory: Path) -> int:
     """Removes the lines of deleted memories from all pages, files and rows; returns how many pages had some.
 
     OSError if the disk refuses a page.
     """
-    pages = store.read(stored_pages.pages)
-    lines = store.read(lambda rows: _known_lines(rows, pages.values()))
+    pages = store.read(stored_pages.read_pages)
+    lines = store.read(lambda rows: _classify_lines(rows, pages.values()))
 
-    def left_of(path: str, text: str) -> tuple[str, int]:
-        return store.read(partial(_without_gone, path=path, text=text, lines=lines, key=store.hash_key))
+    def clean_text(path: str, text: str) -> tuple[str, int]:
+        return store.read(partial(_remove_gone_lines, path=path, text=text, lines=lines, key=store.hash_key))
 
     def clean_file(path: str) -> bool:
         raw = files.read_plain(directory / path, page_format.READ_BYTES)
-        left, number = left_of(path, page_format.decode_page(raw)[0] if raw else "")
+        cleaned, number = clean_text(path, page_format.decode_page(raw)[0] if raw else "")
         if number:
-            write_page(directory / path, left)
+            write_page(directory / path, cleaned)
         return number > 0
 
     done = 0
     for row in pages.values():
         # The file first: a line that the row no longer has would be read as new.
         was_cleaned = clean_file(row.path)
-        left = replace(row, text=left_of(row.path, row.text)[0], also=left_of(row.path, row.also)[0])
-        if left != row:
-            _put_page(store, left)
-        done += was_cleaned or left != row
+        cleaned = replace(row, text=clean_text(row.path, row.text)[0], also=clean_text(row.path, row.also)[0])
+        if cleaned != row:
+            _put_page(store, cleaned)
+        done += was_cleaned or cleaned != row
     # Restored copies of truncated pages, and retired pages.
     for pattern in ("*.restored-*.md", "[pt]*/*.restored-*.md", f"{ARCHIVE}[pt]*/*.md"):
         done += sum(clean_file(path.relative_to(directory).as_posix()) for path in sorted(directory.glob(pattern)))
     return done
 
 
-def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
+def _remove_gone_lines(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: bytes) -> tuple[str, int]:
     place = stored_pages.page_project(rows, path)
 
     def is_gone(words: str) -> bool:
@@ -451,10 +448,10 @@ def _without_gone(rows: Rows, *, path: str, text: str, lines: _KnownLines, key: 
         is_forgotten = partial(stored_pages.is_forgotten, rows, words, project=place, key=key)
         return (place, words) in lines.gone or (words in lines.suspects and is_forgotten())
 
-    return page_lines.without_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
+    return page_lines.remove_lines(text, lambda ids: stored_pages.missing_memories(rows, ids), is_gone)
 
 
-def _known_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
+def _classify_lines(rows: Rows, pages: Iterable[PageRow]) -> _KnownLines:
     words_of: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
     for row in pages:
         place = stored_pages.page_project(rows, row.path)

@@ -12,13 +12,13 @@ from csmd.text import markdown
 from csmd.text.markdown import BULLET, ID_COMMENT, from_line, line_key, to_line
 
 #: Heading of a person's own notes, which csmd does not read.
-OWN = "Your own notes"
+OWN_NOTES = "Your own notes"
 #: Begins a gotcha's symptom, below its line.
-SHOWS = "shows as: "
+SYMPTOM_PREFIX = "shows as: "
 #: Begins a wording that waits for a person's answer.
-WAITS = "waits in `csmd review`: "
+WAITING_PREFIX = "waits in `csmd review`: "
 #: Ends a paragraph or line that csmd generated.
-_SELF = "<!-- csmd -->"
+_CSMD_MARK = "<!-- csmd -->"
 #: Most bytes of a page.
 MAX_BYTES = 1_000_000
 #: Bytes that are read, to notice that there are more.
@@ -26,21 +26,23 @@ READ_BYTES = MAX_BYTES + 1
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 #: Begins a line of a table, a quotation, a comment, a rule or a picture.
-_OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}")
+_BLOCK_START = re.compile(
+    r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One line of a list.
 
-    `id` is its memory's or "", `scene` where it was said, `shows` a gotcha's symptoms, `waits` wordings that wait for a
+    `id` is its memory's or "", `scene` where it was said, `symptom` a gotcha's or "", `waits` wordings that wait for a
     person's answer.
     """
 
     text: str
     id: str = ""
     scene: str = ""
-    shows: tuple[str, ...] = ()
+    symptom: str = ""
     waits: tuple[str, ...] = ()
 
 
@@ -54,7 +56,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what is under it; `more` memories had no room, `waits` are lines that are not memories yet."""
+    """A heading and its contents; `more` counts the memories not shown, `waits` are lines that are not memories yet."""
 
     heading: str
     items: tuple[Item, ...] = ()
@@ -68,8 +70,8 @@ class Section:
 class Page:
     """A page, as it is to be written or as it was read.
 
-    `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's. Of a page that was read
-    `problem` says why its head cannot be, and `generated` has the words of csmd's paragraphs.
+    `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN_NOTES) a person's. `problem` says why
+    the head of a page cannot be read, `generated` has the words of csmd's paragraphs on a page that was read.
     """
 
     path: str = ""
@@ -93,13 +95,13 @@ class Page:
 def render_page(page: Page) -> str:
     """Returns the text of a page; equal pages give equal texts."""
     parts: list[str] = [f"# {to_line(page.title)}"] if page.title else []
-    parts += [f"{to_line(sentence)} {_SELF}" for sentence in page.about]
+    parts += [f"{to_line(sentence)} {_CSMD_MARK}" for sentence in page.about]
     parts += page.top
     for section in page.sections:
         parts += [f"{'#' * section.level} {to_line(section.heading)}"] if section.heading else []
         parts += _render_body(section)
     if page.own:
-        parts += [f"## {OWN}", *page.own]
+        parts += [f"## {OWN_NOTES}", *page.own]
     body = "\n\n".join(parts) + "\n"
     return markdown.add_head(page.head, body) if page.head else body
 
@@ -114,23 +116,23 @@ def _render_body(section: Section) -> Iterator[str]:
             run = []
         yield from notes
         run += _render_item(item)
-    run += [f"- {WAITS}{to_line(text)} {_SELF}" for text in section.waits]
+    run += [f"- {WAITING_PREFIX}{to_line(text)} {_CSMD_MARK}" for text in section.waits]
     if run:
         yield "\n".join(run)
     if section.more and any(item.id for item in section.items):
-        them = "it" if section.more == 1 else "them"
-        yield f"_{section.more} more, less sure or much the same: `csmd memories` lists {them}._ {_SELF}"
+        pronoun = "it" if section.more == 1 else "them"
+        yield f"_{section.more} more, less sure or much the same: `csmd memories` lists {pronoun}._ {_CSMD_MARK}"
     elif section.more:
-        yield f"_{section.more} more, less sure._ {_SELF}"
+        yield f"_{section.more} more, less sure._ {_CSMD_MARK}"
     yield from (note.text for note in section.notes if note.below >= len(section.items))
 
 
 def _render_item(item: Item) -> list[str]:
     first = f"- {to_line(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
-    own = [to_line(item.scene)] if item.scene else []
-    own += [f"{WAITS}{to_line(text)}" for text in item.waits]
-    below = (*(f"{SHOWS}{to_line(text)}" for text in item.shows), *(f"{text} {_SELF}" for text in own))
-    return [first, *(f"  - {text}" for text in below)]
+    details = [f"{SYMPTOM_PREFIX}{to_line(item.symptom)}"] if item.symptom else []
+    details += [f"{to_line(item.scene)} {_CSMD_MARK}"] if item.scene else []
+    details += [f"{WAITING_PREFIX}{to_line(text)} {_CSMD_MARK}" for text in item.waits]
+    return [first, *(f"  - {text}" for text in details)]
 
 
 # --- reading
@@ -145,21 +147,25 @@ def decode_page(raw: bytes) -> tuple[str, str]:
     except UnicodeDecodeError:
         return "", "it is not UTF-8"
     if "\x00" in flat:
-        return "", "it holds bytes that no text has"
-    flat = flat.replace("\r\n", "\n").replace("\r", "\n")
+        return "", "it contains NUL bytes"
+    flat = _normalise_breaks(flat)
     return flat if not flat or flat.endswith("\n") else flat + "\n", ""
+
+
+def _normalise_breaks(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_page(whole: str) -> Page:
     """Parses a page; any text is accepted, with any line ends and with or without a byte order mark."""
-    flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    flat = _normalise_breaks(whole.removeprefix("\ufeff"))
     head, body, problem = markdown.split_memo(flat)
     return _Reader().read(body if not problem else flat, head, problem)
 
 
 @dataclass(slots=True)
 class _Part:
-    """A heading and what has been read under it."""
+    """A heading and its contents so far."""
 
     heading: str
     level: int = 2
@@ -205,9 +211,9 @@ class _Reader:
         heading = _HEADING.match(line)
         if heading and len(heading[1]) <= 2 and not (len(heading[1]) == 1 and self._in_own()):
             self._begin_part(heading)
-        elif line.endswith(_SELF):
+        elif line.endswith(_CSMD_MARK):
             self._end()
-            self._generated.append(line.removesuffix(_SELF))
+            self._generated.append(line.removesuffix(_CSMD_MARK))
         elif fence:
             self._end()
             self._fence = fence[1]
@@ -220,14 +226,14 @@ class _Reader:
             self._begin_part(heading)
         elif bullet := BULLET.match(line):
             self._begin_item(bullet[1] or "", is_below=line[:1].isspace() and not ID_COMMENT.search(line))
-        elif self._item and not (_OTHER.match(line) and not line[:1].isspace() and not ID_COMMENT.search(line)):
+        elif self._item and not (_BLOCK_START.match(line) and not line[:1].isspace() and not ID_COMMENT.search(line)):
             self._item.append(line)
         else:
             self._end_item()
             self._block.append(whole)
 
     def _in_own(self) -> bool:
-        return bool(self._parts) and self._parts[-1].heading == OWN
+        return bool(self._parts) and self._parts[-1].heading == OWN_NOTES
 
     def _begin_part(self, heading: re.Match[str]) -> None:
         self._end()
@@ -241,7 +247,9 @@ class _Reader:
         self._end()
         if not self._parts:
             self._parts.append(_Part(""))
-        is_ours = text.startswith(WAITS) or (is_below and text.startswith(SHOWS) and self._parts[-1].items)
+        is_ours = text.startswith(WAITING_PREFIX) or (
+            is_below and text.startswith(SYMPTOM_PREFIX) and self._parts[-1].items
+        )
         if text and not is_ours:
             self._item.append(text)
 
@@ -270,7 +278,7 @@ class _Reader:
 # --- keeping a person's words
 
 #: Whether csmd wrote a heading.
-IsOurs = Callable[[str], bool]
+IsCsmdHeading = Callable[[str], bool]
 
 
 def _make_item_lookup(items: Mapping[str, Item]) -> Callable[[Item], Item | None]:
@@ -282,57 +290,57 @@ def _make_item_lookup(items: Mapping[str, Item]) -> Callable[[Item], Item | None
     return lambda item: items.get(item.id) if item.id else by_words.get(line_key(item.text), item)
 
 
-def has_theirs(read: Page, is_ours: IsOurs) -> bool:
-    """Whether a person wrote anything on a page besides lines of memories."""
+def has_own_words(read: Page, is_ours: IsCsmdHeading) -> bool:
+    """Whether a page has words of a person besides lines of memories."""
     return bool(read.top or read.own or any(section.notes or not is_ours(section.heading) for section in read.sections))
 
 
-def find_placed(was: Page, items: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
+def find_moved_ids(previous: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> frozenset[str]:
     """Returns which of `items` (by memory id) a person put under headings of their own."""
-    theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
-    return frozenset(item.id for item in map(_make_item_lookup(items), theirs) if item is not None and item.id)
+    moved = (item for section in previous.sections if not is_ours(section.heading) for item in section.items)
+    return frozenset(item.id for item in map(_make_item_lookup(items), moved) if item is not None and item.id)
 
 
-def keep_own_words(page: Page, was: Page, items: Mapping[str, Item], is_ours: IsOurs) -> Page:
-    """Returns a page with what a person wrote there.
+def keep_own_words(page: Page, previous: Page, items: Mapping[str, Item], is_ours: IsCsmdHeading) -> Page:
+    """Returns a page with the words that a person wrote on its former version, `previous`.
 
-    `items` are the current lines of memories that they moved, by id.
+    `items` are the current lines of memories that the person moved, by id.
     """
     ours = {section.heading: section for section in page.sections}
-    behind: dict[str, list[Section]] = defaultdict(list)
+    following: dict[str, list[Section]] = defaultdict(list)
     anchor = ""
-    for section in was.sections:
+    for section in previous.sections:
         name = section.heading
-        if name == OWN:
+        if name == OWN_NOTES:
             continue
         if not is_ours(name):
-            behind[anchor].append(map_items(section, _make_item_lookup(items)))
+            following[anchor].append(map_items(section, _make_item_lookup(items)))
         elif name in ours:
-            ours[name], anchor = _with_notes(ours[name], section), name
+            ours[name], anchor = _add_notes(ours[name], section), name
         elif section.notes:
             notes = tuple(replace(note, below=0) for note in section.notes)
-            behind[anchor].append(replace(section, items=(), notes=notes))
-    sections = behind[""]
+            following[anchor].append(replace(section, items=(), notes=notes))
+    sections = following[""]
     for section in page.sections:
-        sections = [*sections, ours[section.heading], *behind[section.heading]]
-    return replace(page, top=was.top, sections=tuple(sections), own=was.own)
+        sections = [*sections, ours[section.heading], *following[section.heading]]
+    return replace(page, top=previous.top, sections=tuple(sections), own=previous.own)
 
 
-def map_items(section: Section, of: Callable[[Item], Item | None]) -> Section:
+def map_items(section: Section, convert: Callable[[Item], Item | None]) -> Section:
     """Returns a section with its lines mapped, without those mapped to None; notes keep their positions."""
-    items = [of(item) for item in section.items]
+    items = [convert(item) for item in section.items]
     notes = [replace(note, below=sum(item is not None for item in items[: note.below])) for note in section.notes]
     return replace(section, items=tuple(item for item in items if item is not None), notes=tuple(notes))
 
 
-def _with_notes(section: Section, was: Section) -> Section:
-    """Returns a section of csmd's with the notes that a person wrote between its lines."""
+def _add_notes(section: Section, previous: Section) -> Section:
+    """Returns a section of csmd's with the notes that a person wrote between the lines of its former version."""
     at = {item.id or line_key(item.text): number for number, item in enumerate(section.items, start=1)}
     notes = list(section.notes)
-    for note in was.notes:
+    for note in previous.notes:
         below = len(section.items)
-        if note.below < len(was.items) or not was.items:
-            above = (item.id or line_key(item.text) for item in reversed(was.items[: note.below]))
+        if note.below < len(previous.items) or not previous.items:
+            above = (item.id or line_key(item.text) for item in reversed(previous.items[: note.below]))
             below = next((at[name] for name in above if name in at), 0)
         notes.append(replace(note, below=below))
     return replace(section, notes=tuple(notes))

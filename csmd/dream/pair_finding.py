@@ -164,10 +164,10 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[IdPair]]:
     words = [similarity.required_words(memory.text) for memory in memories]
     texts_with = _index_words(words)
     for at, memory in enumerate(memories):
-        rarest = min(words[at], key=lambda word: (len(texts_with[word]), word), default="")
+        rarest_word = min(words[at], key=lambda word: (len(texts_with[word]), word), default="")
         yield [
             (memory.id, memories[other].id)
-            for other in texts_with.get(rarest, ())
+            for other in texts_with.get(rarest_word, ())
             if other != at
             and words[at] <= words[other]
             and similarity.compare(memory.text, memories[other].text).says_all

@@ -34,7 +34,7 @@ from csmd.store import (
     upkeep_queries,
 )
 from csmd.store.core import Store
-from csmd.store.dream_scopes import Place
+from csmd.store.dream_scopes import DreamScope
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -65,7 +65,7 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(dream_scopes.dream_places):
+    for place in read(dream_scopes.list_scopes):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
         alive = _list_alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
@@ -79,7 +79,7 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     return DreamPlan(actions=tuple(planned), tallies=tuple(tallies))
 
 
-def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
+def read_snapshot(read: Read, place: DreamScope, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
     project_facts = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
@@ -111,9 +111,9 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     )  # fmt: skip
 
 
-def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
+def _read_part(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, Any]:
     """Reads some of a scope's memories and their details, by field of the snapshot."""
-    decided = past_decisions.past_decisions(rows, place, seqs)
+    decided = past_decisions.read_decisions(rows, place, seqs)
     return {
         "memories": {memory.id: memory for memory in dream_scopes.filter_unarchived(rows, seqs)},
         "topics": dream_scopes.dream_topics(rows, place, seqs),
@@ -140,16 +140,16 @@ def _list_alive(snapshot: Snapshot) -> list[int]:
 
 
 def _candidate_id(fact: Fact) -> str:
-    return candidates.identity("belief", fact.project_seq, fact.fingerprint, "")
+    return candidates.candidate_id("belief", fact.project_seq, fact.fingerprint, "")
 
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """Returns the pairs of row keys whose vectors are near, of some memories with all of a scope."""
-    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.find_memory_model), [], [])
     compared = 0  # vectors to compare with all later ones; they come first
     for group in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in split_batches(group, READ_BATCH):
-            added = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
+            added = read(partial(near_memories.read_signs, model=signs.model, seqs=part))
             signs.seqs.extend(added.seqs)
             signs.codes.extend(added.codes)
             yield
@@ -182,8 +182,8 @@ def carry_out_everywhere(
     If it is closed between two steps, finished actions stay, and the next dream plans the rest.
     """
     done = 0
-    for place in store.read(dream_scopes.dream_places):
-        near: set[tuple[int, int]] = set()
+    for place in store.read(dream_scopes.list_scopes):
+        near_pairs: set[tuple[int, int]] = set()
         compared: set[int] = set()
         for _ in range(MAX_PLANS):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
@@ -192,13 +192,13 @@ def carry_out_everywhere(
             digest = yield from _digest_snapshot(snapshot, vectors, key=key)
             is_unchanged = digest == store.read(partial(dream_scopes.compared_digest, place=place))
             alive = [] if is_unchanged else _list_alive(snapshot)
-            fresh = [seq for seq in alive if seq not in compared]
-            near |= yield from compare_vectors(store.read, fresh, alive)
-            compared.update(fresh)
-            plan, _left = yield from plan_project(_add_near_pairs(snapshot, near), is_unchanged=is_unchanged)
+            uncompared = [seq for seq in alive if seq not in compared]
+            near_pairs |= yield from compare_vectors(store.read, uncompared, alive)
+            compared.update(uncompared)
+            plan, _left = yield from plan_project(_add_near_pairs(snapshot, near_pairs), is_unchanged=is_unchanged)
             # Only if all were compared now: the vector of one that was compared earlier may have changed.
             has_comparison = any(action.kind in COMPARING_KINDS for action in plan.actions)
-            if not is_unchanged and not has_comparison and fresh == alive:
+            if not is_unchanged and not has_comparison and uncompared == alive:
                 store.write(partial(dream_scopes.record_compared_digest, place=place, digest=digest))
                 yield
             changed = 0
@@ -280,7 +280,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
             rows, action.created.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
         )
         return
-    at = belief_changes.stated_at(rows, other) if other is not None else ""
+    at = belief_changes.last_stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
         supersession.ask_which_holds(rows, memory, other, reason=action.reason, sure=action.ask_confidence, at=at)
         return
@@ -305,7 +305,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
 
 def _raise_fact(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> None:
     """Makes a candidate of a fact, with the evidence that still exists, and a memory if it passes the thresholds."""
-    evidence = dream_scopes.evidence(rows, fact.evidence)
+    evidence = dream_scopes.find_evidence(rows, fact.evidence)
     if not evidence:
         return
     candidate = replace(

@@ -85,8 +85,8 @@ class ThemeSources:
 
     def is_recurring(self, theme: Theme) -> bool:
         """Whether a topic has enough memories for a theme."""
-        least = MIN_SHARED_MEMORIES if self.is_shared(theme) else MIN_PROJECT_MEMORIES
-        return len(theme.members) >= (MIN_KEPT_MEMORIES if theme.name in self.paged else least)
+        min_members = MIN_SHARED_MEMORIES if self.is_shared(theme) else MIN_PROJECT_MEMORIES
+        return len(theme.members) >= (MIN_KEPT_MEMORIES if theme.name in self.paged else min_members)
 
     def deserves_page(self, theme: Theme) -> bool:
         """Whether a theme has enough memories that are on no other page."""

@@ -21,7 +21,7 @@ from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, digests, events, tampered_transcripts, tombstones
 from csmd.store.core import Store
-from csmd.store.digests import DIGEST, Waiting
+from csmd.store.digests import DIGEST_STAGE, DueSession
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut
 from csmd.text.tokens import keyed_hash
@@ -215,7 +215,7 @@ ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
     """Digests the next sessions that are due; how many, 0 when none wait."""
     heard = _hear(store)
-    waiting = store.read(lambda rows: digests.waiting(rows, limit=BATCH, pace=pace))
+    waiting = store.read(lambda rows: digests.list_due(rows, limit=BATCH, pace=pace))
     made = [(session, _digests(store, session)) for session in waiting]
 
     def write(rows: Rows) -> None:
@@ -232,7 +232,7 @@ def _hear(store: Store) -> bool:
 
     Nothing is written if none did: a write is a commit, and every prompt is an event.
     """
-    after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
+    after = store.read(lambda rows: cursors.read_cursor(rows, DIGEST_STAGE, "events"))
     last, looked, ended = store.read(
         lambda rows: events.session_events_after(rows, ENDS, after=after, limit=MAX_EVENTS)
     )
@@ -241,8 +241,8 @@ def _hear(store: Store) -> bool:
 
     def write(rows: Rows) -> None:
         for session in {session for session, _ in ended}:
-            cursors.move_cursor(rows, DIGEST, str(session), 0)
-        cursors.move_cursor(rows, DIGEST, "events", last)
+            cursors.move_cursor(rows, DIGEST_STAGE, str(session), 0)
+        cursors.move_cursor(rows, DIGEST_STAGE, "events", last)
 
     store.write(write)
     return looked == MAX_EVENTS
@@ -251,7 +251,7 @@ def _hear(store: Store) -> bool:
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     """Digests an unsettled session as it is, read from `rows`; the stage digests it again later."""
     purged = tombstones.purge_state(rows)
-    made = _made(rows, digests.session(rows, session_seq), store.hash_key)()
+    made = _made(rows, digests.find_session(rows, session_seq), store.hash_key)()
 
     def write(writing: Rows) -> None:
         if tombstones.purge_state(writing) != purged:
@@ -261,16 +261,16 @@ def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     store.write(write)
 
 
-def _digests(store: Store, session: Waiting) -> list[Digest]:
+def _digests(store: Store, session: DueSession) -> list[Digest]:
     return store.read(lambda rows: _made(rows, session, store.hash_key))()
 
 
-def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
+def _made(rows: Rows, session: DueSession, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests need; the returned function makes them without the store."""
     if tampered_transcripts.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
         return list
-    entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
-    stated = [Stated(*row) for row in digests.session_statements(rows, session.session_seq)]
+    entries = [Entry(*row) for row in digests.read_entries(rows, session.session_seq)]
+    stated = [Stated(*row) for row in digests.read_statements(rows, session.session_seq)]
     return partial(
         versions,
         [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],

@@ -17,7 +17,7 @@ from csmd.knowledge import Packet, State
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
+from csmd.store.cursors import SessionBehind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, sentence, tokens
 from csmd.text.sentence import parse
@@ -311,7 +311,7 @@ def step(store: Store) -> int:
     return looked
 
 
-def _observe(store: Store, session: Behind) -> int:
+def _observe(store: Store, session: SessionBehind) -> int:
     """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
     def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:

@@ -11,7 +11,7 @@ from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, packet_rows, passages, rewinds, statement_rows, tampered_transcripts, turns
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
+from csmd.store.cursors import SessionBehind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.vocabulary import TurnKind
@@ -38,7 +38,7 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
     return passed
 
 
-def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
+def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
     def read_calls(rows: Rows) -> tuple[list[turns.Call], int]:
         calls = turns.tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.CALL_PATTERNS
@@ -57,7 +57,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         for call in calls:
             source = chooser.source_of_call(call.turn, call.tool, call.result)
             if source is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
+                passages.store_call_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 
@@ -73,17 +73,17 @@ BESIDE: tuple[TurnKind, ...] = ("notification",)
 LOOKS_BACK = 8
 
 
-def behind(store: Store) -> list[Behind]:
+def behind(store: Store) -> list[SessionBehind]:
     """The conversations with turns not distilled yet, oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
 
 
-def is_settled(session: Behind, *, quiet_before: str) -> bool:
+def is_settled(session: SessionBehind, *, quiet_before: str) -> bool:
     """Whether no turn is in progress: the host said so, or nothing came since `quiet_before`."""
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 
-def distill(store: Store, session: Behind, *, settled: bool) -> int:
+def distill(store: Store, session: SessionBehind, *, settled: bool) -> int:
     """Chooses the statements of one conversation as far as its sources are complete; the number of new ones.
 
     While the assistant is at work its latest message may not be its last: then the cursor
@@ -109,7 +109,7 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         return 0
 
     def write(rows: Rows) -> int:
-        if cursors.cursor(rows, STAGE, str(session.session_seq)) != session.position:
+        if cursors.read_cursor(rows, STAGE, str(session.session_seq)) != session.position:
             return 0  # a rewind has moved the cursor back: the next step reads again
         new = 0
         for choice in [*late, *fresh]:
@@ -137,7 +137,7 @@ class View(NamedTuple):
     before: str
 
 
-def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
+def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> View:
     """Reads what to choose from, starting with the exchange at the conversation's cursor."""
     if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")

@@ -9,7 +9,7 @@ from csmd import wire
 from csmd.errors import TooLarge
 from csmd.foreign_memories import basic_memory, claude_mem, claude_notes, mcp_memory, mem0
 from csmd.foreign_memories.foreign_memory import ForeignContent
-from csmd.store.import_files import SQLITE, ForeignFile
+from csmd.store.import_files import SQLITE_MAGIC, ForeignFile
 from csmd.text.display import join_names
 
 #: Most bytes of a file that are read.
@@ -46,7 +46,7 @@ def describe_unknown(file: ForeignFile) -> str:
         return f"is a SQLite database that csmd does not recognise{tables}"
     if not data.strip():
         return "is empty"
-    if SQLITE.startswith(data):
+    if SQLITE_MAGIC.startswith(data):
         return f"looks like a SQLite database but is truncated at byte {len(data)}"
     if data.lstrip()[:1] not in (b"{", b"["):
         return ""

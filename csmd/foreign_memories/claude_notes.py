@@ -7,7 +7,7 @@ from itertools import islice
 
 from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, shorten, to_utc
 from csmd.hosts.adapters import CLAUDE_MEMORY
-from csmd.store.import_files import ForeignFile, Note
+from csmd.store.import_files import ForeignFile, MarkdownNote
 from csmd.text import display
 from csmd.vocabulary import INDEX
 
@@ -64,7 +64,7 @@ def read(file: ForeignFile) -> ForeignContent:
         yield Skipped(note.name, f"notes beyond the newest {CLAUDE_MEMORY.most_files}")
 
 
-def _read_note(note: Note, project: str) -> ForeignContent:
+def _read_note(note: MarkdownNote, project: str) -> ForeignContent:
     modified = to_utc(note.modified)
     memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
     for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):

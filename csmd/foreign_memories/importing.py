@@ -157,7 +157,7 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
     """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just
     one fits."""
     by_name: dict[str, set[int]] = {}
-    for path, seq in workspaces.directories(rows):
+    for path, seq in workspaces.list_directories(rows):
         for name in (path, PurePath(path).name, folder_name(path)):
             by_name.setdefault(name, set()).add(seq)
 
@@ -194,4 +194,4 @@ def _write(
         counts.forgotten += not ident
         counts.kinds[memory.kind] += 1
         if is_new and memories.by_id(rows, ident) is not None:
-            exports.note_imported(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)
+            exports.record_import(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)

@@ -26,8 +26,7 @@ ANSWER_LIMIT_UNITS = 9_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memo:
-    """A file of an assistant's own memory; `modified` is UTC, `size` in bytes, `problems` says what is wrong with
-    it."""
+    """A file of an assistant's own memory; `modified` is UTC, `size` in bytes."""
 
     filename: str
     name: str
@@ -80,8 +79,8 @@ class InstructionNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A transcript that an assistant can resume: its lines, their session id, and how many turns of abandoned branches
-    it omits; `place` is its path in the configuration directory, `command` the command line that resumes it."""
+    """A transcript that an assistant can resume: its lines, their session id, and the number of omitted turns of
+    abandoned branches; `place` is its path in the configuration directory, `command` resumes it."""
 
     session_id: str
     lines: tuple[str, ...]
@@ -102,7 +101,7 @@ class Adapter:
     is_transcript: Callable[[bytes], bool]
     """Whether a file with these first bytes is a transcript of this assistant."""
     make_reader: Callable[[OpenTranscript], ReadLine]
-    """Gives the function that reads the lines from a position on.
+    """Returns the function that reads the lines from a position on.
 
     If the assistant records who submitted a prompt and that record cannot be read, the prompt is `relayed`: a prompt of
     unknown origin is never attributed to the user."""
@@ -112,14 +111,14 @@ class Adapter:
     places: Callable[[Path], list[Path]]
     """The files and directories in a configuration directory that hold text of conversations."""
     hooks: Hooks
-    """How its hooks' payloads are read and answered."""
+    """The reader of its hooks' payloads, and the writer of their output."""
     hooks_state: Callable[[Path, Path, Callable[[str], str | None]], HooksState]
     """Whether the hooks of a csmd home run, by the settings in a configuration directory, which the function reads."""
     window: Callable[[str, int], int]
     """The context window of a model, given how many tokens are in use."""
 
     drops: Callable[[bytes], Callable[[Turn], bool] | None] = lambda _: None
-    """Gives, by a transcript's first bytes, the test for turns that are not part of a conversation; None if all are."""
+    """Returns the test for turns that are not part of a conversation, by a transcript's first bytes; None if all are."""
     read_titles: Callable[[bytes], Mapping[str, str]] = lambda _: {}
     """The titles by session in a transcript's first bytes."""
     may_answer: Callable[[list[str], bool], bool] = lambda *_: False

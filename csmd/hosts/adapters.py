@@ -1,4 +1,4 @@
-"""The assistants that csmd knows, each by its adapter."""
+"""The table of assistants, each with its adapter."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from csmd.hosts.qwen import transcript as qwen_transcript
 
 
 def make_first_line_test(pattern: re.Pattern[bytes]) -> Callable[[bytes], bool]:
-    """Whether a file's first bytes match."""
+    """Returns the test whether a file's first bytes match."""
     return lambda beginning: pattern.match(beginning) is not None
 
 
 def make_locator(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] | None]:
-    """(project directory, session) of a transcript by a pattern for the path below a root.
+    """Returns the function from a root and a path below it to (project directory, session), by a pattern of the path.
 
     The last group that matches is the session. The group `project` is its project's directory, without it the root.
     """
@@ -64,12 +64,12 @@ def _claude_place_of(root: str, inside: str) -> tuple[str, str]:
 
 
 def _list_below(*names: str) -> Callable[[Path], list[Path]]:
-    """These files and directories in a configuration directory."""
+    """Returns the function that lists these files and directories in a configuration directory."""
     return lambda folder: [folder / name for name in names]
 
 
 def _fixed_window(tokens: int) -> Callable[[str, int], int]:
-    """The context window of every model: this many tokens, or as many as are in use."""
+    """Returns the function that gives this context window, or the number of tokens in use, to every model."""
     return lambda _, used: max(tokens, used)
 
 
@@ -208,8 +208,10 @@ def locate_transcript(root: str, inside: str) -> tuple[str, str]:
 
 
 def find_adapter_of_path(config: Config, path: str) -> tuple[Adapter, bool] | None:
-    """The adapter whose directory of transcripts holds a file, and whether a transcript can have that path; None if
-    none does."""
+    """Returns the adapter whose directory of transcripts contains a file, and whether a transcript can have that path.
+
+    None if no such directory contains it.
+    """
     for adapter, folder in list_directories(config):
         root = f"{folder / adapter.transcripts}/"
         if path.startswith(root):

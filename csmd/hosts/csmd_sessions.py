@@ -47,7 +47,7 @@ class Message:
 
 @dataclass(slots=True)
 class Loaded:
-    """A session file's messages in order, and how many of its lines are not among them, by reason."""
+    """A session file's messages in order, and the number of other lines by reason."""
 
     messages: list[Message] = field(default_factory=list)
     bad_lines: int = 0

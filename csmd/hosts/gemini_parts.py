@@ -1,4 +1,4 @@
-"""Messages in parts, as in Gemini's API: how Gemini CLI and its fork Qwen Code store what was said and done; pure.
+"""Messages in parts, as in Gemini's API, the form in which Gemini CLI and its fork Qwen Code store them; pure.
 
 A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for
 every assistant (`csmd/hosts/tool_calls.py`).
@@ -24,7 +24,7 @@ from csmd.vocabulary import TurnKind
 
 #: Precedes the content of files that a prompt names with `@`; that content is not the user's.
 REFERENCED = "\n--- Content from referenced files ---"
-#: Surrounds what a hook added to a prompt or a result; Gemini CLI removes tags from the text between.
+#: The tags around a hook's addition to a prompt or a result; Gemini CLI removes tags from the text between.
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
 #: The host's own texts among the parts of the user's messages.
 _OF_HOST = re.compile(r"\s*<(?:session_context|loaded_context|qwen:[\w-]{1,40}|system-reminder)[\s>]")
@@ -40,12 +40,12 @@ _TOOLS = {
     "invoke_agent": "Agent", "agent": "Agent", "write_todos": "TodoWrite", "todo_write": "TodoWrite",
     "exit_plan_mode": "ExitPlanMode", "ask_user": "AskUserQuestion", "ask_user_question": "AskUserQuestion",
 }  # fmt: skip
-#: What surrounds a result, and what precedes and follows a shell's output in it.
+#: A result between its tags, and the lines before and after a shell's output in it.
 _AROUND = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _BEFORE_OUTPUT = re.compile(r"(?:Command: [^\n]*\nDirectory: [^\n]*\n)?Output: ")
 _AFTER_OUTPUT = re.compile(r"\n(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*\Z")
 _EXIT_CODE = re.compile(r"\nExit Code: (\d{1,3})\Z")
-#: Stands for no output.
+#: The mark of an empty output.
 _EMPTY = "(empty)"
 
 
@@ -104,11 +104,8 @@ def make_response_turns(line: Line, bare: Turn, response: dict[str, Any], *, rej
     ident = read_label(response, "id", 120)
     if not ident:
         return []
-    return [
-        line.make_result_turn(
-            make_sibling(bare, f"/{ident}="), ident, read_result(mapping(response, "response"), rejected=rejected)
-        )
-    ]
+    result = read_result(mapping(response, "response"), rejected=rejected)
+    return [line.make_result_turn(make_sibling(bare, f"/{ident}="), ident, result)]
 
 
 def make_answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str, str]]) -> list[Turn]:
@@ -129,18 +126,14 @@ def make_sibling(bare: Turn, suffix: str) -> Turn:
 def _stored_input(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     todos = arguments.get("todos")
     if _TOOLS.get(name) == "TodoWrite" and isinstance(todos, list):
-        return {
-            "todos": [
-                {"content": string(todo, "content") or string(todo, "description"), "status": string(todo, "status")}
-                for todo in mappings(todos)
-            ]
-        }
+        return {"todos": list(map(_store_todo, mappings(todos)))}
     if name == "read_file" and "absolute_path" in arguments:  # before version 0.9
-        return {
-            "file_path": arguments["absolute_path"],
-            **{key: arguments[key] for key in arguments if key != "absolute_path"},
-        }
+        return {"file_path" if key == "absolute_path" else key: value for key, value in arguments.items()}
     return arguments
+
+
+def _store_todo(todo: dict[str, Any]) -> dict[str, str]:
+    return {"content": string(todo, "content") or string(todo, "description"), "status": string(todo, "status")}
 
 
 def read_result(response: dict[str, Any], *, rejected: bool = False) -> str:
@@ -151,13 +144,13 @@ def read_result(response: dict[str, Any], *, rejected: bool = False) -> str:
     text = around[1] if around else text
     if rejected:
         return f"{REJECTED_RESULT}. {text}"
-    opened = _BEFORE_OUTPUT.match(text)
-    if opened is None:
+    opening = _BEFORE_OUTPUT.match(text)
+    if opening is None:
         return f"Error: {text}" if error else text
     code = "0"
-    while after := _AFTER_OUTPUT.search(text, opened.end() - 1):
+    while after := _AFTER_OUTPUT.search(text, opening.end() - 1):
         exit_code = _EXIT_CODE.search(text, after.start())
         code = exit_code[1] if exit_code else code
         text = text[: after.start()]
-    printed = text[opened.end() :]
+    printed = text[opening.end() :]
     return add_exit_code("" if printed == _EMPTY else printed, code)

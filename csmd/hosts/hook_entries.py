@@ -29,7 +29,7 @@ from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
-#: The way from the root of the settings to a group or a handler: keys, and numbers in lists.
+#: The path from the root of the settings to a group or a handler: keys, and numbers in lists.
 SettingsPath = tuple[str | int, ...]
 
 
@@ -42,7 +42,7 @@ class HookEntries:
     file: Callable[[Path], Path]
     """The settings, by its configuration directory."""
     events: Mapping[str, int]
-    """Event, by the host's name -> seconds that the hook is hook_timeouts."""
+    """Event, by the host's name -> timeout of its hook in seconds."""
     second: int = 1000
     """A second in the unit of the settings."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -63,14 +63,10 @@ class HookEntries:
 
     def merge(self, text: str, wanted: Registration, where: str) -> str:
         """The settings with one handler of csmd's for each event."""
-        groups = {
-            event: {
-                HOOKS: [
-                    {"type": "command", "command": self.command(wanted.home, event), "timeout": seconds * self.second}
-                ]
-            }
-            for event, seconds in self.events.items()
-        }
+        groups = {}
+        for event, seconds in self.events.items():
+            command = self.command(wanted.home, event)
+            groups[event] = {HOOKS: [{"type": "command", "command": command, "timeout": seconds * self.second}]}
         return merge_hooks(text, groups, wanted.home, self.host, where)
 
     def remove(self, text: str, home: Path, where: str) -> str:
@@ -86,25 +82,26 @@ class HookEntries:
             return "unknown"
         hooks = settings.get(HOOKS)
         hooks = hooks if isinstance(hooks, dict) else {}
-        if any(not any(str(script) in split_entry(own) for own in _handlers_in(hooks, event)) for event in self.events):
+        handlers = {event: map(split_entry, _handlers_in(hooks, event)) for event in self.events}
+        if not all(any(str(script) in words for words in commands) for commands in handlers.values()):
             return "gone"
         second = read(str(file.parent / self.second_file)) if self.second_file else None
         return "off" if self.is_off(settings, script, second) else "there"
 
     @property
     def kind(self) -> SettingsEntry:
-        """The kind of entry that the installer writes."""
+        """The entry that the installer writes."""
         return SettingsEntry(
             name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove,
             decode=self.decode,
         )  # fmt: skip
 
-    def files(self, **more: Any) -> HostFiles:
+    def files(self, **fields: Any) -> HostFiles:
         """The assistant's files; `more` are the other fields of the value."""
         return HostFiles(
             host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,),
             hook_command=lambda _, home, event: self.command(home, event),
-            **{"state": self.state, "markers": PROBED_EVENTS, **more},
+            **{"state": self.state, "markers": PROBED_EVENTS, **fields},
         )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What csmd writes into an assistant's own files, and how to ask the assistant whether it runs csmd's hooks.
+"""An assistant's own files: csmd's entries in them, and the query whether the assistant runs csmd's hooks.
 
 Each assistant's `registration.py` defines `FILES`, listed in `csmd/hosts/registrations.py`; the installer and `csmd
 doctor` use nothing else of an assistant. Pure, except that `directory` reads the environment.
@@ -27,7 +27,7 @@ HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 
 def hook_timeouts(*names: EventName) -> dict[str, int]:
-    """These events by their names on a hook's command line -> seconds that the hook is hook_timeouts."""
+    """Returns the timeouts of hooks in seconds by event, as it is named on their command lines."""
     return {EVENTS[name].hook: EVENTS[name].seconds for name in names}
 
 
@@ -39,10 +39,10 @@ PROBED_EVENTS: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """The values that the entries are made from.
+    """The values in csmd's entries.
 
-    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments` are
-    the arguments of `csmd mcp` that the user chose.
+    `interpreter` outlives csmd's environment; every client in use knows the `events`; the user chose the
+    `server_arguments` of `csmd mcp`.
     """
 
     home: Path
@@ -54,7 +54,7 @@ class Registration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsEntry:
-    """A kind of entry: `name` is its name in the record, `what` its name for people.
+    """An entry of csmd's in a settings file: `name` is its name in the record, `what` its name for people.
 
     `file` gives the file by one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
     text with the entry, `remove(text, home, where)` the text without it; `where` is the file's name in errors. Merging
@@ -69,7 +69,7 @@ class SettingsEntry:
     remove: Callable[[str, Path, str], str]
     is_wanted: Callable[[Registration], bool] = lambda _: True
     obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
-    """Tells the user why csmd's entry is not in the file: another entry has its name; "" if it is there."""
+    """Returns the message that another entry has the name of csmd's; "" if csmd's is in the file."""
     decode: Callable[[bytes | None, str], str] = json_edits.decode
     begin: Callable[[str], str] = json_edits.ensure_object
     shared: bool = False
@@ -80,8 +80,8 @@ class SettingsEntry:
 class Question:
     """How to ask an assistant's program whether it runs csmd's hooks.
 
-    `requests` gives the messages for its standard input, one line of JSON each, for a session in a directory.
-    `read(line, home)` gives event -> state by a line of the answer, None if the line is another; in the states `runs` a
+    `requests` returns the messages for its standard input, one line of JSON each, for a session in a directory.
+    `read(line, home)` returns event -> state for a line of the answer, None for any other line; in the states `runs` a
     hook runs.
     """
 
@@ -119,7 +119,7 @@ class HostFiles:
     kinds: tuple[SettingsEntry, ...]
     """The entries that csmd writes, in this order; the first are its hooks, without which it reports nothing."""
     events: Mapping[str, int]
-    """Event -> seconds that its hook is hook_timeouts."""
+    """Event -> timeout of its hook in seconds."""
     newer: Mapping[str, str] = field(default_factory=dict)
     """Event -> the first version that knows it, for newer events: registered if every client in use knows them."""
     without_events: Callable[[str, Path, str, Collection[str]], str] = lambda text, *_: text
@@ -144,12 +144,12 @@ class HostFiles:
     """Whether the hooks of a csmd home are `there`, `off`, `gone` or `unknown`, by the settings in a configuration
     directory, which the function reads."""
     switched_off: str = "switch hooks on there"
-    """What its user has to do if they are `off`."""
+    """Advice to its user if they are `off`."""
     question: Question | None = None
     setup_step: str = ""
-    """What its user has to do before hooks run; "" if nothing."""
+    """Advice to its user before hooks run; "" if there is nothing to do."""
     warning: Callable[[], str] = lambda: ""
-    """What its user should know about csmd's hooks on this machine; "" if nothing."""
+    """Returns a warning about csmd's hooks on this machine, "" if there is none."""
     extra_scripts: tuple[str, ...] = ()
     """Other files from `hooks` that its hooks need."""
 
@@ -191,11 +191,11 @@ def split_entry(entry: Any) -> list[str]:
 
 
 def expand_words(words: Iterable[str]) -> list[str]:
-    """These words and the words in them: of a command line, and of one in a word of it, as in sh -c '...'."""
-    every = list(words)
+    """Returns words with the words of the command lines in them, two levels deep, as in sh -c '...'."""
+    expanded = list(words)
     for _ in range(2):
-        every += [part for word in every for part in split_command(word)]
-    return every
+        expanded += [part for word in expanded for part in split_command(word)]
+    return expanded
 
 
 def split_command(command: str) -> list[str]:

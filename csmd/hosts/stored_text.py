@@ -1,4 +1,4 @@
-"""What people and assistants said, as it is stored: without csmd's injections and without secrets; pure."""
+"""Cleans the words of people and assistants for the store: without csmd's injections and without secrets; pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from csmd.privacy.redaction import redact, remove_private
 from csmd.text import display
 from csmd.vocabulary import TurnKind
 
-#: The longest message that is stored whole; a longer one holds a pasted file, which remains in the transcript.
+#: The longest message that is stored whole; a longer one contains a pasted file, which remains in the transcript.
 MAX_CHARACTERS = 500_000
 
 
 def clean_text(text: str, counts: Counter[str], *, around: tuple[str, str] | None = None) -> str:
-    """A text without csmd's injections and without what is between the two tags `around`, redacted."""
+    """Returns a text without csmd's injections and without the text between the two tags `around`, redacted."""
     plain = wire.clean(text)
     plain = display.remove_spans(plain, *around) if around else plain
     return remove_injections(cut_long(plain, counts), counts)

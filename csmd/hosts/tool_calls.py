@@ -1,4 +1,4 @@
-"""What tool calls did, in neutral words. All assistants' calls are stored with Claude Code's names and fields."""
+"""Reads stored tool calls in neutral words. All assistants' calls have Claude Code's names and fields."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MESSAGE = re.compile(
     r"|\s(?:-\w*m|--message)[ =]?\s*(?:\"(?P<double>(?:[^\"\\$]|\\.|\$(?!\())*)\"|'(?P<single>[^']*)')",
     re.DOTALL,
 )
-#: How many characters of a command are searched for a message.
+#: Most characters of a command that are searched for a message.
 MAX_COMMAND_CHARACTERS = 20_000
 _ENDS_COMMAND = re.compile(r"&&|\|\||[;\n]")
 #: Trailers of a commit's message: who signed it, and which program wrote it.
@@ -36,12 +36,11 @@ _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>
 _KIND_OF_COMMIT = re.compile(r"^[a-z]{2,10}(?:\([^)\n]{1,40}\))?!?: (?=\S)")
 #: Commits whose message describes no work.
 _NO_WORK = re.compile(r"(?:Merge|Revert|fixup!|squash!|wip)\b", re.IGNORECASE)
-#: What the host appends to an agent's report, and its notices that an agent was started and that it ended.
+#: The host's appendix to an agent's report, and its notices of an agent's start and end.
 _AFTER_REPORT = re.compile(r"agentId: |<usage>")
 _LAUNCHED = re.compile(r"\s*Async agent launched\b")
 _NOTIFIED = re.compile(r"\s*<task-notification>.*?<status>completed</status>.*?<result>(.*)</result>", re.DOTALL)
-#: Headings in a compaction's summary, and those of parts about what was learned; other parts list what was done and
-#: asked.
+#: Headings in a compaction's summary, and those of its parts about lessons; other parts list work and requests.
 _HEADING = re.compile(r"^ {0,3}(?:#{1,4} )?\d{1,2}\. {1,3}\**([A-Z][^\n:*]{3,60})\**:?\**[ \t]*$", re.MULTILINE)
 _LEARNED = re.compile(r"^(?:errors?\b|problems? solv|key (?:technical )?(?:decisions|learnings|constraints))", re.I)
 _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
@@ -97,21 +96,23 @@ def extract_learned(summary: str) -> str:
     return summary.partition("\n")[2] if is_continued(summary) else summary
 
 
-#: The stored names of tools. Code outside of `hosts` refers to a tool by what it does.
-SHELL, WRITE, TODO_LIST = "Bash", "Write", "TodoWrite"
+#: The stored names of tools. Code outside of `hosts` uses these names.
+SHELL = "Bash"
+WRITE = "Write"
+TODO_LIST = "TodoWrite"
 SHELLS = frozenset({SHELL, "PowerShell"})
 TEXT_WRITERS = frozenset({"Edit", "MultiEdit", WRITE})
 WRITERS = TEXT_WRITERS | {"NotebookEdit"}
 READ = "Read"
 READERS = frozenset({READ, "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 AGENTS = ("Task", "Agent")
-#: Tool whose calls contain a text -> what the text is, and the function that reads it from a call's input and result.
+#: Tool whose calls contain a text -> the kind of text, and the function that reads it from a call's input and result.
 CALLS: dict[str, tuple[CallText, Callable[[str, str], str]]] = {
     "ExitPlanMode": ("plan", read_plan),
     SHELL: ("commit", read_commit),
     **dict.fromkeys(AGENTS, ("report", read_report)),
 }
-#: Tool whose calls rarely contain one -> a LIKE pattern for those that may.
+#: Tool whose calls rarely contain a text -> a LIKE pattern for calls that may.
 CALL_PATTERNS: dict[str, str] = {SHELL: "git%commit"}
 
 
@@ -132,7 +133,7 @@ MAX_NAME_CHARACTERS = 120
 _WRITER = re.compile(r"write|edit|append|create|move|copy|upload|patch", re.IGNORECASE)
 #: Redirections to another descriptor or a device, which write no file.
 _NO_FILE = re.compile(r"\d?>{1,2}\s?(?:&\d|/dev/\w{1,10})")
-#: Ways in which a shell line or a program in it writes a file.
+#: The forms of writing a file in a shell line or a program in it.
 _WRITES = re.compile(
     r">{1,2}\s{0,4}[^\s|;&<>]{0,300}\.(?:jsonl|db)\b"
     r"|\b(?:insert\s+(?:or\s+\w+\s+)?into|replace\s+into|delete\s+from|update\s+(?:or\s+\w+\s+)?\w+\s+set)\b"
@@ -212,7 +213,7 @@ DeedKind = Literal["run", "change", "look", "todo", "task", "task_state", "plan"
 Progress = Literal["done", "doing", "open", ""]
 Result = Literal["passed", "failed", "rejected"]
 
-#: Tool -> the kind of thing it does, and the field with what it does it to.
+#: Tool -> the kind of its deeds, and the field with their object.
 DEEDS: dict[str, tuple[DeedKind, str]] = {
     "Bash": ("run", "command"),
     "Edit": ("change", "file_path"),
@@ -240,7 +241,7 @@ DONE_STATUSES = ("completed", "deleted", "cancelled")
 
 
 class Deed(NamedTuple):
-    """What a call did to what; `items` are the entries of a to-do list, each with its progress."""
+    """The deed of a call and its object; `items` are the entries of a to-do list, each with its progress."""
 
     kind: DeedKind
     subject: str
@@ -248,20 +249,20 @@ class Deed(NamedTuple):
 
 
 def read_deed(tool: str, arguments: str) -> Deed | None:
-    """What a call did, by its tool and its stored input; None for a tool that is not in DEEDS."""
+    """Returns the deed of a call, by its tool and its stored input; None if the tool is not in DEEDS."""
     if tool not in DEEDS:
         return None
     kind, name = DEEDS[tool]
     if kind == "todo":
-        return Deed(kind, "", _entries(arguments))
+        return Deed(kind, "", _read_entries(arguments))
     if kind == "task_state":
-        return Deed(kind, read_field(arguments, name), (("", _progress(read_field(arguments, "status"))),))
+        return Deed(kind, read_field(arguments, name), (("", _read_progress(read_field(arguments, "status"))),))
     subject = read_field(arguments, name)
     return Deed(kind, subject) if subject else None
 
 
 def classify_result(result: str) -> Result:
-    """How a call ended, by the beginning of its result."""
+    """Classifies a call by the beginning of its result."""
     if _REJECTED.match(result):
         return "rejected"
     return "failed" if _FAILED.match(result) else "passed"
@@ -275,10 +276,10 @@ def read_task_number(result: str) -> str:
 
 def parse_plan_prompt(prompt: str) -> tuple[str, str]:
     """The plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
-    opened = _PLAN.match(prompt)
-    if not opened:
+    opening = _PLAN.match(prompt)
+    if not opening:
         return "", ""
-    body, _, rest = prompt[opened.end() :].partition(_PLAN_ENDS)
+    body, _, rest = prompt[opening.end() :].partition(_PLAN_ENDS)
     session = _TRANSCRIPT.search(rest)
     return body.strip(), session[1] if session else ""
 
@@ -299,16 +300,16 @@ def read_field(arguments: str, name: str) -> str:
         return match[1]
 
 
-def _progress(status: str) -> Progress:
+def _read_progress(status: str) -> Progress:
     """The progress of an entry, by the host's word for it."""
     if status in DONE_STATUSES:
         return "done"
     return "doing" if status == "in_progress" else "open" if status else ""
 
 
-def _entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
+def _read_entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
     return tuple(
-        (todo["content"], _progress(str(todo.get("status") or "pending")))
+        (todo["content"], _read_progress(str(todo.get("status") or "pending")))
         for todo in mappings((parse_object(arguments) or {}).get("todos"))
         if isinstance(todo.get("content"), str)
     )

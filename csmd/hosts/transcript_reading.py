@@ -15,15 +15,15 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts import stored_calls
 from csmd.hosts.json_fields import parse_line_object, read_time, string
 from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
-from csmd.privacy.redaction import RedactionCounts, redact
+from csmd.hosts.tool_calls import find_written_transcripts
+from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
 
-#: How many bytes before the position are searched for what a line depends on; the larger number if the first finds
-#: nothing.
+#: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
+#: finds none.
 LOOK_BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 
@@ -57,8 +57,7 @@ class QueueExit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revert:
-    """A conversation goes on from an earlier line; `is_abandoned` says of a stored turn's uuid whether it is left
-    behind."""
+    """A conversation continues from an earlier line; `is_abandoned` tests the uuid of a stored turn."""
 
     stream: str
     is_abandoned: Callable[[str], bool]
@@ -74,7 +73,7 @@ class Reading:
     """
 
     tool_limit: int = 0
-    """How many bytes of a tool's input or output are kept."""
+    """Most bytes of a tool's input or output that are stored."""
     withheld: Withheld = field(default_factory=Withheld)
     agent: str = ""
     """The sub-agent whose file is read; "" in a session's file."""
@@ -82,7 +81,7 @@ class Reading:
     queue_exits: list[QueueExit] = field(default_factory=list)
     titles: dict[str, str] = field(default_factory=dict)
     title_at: dict[str, int] = field(default_factory=dict)
-    """Session -> how many turns precede its title."""
+    """Session -> number of turns before its title."""
     redactions: dict[str, Counter[str]] = field(default_factory=dict)
     secrets: dict[str, set[str]] = field(default_factory=dict)
     """Session -> its secrets that are recognised wherever else they appear in it."""
@@ -107,7 +106,7 @@ class Reading:
             self.titles[session], self.title_at[session] = title, len(self.turns)
 
     def filter_turns(self, keep: Callable[[Turn], bool]) -> Reading:
-        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        """Returns the reading with the turns that pass a test; queue exits keep their place among them."""
         kept = [keep(turn) for turn in self.turns]
         before = [0, *itertools.accumulate(map(int, kept))]
         return replace(
@@ -157,14 +156,31 @@ class Line:
         return clean_text(text, self.redactions)
 
     def make_call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
-        """The turns of a tool call; see `stored_calls.make_call_turns`."""
-        reading = self.reading
-        return stored_calls.make_call_turns(bare, ident, calls, self.redactions, reading.withheld, reading.tool_limit)
+        """Returns the turns of a tool call with this id; `bare` is a turn of the line without text.
 
-    def make_result_turn(self, bare: Turn, ident: str, text: str) -> Turn:
-        """The turn of a tool's result; see `stored_calls.make_result_turn`."""
-        reading = self.reading
-        return stored_calls.make_result_turn(bare, ident, text, self.redactions, reading.withheld, reading.tool_limit)
+        The first turn has the uuid of `bare`, the others append their number to it.
+        """
+        turns = []
+        for number, (tool, arguments) in enumerate(calls):
+            uuid = f"{bare.uuid}/{number}" if number else bare.uuid
+            body = wire.dumps(redact_tree(self.reading.withheld.filter_input(ident, arguments), self.redactions))
+            turn = self._make_tool_turn(
+                replace(bare, uuid=uuid, kind="tool_call", tool_name=tool), ident, wire.clean(body)
+            )
+            # From the original input: what is cut, redacted or withheld may be the path that is written.
+            turns.append(replace(turn, writes=find_written_transcripts(tool, arguments)))
+        return turns
+
+    def make_result_turn(self, bare: Turn, ident: str, text: str, outcome: Any = None) -> Turn:
+        """Returns the turn of a tool call's result; `outcome` is the result as an object, if the host records one."""
+        shown = display.strip_fenced(self.reading.withheld.filter_output(ident, text, outcome))
+        return self._make_tool_turn(
+            replace(bare, kind="tool_result"), ident, redact(wire.clean(shown), self.redactions)
+        )
+
+    def _make_tool_turn(self, turn: Turn, ident: str, text: str) -> Turn:
+        text = display.cut_middle(text, limit=self.reading.tool_limit, of=f"turn {turn.uuid}")
+        return replace(turn, text=text, tool_id=ident)
 
     def record_tokens(
         self, stream: str, message_id: str, usage: object, fields: tuple[str, str, str, str], new_turns: int = 0
@@ -192,7 +208,7 @@ class Line:
 
 
 def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
-    """Reads lines that are JSON objects by the function that gives the turns of one."""
+    """Returns the reader of lines that are JSON objects, by the function that returns the turns of a line."""
 
     def read_line(data: bytes, into: Reading) -> None:
         line = Line(parse_line_object(data), into)
@@ -205,7 +221,7 @@ def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTranscript:
-    """A transcript that is read from a position on: its path, its first bytes, and what is withheld from its turns."""
+    """A transcript that is read from a position on, with its first bytes and the content withheld from its turns."""
 
     path: Path
     file: BinaryIO
@@ -242,8 +258,7 @@ class OpenTranscript:
         return self.file.readline(limit)
 
     def reread(self, lines: Iterable[bytes], read: ReadLine) -> None:
-        """Reads lines before the position again for what later lines depend on; what is malformed was reported
-        before."""
+        """Reads earlier lines again, on which later lines depend; malformed ones were reported before."""
         past = Reading(withheld=self.withheld)
         for line in lines:
             with contextlib.suppress(BadInput):

@@ -130,9 +130,11 @@ def _server_of(name: str, host: Host) -> SettingsEntry:
         file=lambda _: host.path(),
         decode=partial(entry_edits.decode, host.format),
         begin=str,
-        merge=lambda text, wanted, where: server_entries.merge(host, text, wanted.home, where, wanted.server_arguments),
-        remove=partial(server_entries.remove, host),
-        obstacle=lambda text, wanted, where: server_entries.foreign(host, text, wanted.home, where),
+        merge=lambda text, wanted, where: server_entries.add_server(
+            host, text, wanted.home, where, wanted.server_arguments
+        ),
+        remove=partial(server_entries.remove_server, host),
+        obstacle=lambda text, wanted, where: server_entries.describe_foreign(host, text, wanted.home, where),
     )
 
 
@@ -631,7 +633,7 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
     """Writes the memory server's entry into an assistant's settings, and puts the script in place that it starts."""
     kind, other = SERVER_KINDS[host], server_entries.HOSTS.get(host)
     path = kind.file(config.assistant_dirs[0])
-    if other and not (path.parent if other.begins else path).exists():
+    if other and not (path.parent if other.may_create else path).exists():
         hint = f"`csmd mcp --print-config {host}` shows what to paste; or open {other.name} once, and try again"
         raise CsmdError(f"{other.name} has no {path} yet", hint=hint)
     wanted = replace(entries_for(config), server_arguments=tuple(arguments))
@@ -656,7 +658,7 @@ def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tupl
     kind, home = SERVER_KINDS[host], config.paths.home
     path = kind.file(config.assistant_dirs[0])
     if host in server_entries.HOSTS:
-        return path, server_entries.render(server_entries.HOSTS[host], home, arguments)
+        return path, server_entries.render_entry(server_entries.HOSTS[host], home, arguments)
     wanted = replace(entries_for(config), server_arguments=tuple(arguments))
     return path, f"{wire.pretty(wire.loads(kind.merge(kind.begin(''), wanted, str(path))))}\n"
 

@@ -12,7 +12,7 @@ from csmd.errors import BadInput
 
 #: The tools that are served by default.
 BASIC = ("search", "show", "remember", "forget")
-#: Group -> the tools that it adds to those.
+#: Group -> the tools that it adds to the basic ones.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "memory": (
         "csm_memory_search", "csm_memory_list", "csm_memory_lesson", "csm_memory_show", "csm_memory_context",
@@ -26,8 +26,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "csm_memory_distilled_view",
         "csm_checkpoint_create", "csm_checkpoint_list", "csm_checkpoint_show", "csm_checkpoint_restore", "csm_goal_set",
         "csm_goal_list", "csm_open_list", "csm_open_done", "csm_receipts", "csm_receipt_show", "csm_context_get",
-        "csm_context_status",
-        "csm_error_list", "csm_self_model", "csm_living_state_preview",
+        "csm_context_status", "csm_error_list", "csm_self_model", "csm_living_state_preview",
     ),
     "upkeep": (
         "csm_memory_candidate_generate", "csm_memory_dedup_detect", "csm_memory_merge",
@@ -36,16 +35,15 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "csm_memory_candidate_report", "csm_candidate_show", "csm_belief_scan", "csm_belief_scan_report",
         "csm_belief_promote",
         "csm_review_list", "csm_dream_status", "csm_dream_plan", "csm_dream_history", "csm_recall_report",
-        "csm_memory_compact",
-        "csm_compaction_audit",
+        "csm_memory_compact", "csm_compaction_audit",
     ),
     "questions": ("csm_store_schema", "csm_store_query"),
 }  # fmt: skip
-EVERY = (*BASIC, *(name for names in GROUPS.values() for name in names))
-WORDS = f"{', '.join(GROUPS)}, all, or names"
+ALL_TOOLS = (*BASIC, *(name for names in GROUPS.values() for name in names))
+CHOICES = f"{', '.join(GROUPS)}, all, or names"
 
 
-def choose(words: str) -> tuple[str, ...]:
+def choose_tools(words: str) -> tuple[str, ...]:
     """The tools that these words name, in the order of the table. A group includes the basic tools.
 
     BadInput for a word that is neither.
@@ -53,11 +51,12 @@ def choose(words: str) -> tuple[str, ...]:
     chosen: set[str] = set() if words else set(BASIC)
     for word in filter(None, (part.strip() for part in words.split(","))):
         if word in GROUPS or word == "all":
-            chosen |= {*BASIC, *(EVERY if word == "all" else GROUPS[word])}
-        elif word in EVERY:
+            chosen |= {*BASIC, *(ALL_TOOLS if word == "all" else GROUPS[word])}
+        elif word in ALL_TOOLS:
             chosen.add(word)
         else:
             raise BadInput(
-                f"there is no group or tool {word[:60]!r} for a model", hint=f"give {WORDS}, as docs/mcp.md lists them"
+                f"there is no group or tool {word[:60]!r} for a model",
+                hint=f"give {CHOICES}, as docs/mcp.md lists them",
             )
-    return tuple(name for name in EVERY if name in chosen)
+    return tuple(name for name in ALL_TOOLS if name in chosen)

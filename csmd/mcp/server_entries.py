@@ -23,7 +23,7 @@ Shape = Callable[[str, list[str]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """Where an assistant keeps its MCP servers, and what an entry looks like.
+    """The file of an assistant's MCP servers, and the form of an entry.
 
     The file is in `folder` below the user's home, or in the directory that `variable` names. `begins` is whether it may
     be made where it is missing: some are whole configurations, which their assistant has to begin.
@@ -36,7 +36,7 @@ class Host:
     format: Format = JSON
     key: str = "mcpServers"
     shape: Shape = lambda command, args: {"command": command, "args": args}
-    begins: bool = True
+    may_create: bool = True
     documented: str
 
     def path(self) -> Path:
@@ -63,7 +63,7 @@ HOSTS: Mapping[str, Host] = {
         documented="https://docs.cline.bot/mcp/mcp-overview",
     ),
     "continue": Host(
-        name="Continue", folder=".continue", file="config.yaml", format=YAML_LIST, begins=False,
+        name="Continue", folder=".continue", file="config.yaml", format=YAML_LIST, may_create=False,
         shape=lambda command, args: {"name": SERVER_NAME, "command": command, "args": args},
         documented="https://docs.continue.dev/customize/deep-dives/mcp",
     ),
@@ -82,7 +82,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "goose": Host(
         name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML,
-        begins=False,
+        may_create=False,
         shape=lambda command, args: {
             "enabled": True, "type": "stdio", "name": SERVER_NAME, "description": "Memory of earlier sessions", "cmd": command,
             "args": args, "timeout": 30,
@@ -119,41 +119,41 @@ HOSTS: Mapping[str, Host] = {
 }  # fmt: skip
 
 
-def entry_of(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
+def make_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """The entry that starts this home's server, in the host's form."""
     return host.shape(str(script_path(home, SERVER_SCRIPT)), list(arguments))
 
 
-def render(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
-    """What to paste into the host's file."""
-    return host.format.dump((host.key, SERVER_NAME), entry_of(host, home, arguments))
+def render_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
+    """The entry as text to paste into the host's file."""
+    return host.format.dump((host.key, SERVER_NAME), make_entry(host, home, arguments))
 
 
-def merge(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
+def add_server(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
     """The file with this home's server; another server of that name stays."""
-    if foreign(host, text, home, where):
+    if describe_foreign(host, text, home, where):
         return text
-    return entry_edits.put_entry(host.format, text, (host.key, SERVER_NAME), entry_of(host, home, arguments), where)
+    return entry_edits.put_entry(host.format, text, (host.key, SERVER_NAME), make_entry(host, home, arguments), where)
 
 
-def remove(host: Host, text: str, home: Path, where: str) -> str:
+def remove_server(host: Host, text: str, home: Path, where: str) -> str:
     """The file without this home's server."""
-    if foreign(host, text, home, where):
+    if describe_foreign(host, text, home, where):
         return text
     return entry_edits.remove_entry(host.format, text, (host.key, SERVER_NAME), where)
 
 
-def foreign(host: Host, text: str, home: Path, where: str) -> str:
+def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
     """A sentence that another server has csmd's name; "" for none."""
     entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
-    if entry is None or str(script_path(home, SERVER_SCRIPT)) in _words(entry):
+    if entry is None or str(script_path(home, SERVER_SCRIPT)) in _list_texts(entry):
         return ""
     return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
 
 
-def _words(value: Any) -> list[str]:
+def _list_texts(value: Any) -> list[str]:
     """Every text in an entry."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
-        return [word for item in inner for word in _words(item)]
+        return [word for item in inner for word in _list_texts(item)]
     return [value] if isinstance(value, str) else []

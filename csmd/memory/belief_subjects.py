@@ -55,11 +55,8 @@ def group_beliefs(memories: Sequence[Memory]) -> list[Belief]:
             groups.append([memory])
     uses = Counter(stem for own_stems in stems.values() for stem in own_stems)
     beliefs = [belief for group in groups if (belief := _to_belief(group, stems, uses))]
-    order = list(BELIEF_KINDS)
-    return sorted(
-        beliefs,
-        key=lambda belief: (order.index(belief.kind), -belief.sessions, -belief.turns, _rank_support(belief.memory)),
-    )
+    beliefs.sort(key=lambda belief: (-belief.sessions, -belief.turns, _rank_support(belief.memory)))
+    return sorted(beliefs, key=lambda belief: list(BELIEF_KINDS).index(belief.kind))
 
 
 def _to_belief(group: Sequence[Memory], stems: Mapping[str, frozenset[str]], uses: Counter[str]) -> Belief | None:

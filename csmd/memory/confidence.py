@@ -65,14 +65,14 @@ def lower(confidence: float, by: float) -> float:
 
 def compute_loss(sure: float) -> float:
     """Returns the confidence that the older statement loses by a replacement that is `sure` (MIN_SURE to 1)."""
-    certainty = min(1.0, max(0.0, (sure - MIN_SURE) / (1.0 - MIN_SURE)))
-    return round(MIN_LOSS + (MAX_LOSS - MIN_LOSS) * certainty, 4)
+    degree = min(1.0, max(0.0, (sure - MIN_SURE) / (1.0 - MIN_SURE)))
+    return round(MIN_LOSS + (MAX_LOSS - MIN_LOSS) * degree, 4)
 
 
 def explain_refusal(*, pinned: bool) -> str:
     """Returns why a person is asked about a memory that stays although a newer one contradicts it."""
-    why = "is pinned" if pinned else "was said with more authority, or holds in more places"
-    return f"the newer one says otherwise, but the older one {why}"
+    state = "is pinned" if pinned else "was said with more authority, or holds in more places"
+    return f"the newer one says otherwise, but the older one {state}"
 
 
 def count_days_until(confidence: float, floor: float, decay: Decay) -> float:
@@ -126,12 +126,12 @@ def set_thresholds(memory: Memory, *, today: int) -> Memory:
 
     lasts = not memory.superseded_by and has_warm_floor(memory)
     promised = count_days_to(find_due_day(memory.text, gate=memory.gate, at=memory.created_at), on=memory.fresh_at)
-    until = 0 if memory.superseded_by else today + promised
+    promised_until = 0 if memory.superseded_by else today + promised
     hot_until = last_day(HOT_ABOVE, MAX_DAILY_HOT_DAYS if memory.tier == "daily" else math.inf)
     return replace(
         memory, hot_until=hot_until if memory.confidence > HOT_ABOVE else today - 1,
-        warm_until=NEVER if lasts else max(until, last_day(WARM_ABOVE)),
-        archive_at=NEVER if lasts else max(until, last_day(ARCHIVE_BELOW)),
+        warm_until=NEVER if lasts else max(promised_until, last_day(WARM_ABOVE)),
+        archive_at=NEVER if lasts else max(promised_until, last_day(ARCHIVE_BELOW)),
     )  # fmt: skip
 
 
@@ -146,8 +146,8 @@ def choose_tier(*, decay: Decay, for_good: bool, sessions: int, confidence: floa
     """Returns the tier of a memory: durable if stated for good, permanent, or sure and stated in two sessions."""
     if decay == "ephemeral":
         return "session"
-    sure = confidence > DURABLE_ABOVE and sessions >= MIN_DURABLE_SESSIONS
-    return "durable" if for_good or sure or decay == "permanent" else "daily"
+    is_sure = confidence > DURABLE_ABOVE and sessions >= MIN_DURABLE_SESSIONS
+    return "durable" if for_good or is_sure or decay == "permanent" else "daily"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from csmd.knowledge import Memory
 from csmd.memory import confidence
 from csmd.text import claims, restatement, sentence, similarity, tokens
+from csmd.text.similarity import Gist
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, Decay
 
 #: Two memories with a smaller share of their content words in common are not compared further.
@@ -74,9 +75,7 @@ def compare(left: Memory, right: Memory) -> Likeness | None:
     return _compare_gists(left, similarity.gist(left.text), right, similarity.gist(right.text))
 
 
-def _compare_gists(
-    left: Memory, left_gist: similarity.Gist, right: Memory, right_gist: similarity.Gist
-) -> Likeness | None:
+def _compare_gists(left: Memory, left_gist: Gist, right: Memory, right_gist: Gist) -> Likeness | None:
     if (left.gate == "correction") != (right.gate == "correction") or left_gist.turns != right_gist.turns:
         return None
     if similarity.answers_another_question(left.text, right.text):
@@ -106,7 +105,7 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
     `everywhere` maps a project to the row of its general memories, with which its own are compared too. Two texts that
     share enough words share one of their rarest words; only memories that do are compared.
     """
-    gists: list[similarity.Gist] = []
+    gists: list[Gist] = []
     uses: Counter[str] = Counter()
     for memory in memories:
         gists.append(similarity.gist(memory.text))
@@ -134,14 +133,8 @@ def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> 
 
 def rank_evidence(memory: Memory) -> tuple[bool, int, float, int, str, str]:
     """Sort key of memories that say the same, the one to keep first: pin, authority, confidence, evidence, age."""
-    return (
-        not memory.pinned,
-        -AUTHORITY_RANK[memory.authority],
-        -memory.confidence,
-        -memory.times,
-        memory.created_at,
-        memory.id,
-    )
+    authority, sure = AUTHORITY_RANK[memory.authority], memory.confidence
+    return not memory.pinned, -authority, -sure, -memory.times, memory.created_at, memory.id
 
 
 def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
@@ -150,14 +143,9 @@ def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
     Pinned memories come first, then the user's words, then texts that do not refer to an earlier sentence, then those
     with more names and numbers, then those with more words.
     """
-    claimed = claims.parse(memory.text)
-    return (
-        not memory.pinned,
-        -AUTHORITY_RANK[memory.authority],
-        sentence.parse(memory.text).goes_on,
-        -len(claimed.names),
-        -len(claimed.stems),
-    )
+    claimed, is_continuation = claims.parse(memory.text), sentence.parse(memory.text).goes_on
+    authority = AUTHORITY_RANK[memory.authority]
+    return not memory.pinned, -authority, is_continuation, -len(claimed.names), -len(claimed.stems)
 
 
 def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
@@ -202,9 +190,7 @@ def find_duplicates(
             finding = describe_duplicate(keeper, other, pair.likeness)
             if finding.key not in dropped:
                 findings.append(finding)
-    findings.sort(
-        key=lambda finding: (finding.kind, rank_evidence(finding.memories[0]), -finding.confidence, finding.key)
-    )
+    findings.sort(key=lambda find: (find.kind, rank_evidence(find.memories[0]), -find.confidence, find.key))
     merged: set[str] = set()
     feasible = []
     for finding in findings:

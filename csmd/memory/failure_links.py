@@ -10,15 +10,15 @@ from typing import NamedTuple
 from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction import statements as distill
+from csmd.extraction.failure_reports import Refutation, Symptom
 from csmd.extraction.shell_commands import command_of, file_of
 from csmd.extraction.statement_context import Scene
 from csmd.hosts.tool_calls import SHELL, WRITERS
-from csmd.knowledge import Link
+from csmd.knowledge import Link, Memory
 from csmd.memory import confidence, statement_scenes
-from csmd.memory.supersession import refresh_thresholds
+from csmd.memory.supersession import save_belief
 from csmd.paths import name_of_transcript
 from csmd.store import (
-    belief_changes,
     core,
     cursors,
     failures,
@@ -29,8 +29,8 @@ from csmd.store import (
     tampered_transcripts,
 )
 from csmd.store.core import Store
-from csmd.store.cursors import Behind
-from csmd.store.memories import EDITED
+from csmd.store.cursors import SessionBehind
+from csmd.store.memories import EDITED_CODE
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -45,12 +45,12 @@ MAX_NEAR = 10
 MAX_FILES = 12
 
 
-def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[Behind]:  # noqa: B008 - frozen
+def find_pending(store: Store, pace: cursors.Pace = cursors.Pace()) -> list[SessionBehind]:  # noqa: B008 - frozen
     """Finds the sessions with distilled turns that this stage has not read yet, the oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE, after=distill.STAGE, pace=pace))
 
 
-def relate_session(store: Store, session: Behind, *, now: str) -> int:
+def relate_session(store: Store, session: SessionBehind, *, now: str) -> int:
     """Relates one session as far as it was distilled; returns the number of turns, at least 1."""
     if store.read(lambda rows: _is_tampered(rows, session.path, store.hash_key)):
         store.write(lambda rows: cursors.move_cursor(rows, STAGE, str(session.session_seq), session.turns))
@@ -65,7 +65,9 @@ def relate_session(store: Store, session: Behind, *, now: str) -> int:
 
 def recheck_sessions(store: Store, *, now: str) -> int:
     """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
-    new = store.read(lambda rows: failures.memories_after(rows, cursors.cursor(rows, STAGE, "memories"), limit=BATCH))
+    new = store.read(
+        lambda rows: failures.memories_after(rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH)
+    )
     if not new:
         return 0
     for ident, last in {session: memory for memory, session in new}.items():
@@ -79,10 +81,10 @@ def recheck_sessions(store: Store, *, now: str) -> int:
 
 def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
     """Returns (row key, turns to read) of a session with unrelated memories up to `last`; None without any."""
-    session = failures.session_of(rows, ident)
+    session = failures.gotcha_progress(rows, ident)
     if session is None or not session[1] or session[2] >= last:
         return None
-    return None if _is_tampered(rows, failures.path_of(rows, session[0]), key) else session[:2]
+    return None if _is_tampered(rows, failures.transcript_of(rows, session[0]), key) else session[:2]
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
@@ -101,11 +103,10 @@ class _Observation(NamedTuple):
     line: str = ""
 
 
-def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
+def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]:
     """Finds failures and successes in a session's new turns; on a reader, because outputs are long."""
-    around = failures.turns_past(
-        rows, session.session_seq, after=max(0, session.position - failures.CALL_BEFORE), upto=session.turns
-    )
+    start = max(0, session.position - failures.MAX_CALL_DISTANCE)
+    around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
     observations: list[_Observation] = []
     for turn in around:
@@ -123,7 +124,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
     return observations
 
 
-def _store_observations(rows: Rows, session: Behind, waiting: Sequence[_Observation]) -> int:
+def _store_observations(rows: Rows, session: SessionBehind, waiting: Sequence[_Observation]) -> int:
     """Stores the first observations whose turns still exist; returns the number of observations handled."""
     handled, batch = 0, waiting[:WRITE_BATCH]
     existing = search.turns_by_seq(rows, [observation.turn.seq for observation in batch])
@@ -142,19 +143,16 @@ def _store_observations(rows: Rows, session: Behind, waiting: Sequence[_Observat
     return handled
 
 
-def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
+def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     succeeded = frozenset(shell_commands.commands(line))
-    failed = [
-        failure
-        for failure in failures.failures_in(rows, session.session_seq, before=turn.ordinal)
-        if failure.command in succeeded
-    ]
+    earlier = failures.session_failures(rows, session.session_seq, before=turn.ordinal)
+    failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
-        if failures.fixed_until(rows, session.session_seq, error) > failure.ordinal:
+        if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
-        start = max(0, failure.ordinal - failures.CALL_BEFORE)
-        around = failures.turns_past(rows, session.session_seq, after=start, upto=session.turns)
+        start = max(0, failure.ordinal - failures.MAX_CALL_DISTANCE)
+        around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
         before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
         # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
@@ -166,14 +164,14 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
         if not files:
             continue
         passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
-        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.message(rows, error))
+        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.error_message(rows, error))
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=diagnosis,
         )  # fmt: skip
 
 
-def _find_scope(around: Sequence[TranscriptTurn], failure: failures.Open) -> frozenset[str]:
+def _find_scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure) -> frozenset[str]:
     """Returns the arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
     line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
@@ -209,7 +207,7 @@ class SessionFindings:
     """
 
     within: failure_reports.Relations
-    across: Sequence[failure_reports.Symptom]
+    across: Sequence[Symptom]
     edited: Mapping[int, tuple[str, str]]
     scenes: Mapping[int, Scene]
     ids: Mapping[int, str]
@@ -229,38 +227,38 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
         for refutation in findings.within.refutations:
             _store_refutation(rows, refutation, findings.ids, now=now)
         for memory, (uuid, at) in findings.edited.items():
-            failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
+            failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED_CODE, lowered=0.0)
         for memory, scene in findings.scenes.items():
-            memory_scenes.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
+            memory_scenes.set_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
-        cursors.move_cursor(rows, failures.RELATED, str(session_seq), findings.last)
+        cursors.move_cursor(rows, failures.RELATED_STAGE, str(session_seq), findings.last)
 
     store.write(write)
 
 
 def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
-    turns = failures.turns_past(rows, session_seq, after=0, upto=upto, spoken=True)
-    stated = [
-        statement for statement in failures.stated_memories(rows, session_seq, ident) if statement.ordinal <= upto
-    ]
+    turns = failures.transcript_turns(rows, session_seq, after=0, upto=upto, spoken=True)
+    stated = [memory for memory in failures.stated_memories(rows, session_seq, ident) if memory.ordinal <= upto]
     return SessionFindings(
         within=failure_reports.relate(turns, stated, failures.of_session(rows, session_seq)),
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
         edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
         scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={statement.memory_seq: statement.memory_id for statement in stated}, last=failures.last_memory(rows),
+        ids={memory.memory_seq: memory.memory_id for memory in stated}, last=failures.last_memory_seq(rows),
     )  # fmt: skip
 
 
-def _store_symptom(rows: Rows, symptom: failure_reports.Symptom) -> None:
-    shown = symptom.fingerprint
-    if not shown:
+def _store_symptom(rows: Rows, symptom: Symptom) -> None:
+    fingerprint = symptom.fingerprint
+    if not fingerprint:
         pasted = failure_reports.pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
-        shown = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
-    failures.add_symptom(rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=shown)
+        fingerprint = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
+    failures.add_symptom(
+        rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=fingerprint
+    )
 
 
-def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int, str], *, now: str) -> None:
+def _store_refutation(rows: Rows, refutation: Refutation, ids: Mapping[int, str], *, now: str) -> None:
     """Marks a cause as refuted; only the strongest of several refutations lowers its confidence."""
     lost = failures.confidence_lost(rows, refutation.key)
     new = failures.add_refutation(
@@ -273,47 +271,52 @@ def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: M
     memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
     if not new or memory is None or refutation.lowered <= lost or memory.pinned:
         return
-    lowered = refresh_thresholds(
-        rows, replace(memory, confidence=confidence.lower(memory.confidence, refutation.lowered - lost))
-    )
-    memories.update_belief(rows, lowered)
-    before_state, after_state = belief_changes.state(memory), belief_changes.state(lowered)
+    lowered = replace(memory, confidence=confidence.lower(memory.confidence, refutation.lowered - lost))
     reason = f"refuted: {refutation.reason}"
-    belief_changes.record_change(rows, memory.id, "confidence", before_state, after_state, reason, "gotchas", now)
+    save_belief(rows, memory, lowered, kind="confidence", reason=reason, by="gotchas", at=now)
 
 
 def _find_symptoms_elsewhere(
     rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, key: bytes
-) -> list[failure_reports.Symptom]:
+) -> list[Symptom]:
     """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
-    symptoms: list[failure_reports.Symptom] = []
-    places = failures.projects_of(rows, session_seq)
+    symptoms: list[Symptom] = []
+    projects = failures.session_projects(rows, session_seq)
     for turn in turns:
-        symptom = failure_reports.symptom_in(turn.text) if turn.kind == "user" else ""
-        names = sorted(failure_reports.names(symptom))
-        if len(names) < failure_reports.NAMES_ACROSS:
-            continue
+        report = _find_report(turn)
+        names = _find_distinctive_names(report)
+        near = search.memories_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
         symptoms += [
-            failure_reports.Symptom(memory.seq, turn.uuid, turn.at, symptom, "")
-            for memory in search.memories_matching(rows, names, projects=places, limit=MAX_NEAR)
-            if failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)
-            and failure_reports.belongs_across(symptom, turn.at, memory.text, memory.created_at)
+            Symptom(memory.seq, turn.uuid, turn.at, report, "")
+            for memory in near
+            if _is_cause(memory)
+            and failure_reports.belongs_across(report, turn.at, memory.text, memory.created_at)
             and not failures.is_stated_in(rows, memory.seq, session_seq)
         ]
-    at = {turn.uuid: turn.at for turn in turns}
-    for cause in stated:
-        names = sorted(failure_reports.names(cause.text))
-        is_cause = failure_reports.is_cause(cause.text, category=cause.category, authority=cause.authority)
-        if len(names) < failure_reports.NAMES_ACROSS or not is_cause:
-            continue
-        matching = search.turns_matching(rows, names, projects=places, limit=MAX_NEAR)
-        for other in search.turns_by_seq(rows, matching).values():
-            symptom = failure_reports.symptom_in(other.text) if other.kind == "user" else ""
-            if (
-                symptom
-                and failure_reports.belongs_across(symptom, other.at, cause.text, at.get(cause.uuid, ""))
-                and not failures.is_listed(rows, other.seq, session_seq)
-                and not _is_tampered(rows, failures.path_of_turn(rows, other.seq), key)
-            ):
-                symptoms.append(failure_reports.Symptom(cause.memory_seq, other.uuid, other.at, symptom, ""))
+    times = {turn.uuid: turn.at for turn in turns}
+    for cause in filter(_is_cause, stated):
+        names = _find_distinctive_names(cause.text)
+        matching = search.turns_matching(rows, names, projects=projects, limit=MAX_NEAR) if names else []
+        symptoms += [
+            Symptom(cause.memory_seq, turn.uuid, turn.at, report, "")
+            for turn in search.turns_by_seq(rows, matching).values()
+            if (report := _find_report(turn))
+            and failure_reports.belongs_across(report, turn.at, cause.text, times.get(cause.uuid, ""))
+            and not failures.is_listed(rows, turn.seq, session_seq)
+            and not _is_tampered(rows, failures.transcript_of_turn(rows, turn.seq), key)
+        ]
     return symptoms
+
+
+def _find_report(turn: TranscriptTurn | search.TurnRow) -> str:
+    return failure_reports.symptom_in(turn.text) if turn.kind == "user" else ""
+
+
+def _find_distinctive_names(text: str) -> list[str]:
+    """Returns the names in a text, [] if they are too few to recognise a failure in another session."""
+    names = sorted(failure_reports.names(text))
+    return names if len(names) >= failure_reports.NAMES_ACROSS else []
+
+
+def _is_cause(memory: Memory | StatedMemory) -> bool:
+    return failure_reports.is_cause(memory.text, category=memory.category, authority=memory.authority)

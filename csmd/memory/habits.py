@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from itertools import combinations
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from csmd.extraction import shell_commands
 from csmd.knowledge import Candidate, Evidence, Packet
@@ -42,12 +42,9 @@ MIN_FAILED_RUNS = 4
 
 #: Purpose of a command -> what the command does, in the order in which they are listed.
 PURPOSES = {
-    "format": "formats the code",
-    "lint": "lints",
-    "check types": "checks types",
-    "build": "builds",
+    "format": "formats the code", "lint": "lints", "check types": "checks types", "build": "builds",
     "test": "runs the tests",
-}
+}  # fmt: skip
 #: Milestone -> (how its steps are introduced, the fewest steps that make a procedure).
 MILESTONES = {
     "release": ("A release is", 2),
@@ -128,12 +125,12 @@ def _cite(packets: Sequence[Packet], *, against: bool) -> tuple[Evidence, ...]:
 def _find_failing_commands(packets: Iterable[Packet], project: int) -> list[Candidate]:
     """Returns warnings of commands whose latest runs mostly failed, over several sessions, unlike the earlier ones."""
     runs: dict[str, list[Packet]] = defaultdict(list)
-    for packet in sorted(packets, key=lambda packet: (packet.at, packet.ordinal, packet.uuid)):
+    for packet in sorted(packets, key=attrgetter("at", "ordinal", "uuid")):
         if packet.kind == "tool" and packet.outcome:
             runs[packet.subject].append(packet)
     warnings = []
-    for command, every in sorted(runs.items()):
-        latest, earlier = every[-LATEST_RUNS:], every[:-LATEST_RUNS]
+    for command, command_runs in sorted(runs.items()):
+        latest, earlier = command_runs[-LATEST_RUNS:], command_runs[:-LATEST_RUNS]
         failed = [packet for packet in latest if packet.outcome == "failed"]
         before = sum(packet.outcome == "failed" for packet in earlier)
         is_new = len(earlier) >= LATEST_RUNS and 2 * before < len(earlier)
@@ -162,9 +159,7 @@ def estimate_confidence(sessions: int, *, fit: float, against: int) -> float:
 
 def find_habits(packets: Iterable[Packet]) -> list[Habit]:
     """Finds the habits in one project's packets, by fingerprint; each rests on at least MIN_SESSIONS sessions."""
-    ordered = sorted(
-        packets, key=lambda packet: (packet.at, packet.session_id, packet.ordinal, packet.kind, packet.subject)
-    )
+    ordered = sorted(packets, key=attrgetter("at", "session_id", "ordinal", "kind", "subject"))
     habits = [*_find_orders(ordered), *_find_usual_commands(ordered), *_find_procedures(ordered)]
     return sorted((habit for habit in habits if habit.sessions >= MIN_SESSIONS), key=lambda habit: habit.fingerprint)
 
@@ -201,11 +196,12 @@ def _find_orders(packets: Sequence[Packet]) -> list[Habit]:
             continue
         count = _count_sessions(seen)
         wording = min(seen, key=lambda packet: (len(packet.subject.split()), packet.at, packet.uuid)).subject
-        sure = estimate_confidence(count, fit=count / total * REGULAR_ORDER_SESSIONS, against=_count_sessions(against))
+        fit = count / total * REGULAR_ORDER_SESSIONS
+        certainty = estimate_confidence(count, fit=fit, against=_count_sessions(against))
         habits.append(
             Habit(
                 fingerprint=f"{ORDER_PREFIX}{' '.join(sorted(key))}", kind="preference", category="procedure",
-                core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions", confidence=sure,
+                core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions", confidence=certainty,
                 seen=seen, against=against,
             )
         )  # fmt: skip
@@ -227,11 +223,11 @@ def _group_orders(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[P
     while heap:
         negative_size, words = heappop(heap)
         key = frozenset(words)
-        left = [index for index in with_key[key] if index not in grouped]
-        size = _count_sessions(orders[index] for index in left)
+        remaining = [index for index in with_key[key] if index not in grouped]
+        size = _count_sessions(orders[index] for index in remaining)
         if size == -negative_size:
-            grouped.update(left)
-            groups.append((key, [orders[index] for index in left]))
+            grouped.update(remaining)
+            groups.append((key, [orders[index] for index in remaining]))
         elif size >= MIN_SESSIONS:  # some of these orders joined a larger group
             heappush(heap, (-size, words))
     return groups
@@ -252,8 +248,8 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
         command, seen = min(runs[purpose].items(), key=lambda item: (-_count_sessions(item[1]), item[0]))
         count = _count_sessions(seen)
         if count >= max(MIN_SESSIONS, MIN_COMMAND_SHARE * total):
-            sure = estimate_confidence(count, fit=count / total, against=0)
-            usual.append((sure, f"`{command}` {PURPOSES[purpose]}", count, seen))
+            certainty = estimate_confidence(count, fit=count / total, against=0)
+            usual.append((certainty, f"`{command}` {PURPOSES[purpose]}", count, seen))
     usual = [command for command in usual if command[0] >= MIN_NAMED_CONFIDENCE] or usual
     if not usual:
         return []
@@ -263,7 +259,7 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
         Habit(
             fingerprint="commands", kind="belief", category="convention",
             core=display.join_names([text for _, text, _, _ in usual]),
-            count=f"in {display.join_names(counts)} sessions", confidence=min(sure for sure, *_ in usual),
+            count=f"in {display.join_names(counts)} sessions", confidence=min(certainty for certainty, *_ in usual),
             seen=tuple(packet for *_, seen in usual for packet in seen),
         )
     ]  # fmt: skip
@@ -271,7 +267,7 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
 
 def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
     """Finds the steps that regularly precede a milestone, since the previous one of its kind in the session."""
-    reached: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
+    milestones: dict[str, list[tuple[Packet, dict[str, Packet]]]] = defaultdict(list)
     by_session: dict[str, list[Packet]] = defaultdict(list)
     for packet in packets:
         by_session[packet.session_id].append(packet)
@@ -281,13 +277,13 @@ def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
             name = shell_commands.milestone(packet.subject) if packet.kind == "milestone" else ""
             if name and packet.outcome != "failed":
                 if name != "commit" or steps[name]:
-                    reached[name].append((packet, steps[name]))
+                    milestones[name].append((packet, steps[name]))
                 steps[name] = {}
             step = _step_name(packet)
             for other in MILESTONES:
                 if step and other != name:
                     steps[other].setdefault(step, packet)
-    procedures = (_to_procedure(name, times) for name, times in sorted(reached.items()) if name in MILESTONES)
+    procedures = (_to_procedure(name, times) for name, times in sorted(milestones.items()) if name in MILESTONES)
     return [procedure for procedure in procedures if procedure is not None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from csmd.errors import BadInput, CsmdError
@@ -31,10 +31,10 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
     if (memory.gate == "correction") != (into.gate == "correction"):
         raise BadInput("a correction can be merged with corrections only")
     if not duplicates.may_merge(memory, into):
-        why = "is pinned" if memory.pinned else f"was said by the {memory.authority}, {into.id} by the {into.authority}"
-        raise BadInput(
-            f"{memory.id} {why}", hint=f"merge them the other way round: csmd pipeline merge {into.id} {memory.id}"
-        )
+        authorities = f"was stated by the {memory.authority}, {into.id} by the {into.authority}"
+        reason = "is pinned" if memory.pinned else authorities
+        hint = f"merge them the other way round: csmd pipeline merge {into.id} {memory.id}"
+        raise BadInput(f"{memory.id} {reason}", hint=hint)
     likeness, verdict = duplicates.compare(memory, into), restatement.judge(memory.text, into.text)
     if likeness is not None:
         return duplicates.describe_duplicate(into, memory, likeness)
@@ -75,9 +75,7 @@ def absorb(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
     )
 
 
-def _unabsorb(
-    keeper: Memory, other: Memory, *, raised: float, removed: Collection[str], tier: Tier, used_at: str
-) -> Memory:
+def _unabsorb(keeper: Memory, other: Memory, *, raised: float, removed: list[str], tier: Tier, used_at: str) -> Memory:
     """Takes back `absorb`: returns the kept memory without the `removed` sources and the confidence they `raised`.
 
     `tier` and `used_at` are its values before the merge.

@@ -51,7 +51,7 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in checkpoints.goal_list(rows, projects=projects, done=False)]
+    return [_to_matter("goal", goal) for goal in checkpoints.list_goals(rows, projects=projects, done=False)]
 
 
 def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
@@ -67,7 +67,7 @@ def _read_promise_memories(rows: Rows, projects: Sequence[int] | None, *, after:
     return memories.where(
         rows,
         "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' "
-        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', projects)} "
+        f"and m.superseded_by = '' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', projects)} "
         f"order by m.created_at desc, m.seq desc limit {MAX_PROMISES}",
         after=after,
     )
@@ -107,11 +107,8 @@ def is_fulfilled_by(promise: str, text: str) -> bool:
     parsed = sentence.parse(text)
     if parsed.kind not in ("states", "reports") or sentence.ends_with_question(text) or parsed.is_musing:
         return False
-    if any(map(tokens.turns_round, parsed.words)) or any(
-        sentence.has(name, "en", text) for name in ("unfinished", "left")
-    ):
-        return False
-    if not any(sentence.has(name, "en", text) for name in ("done", "did")):
+    has = {name for name in ("unfinished", "left", "done", "did") if sentence.has(name, "en", text)}
+    if any(map(tokens.turns_round, parsed.words)) or has & {"unfinished", "left"} or not has & {"done", "did"}:
         return False
     subject, words = _subject_stems(promise), tokens.content_stems(text)
     return len(subject & words) >= MIN_SHARED_STEMS and similarity.share(subject, words) >= MIN_FULFILLED_SHARE
@@ -156,12 +153,13 @@ class _Plan(NamedTuple):
 
 def _plan_step(rows: Rows) -> _Plan:
     """Compares the next new promise with the prompts since, or the next prompts with their projects' promises."""
-    new = _read_promise_memories(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
-    if new:
-        promise = min(new, key=lambda memory: memory.seq)
-        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=MAX_PROMPTS_SINCE)
-        return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], since))
-    prompts = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
+    new_promises = _read_promise_memories(rows, None, after=cursors.read_cursor(rows, STAGE, "memories"))
+    if new_promises:
+        promise = min(new_promises, key=lambda memory: memory.seq)
+        project = promise.project_seq
+        prompts_since = turns.prompts_since(rows, promise.created_at, project=project, limit=MAX_PROMPTS_SINCE)
+        return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], prompts_since))
+    prompts = turns.prompts_after(rows, cursors.read_cursor(rows, STAGE, "turns"), limit=PROMPT_BATCH)
     fulfilled: list[tuple[Memory, str]] = []
     for project in dict.fromkeys(turn.project_seq for turn in prompts):
         if promises := _read_promise_memories(rows, [project, 0]):
@@ -169,7 +167,7 @@ def _plan_step(rows: Rows) -> _Plan:
     return _Plan(0, prompts[-1].seq if prompts else 0, len(prompts), fulfilled)
 
 
-def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
+def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.UserPrompt]) -> list[tuple[Memory, str]]:
     """The promises that a sentence of some prompts says are fulfilled, each with the uuid of the first such prompt."""
     subjects = {promise.id: _subject_stems(promise.text) for promise in promises}
     fulfilled: dict[str, tuple[Memory, str]] = {}

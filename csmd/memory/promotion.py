@@ -9,6 +9,7 @@ from typing import Literal
 from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER_PREFIX
+from csmd.privacy.fingerprints import Marks
 from csmd.store import (
     belief_changes,
     candidates,
@@ -21,7 +22,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.core import Store
-from csmd.store.memories import INFERRED
+from csmd.store.memories import INFERRED_ORIGIN
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.vocabulary import Authority, Scope
@@ -66,12 +67,8 @@ def plan_for(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mappi
 
     `memory_of` maps a candidate to the memory that says the same.
     """
-    ordered = sorted(
-        waiting,
-        key=lambda candidate: (-candidate.confidence, candidate.kind, candidate.fingerprint, candidate.project_seq),
-    )
     actions = []
-    for candidate in ordered:
+    for candidate in sorted(waiting, key=lambda item: (-item.confidence, *_key_of(item), item.project_seq)):
         memory_id = memory_of.get(candidate.id, "")
         step, reasons = _decide(candidate, profile, memory_id)
         memory_id = memory_id if step == "known" else ""
@@ -126,10 +123,9 @@ def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) ->
             return  # changed in the meantime: the next step counts it
         _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
-            carry_out(
-                rows, plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE), key=store.hash_key, now=now
-            )
-        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
+            plan = plan_promotions(rows, projects=[project], profile=DEFAULT_PROFILE)
+            carry_out(rows, plan, key=store.hash_key, now=now)
+        cursors.move_cursor(rows, packet_rows.SCAN_STAGE, str(project), top)
 
     store.write(write)
 
@@ -142,7 +138,7 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
 
     Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
     """
-    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+    if _is_purged(candidate, tombstones.purged_marks(rows, key)):
         return []
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
     stored = next((queued for queued in of_source if _key_of(queued) == _key_of(candidate)), None)
@@ -158,26 +154,26 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
 
 
+def _is_purged(candidate: Candidate, marks: Marks) -> bool:
+    return bool(marks.spans(f"{candidate.text} {candidate.fingerprint}"))
+
+
 def _key_of(candidate: Candidate) -> tuple[str, str]:
     return candidate.kind, candidate.fingerprint
 
 
 def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
     """Replaces the habits in a project's queue by the derived candidates."""
-    marks = tombstones.marks(rows, key)
-    allowed = {
-        _key_of(candidate): candidate
-        for candidate in derived
-        if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
-    }
+    marks = tombstones.purged_marks(rows, key)
+    wanted = {_key_of(candidate): candidate for candidate in derived if not _is_purged(candidate, marks)}
     for stored in candidates.of_source(rows, habits.SOURCE, project=project):
-        candidate = allowed.pop(_key_of(stored), None)
+        candidate = wanted.pop(_key_of(stored), None)
         if candidate is None:
             _withdraw_candidate(rows, stored, key=key)
         elif stored.status != "dropped":
             _renew_candidate(rows, stored, candidate, key=key, now=now)
-    for candidate in allowed.values():
-        ident = candidates.identity(candidate.kind, project, candidate.fingerprint, "")
+    for candidate in wanted.values():
+        ident = candidates.candidate_id(candidate.kind, project, candidate.fingerprint, "")
         candidates.put_candidate(rows, replace(candidate, id=ident))
 
 
@@ -205,11 +201,11 @@ def _renew_candidate(rows: Rows, stored: Candidate, derived: Candidate, *, key: 
             return
     inferred = _find_inferred(rows, stored) if is_over else []
     would_promote = plan_for([derived], profile=DEFAULT_PROFILE, memory_of={})[0].step == "promote"
-    stays = would_promote and _core_text(stored) == _core_text(derived)
+    is_same_memory = would_promote and _core_text(stored) == _core_text(derived)
     # An inferred memory stays only if the candidate would become the same memory now.
-    if is_over and is_believed and (stays or not inferred):
+    if is_over and is_believed and (is_same_memory or not inferred):
         derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
-    if candidates.renew(rows, stored, derived):
+    if candidates.update_stored(rows, stored, derived):
         for memory in inferred:
             _update_inferred(rows, memory, before=stored, key=key)
 
@@ -226,7 +222,9 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
     return plan_for(waiting, profile=profile, memory_of=memory_of)
 
 
-def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
+def carry_out(
+    rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED_ORIGIN
+) -> dict[str, str]:
     """Carries out a plan, except for candidates changed since; returns candidate -> the memory that it became.
 
     With another `origin` than INFERRED the memory is a person's: csmd neither changes nor withdraws it.
@@ -241,7 +239,7 @@ def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, or
             if ident:
                 promoted[current.id] = ident
         elif action.step == "known":
-            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+            candidates.update_stored(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
         elif action.step == "review" and current.status != "needs_review":
             candidates.set_status(rows, current, "needs_review", now=now)
     return promoted
@@ -253,26 +251,23 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     statement = _to_statement(candidate, _core_text(candidate), KINDS[candidate.kind].authority)
     project = candidate.project_seq
     ident, is_new = "", False
-    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
+    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED_ORIGIN else ""
     if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
-        if elsewhere:
-            ident = elsewhere
-        else:
-            source = _sort_sources(candidate)[0]
+        ident = elsewhere
+        if not ident:
             ident, is_new = remember.remember(
-                rows, statement, source, project=project, origin=origin, key=key, scope="project"
+                rows, statement, _sort_sources(candidate)[0], project=project, origin=origin, key=key, scope="project"
             )
     if not ident:
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
     status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
-    candidates.renew(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
+    candidates.update_stored(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
     memory = memories.by_id(rows, ident)
     if memory is not None and status == "promoted":
         _update_inferred(rows, memory, before=candidate, key=key)
-        belief_changes.record_change(
-            rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), CHANGED_BY, now
-        )
+        reason = "; ".join(action.reasons)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, reason, CHANGED_BY, now)
     return ident if is_new else ""
 
 
@@ -280,11 +275,12 @@ def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
     """Returns the id of the memory inferred from the same order in another project of the workspace, or ""."""
     if not candidate.fingerprint.startswith(ORDER_PREFIX):
         return ""
-    same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
-    here = candidate.project_seq
-    everywhere = projects.everywhere(rows, here)
-    for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
-        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+    condition = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
+    project = candidate.project_seq
+    everywhere = projects.everywhere_of(rows, project)
+    values = {"kind": candidate.kind, "fingerprint": candidate.fingerprint, "here": project}
+    for other in candidates.where(rows, condition, **values):
+        is_visible = projects.everywhere_of(rows, other.project_seq) == everywhere
         if is_visible and (inferred := _find_inferred(rows, other)):
             return inferred[0].id
     return ""
@@ -302,7 +298,7 @@ def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
 def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
     return Statement(
         text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
-        authority=authority, reasons=(INFERRED, candidate.kind),
+        authority=authority, reasons=(INFERRED_ORIGIN, candidate.kind),
     )  # fmt: skip
 
 
@@ -322,8 +318,8 @@ def _find_inferred(rows: Rows, stored: Candidate) -> list[Memory]:
 
 def _find_candidates(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
     """Finds the candidates of a memory, the oldest first: several if an order is a habit in several projects."""
-    same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
-    return candidates.where(rows, same, ids=" ".join(memory_ids))
+    condition = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
+    return candidates.where(rows, condition, ids=" ".join(memory_ids))
 
 
 def _combine(sources: Sequence[Candidate]) -> Candidate:
@@ -347,35 +343,33 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
 
     `before` is the candidate that has changed, as it was.
     """
-    of_memory = _find_candidates(rows, [memory.id])
-    if not of_memory:
+    sources_of_memory = _find_candidates(rows, [memory.id])
+    if not sources_of_memory:
         memory_deletion.delete_memory(rows, memory)
         return
-    candidate = _combine(of_memory)
-    scope: Scope = "user" if len(of_memory) > 1 else "project"
-    home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    candidate = _combine(sources_of_memory)
+    scope: Scope = "user" if len(sources_of_memory) > 1 else "project"
+    home = candidate.project_seq if scope == "project" else projects.everywhere_of(rows, candidate.project_seq)
     if memory.project_seq != home:
-        project_merges.give_project(rows, memory, home)
+        project_merges.move_to_scope(rows, memory, home)
         if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
             return
     sources = _sort_sources(candidate)
-    sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
+    certainty = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
     reworded = replace(
-        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
+        memory, text=candidate.text, confidence=certainty, created_at=candidate.created_at, category=candidate.category,
         confirmed_at=candidate.updated_at, session_id=sources[0].session_id, project_seq=home, scope=scope,
     )  # fmt: skip
     text_hash = tokens.keyed_hash(candidate.text, key)
-    earlier = [source.uuid for source in before.evidence]
+    earlier_uuids = [source.uuid for source in before.evidence]
     reworded = supersession.refresh_thresholds(rows, reworded)
-    memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier)
+    memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier_uuids)
 
 
 def _sort_sources(candidate: Candidate) -> list[Provenance]:
     """Sorts the turns that support a candidate, the earliest first, which counts as stating it."""
-    support = sorted(
-        (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
-    )
-    return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
+    support = sorted((item.at, item.uuid, item.session_id) for item in candidate.evidence if not item.against)
+    return [Provenance(uuid=uuid, session_id=session, at=at) for at, uuid, session in support]
 
 
 def _core_text(candidate: Candidate) -> str:

@@ -68,21 +68,21 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        batch = statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
-        looked = new = 0
+        batch = statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
+        read_count = new_count = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
-            looked, new = looked + 1, new + is_new
+            read_count, new_count = read_count + 1, new_count + is_new
             cursors.move_cursor(rows, STAGE, "statements", seq)
-        return looked, new
+        return read_count, new_count
 
     return store.write(write)
 
 
 def is_behind(rows: Rows) -> bool:
     """Whether a statement waits to become a memory."""
-    return bool(statement_rows.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=1))
+    return bool(statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(
@@ -114,14 +114,13 @@ def remember(
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"
-        tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
+        tombstones.record_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
         near = supersession.find_near(rows, statement.text, home)
-        existing = _find_first_repeated(
-            statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
-        )
+        in_scope = [memory for memory in near.memories if memory.project_seq == home]
+        existing = _find_first_repeated(statement, in_scope, besides=besides)
     if existing is not None:
         existing = belief_changes.surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
@@ -155,12 +154,12 @@ def draft_memory(
     for_good: bool,
 ) -> Memory:
     """Returns the memory that a statement becomes in the project `home`, with a new id, without storing it."""
-    sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
+    certainty = confidence.clamp(statement.confidence, statement.category, statement.gate)
     memory = Memory(
         id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
         category=statement.category, type=CATEGORIES[statement.category].type,
-        tier=confidence.choose_tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
-        authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
+        tier=confidence.choose_tier(decay=decay, for_good=for_good, sessions=1, confidence=certainty), decay=decay,
+        authority=statement.authority, origin=origin, confidence=certainty, scope=scope, project_seq=home,
         session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
         archive_at=0, provenance=(source,),
     )  # fmt: skip
@@ -207,12 +206,12 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
 
     They ask to remember it, or state a rule, a ban, a taste, a choice or a correction; a question or an order never is.
     """
-    read = sentence.parse(statement.text)
-    if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or read.remembers:
+    parsed = sentence.parse(statement.text)
+    if statement.authority != "user" or ASKED_TO_REMEMBER in statement.reasons or parsed.remembers:
         return statement.authority == "user"
-    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(read.words)
-    says_so = read.lasting in sentence.RULES or corrects
-    return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
+    corrects = statement.gate == "correction" and _STATUS_WORDS.isdisjoint(parsed.words)
+    says_so = parsed.lasting in sentence.RULES or corrects
+    return decay == "durable" and says_so and parsed.kind == "states" and not (parsed.is_of_moment or parsed.is_musing)
 
 
 def unpin(memory: Memory) -> Memory:
@@ -237,7 +236,7 @@ def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | No
         else:
             of_speaker = by_user and _classify(statement).about_speaker
             scope = scope_of(statement.text, gate=statement.gate, about_speaker=of_speaker, project_name=name)
-    return scope, project if scope == "project" else projects.everywhere(rows, project)
+    return scope, project if scope == "project" else projects.everywhere_of(rows, project)
 
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
@@ -254,7 +253,7 @@ def is_forgotten(
     It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the
     forgetting is allowed.
     """
-    if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
+    if PURGED in statement.text or tombstones.purged_marks(rows, key).spans(statement.text):
         return True
     return tombstones.is_statement_forgotten(
         rows, statement.text, correction=statement.gate == "correction", authority=statement.authority,
@@ -269,7 +268,7 @@ def forget(
     key: bytes,
     now: str,
     by_person: bool,
-    quoted_in: forgotten.Places = forgotten.NOWHERE,
+    quoted_in: forgotten.Traces = forgotten.NO_TRACES,
 ) -> None:
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
@@ -277,43 +276,36 @@ def forget(
     with the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that
     already quote it (`store.forget`).
     """
-    for whole in memory_links.wholes_of(rows, memory):
+    for whole in memory_links.whole_memories_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
-    same = [
-        other
-        for other in forgotten.memories_below_scope(rows, text_hash, scope=home)
-        if by_person or other.authority != "user"
-    ]
-    going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
-    going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
-    for gone, _ in going:
-        if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
+    same = forgotten.memories_below_scope(rows, text_hash, scope=home)
+    same = [other for other in same if by_person or other.authority != "user"]
+    traces = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
+    traces += [(other, forgotten.erase_traces(rows, other, forgotten.NO_TRACES)) for other in same]
+    for deleted, _ in traces:
+        if memories.by_id(rows, deleted.id) is None:  # deleted with another that it was merged into
             continue
         forgotten.delete_sentences(
-            rows,
-            gone,
-            text_hash=text_hash,
-            scope=home,
+            rows, deleted, text_hash=text_hash, scope=home, by_assistants=not by_person,
             is_same=lambda text: similarity.repeats(text, memory.text),
-            by_assistants=not by_person,
-        )
-        for source in gone.provenance:  # another memory's scene may quote it
+        )  # fmt: skip
+        for source in deleted.provenance:  # another memory's scene may quote it
             memory_scenes.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
-        belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
-        memory_deletion.delete_memory(rows, gone)
+        belief_changes.record_event(rows, deleted.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
+        memory_deletion.delete_memory(rows, deleted)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
-    for gone, places in going:
-        forgotten.erase_from_files(rows, gone, places, key=key)
+    for deleted, files in traces:
+        forgotten.erase_from_files(rows, deleted, files, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
     correction, (_, home) = statement.gate == "correction", find_scope(rows, statement, project)
-    tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -328,15 +320,12 @@ def _find_first_repeated(statement: Statement, near: Sequence[Memory], *, beside
         is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
         if is_other_kind or _is_reworded(memory, besides):
             continue
-        forward, backward = (
-            similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
-        )
+        texts = statement.text, memory.text
+        forward, backward = similarity.compare(*texts), similarity.compare(*reversed(texts))
         # One may amend the other with nearly the same words: "drop support for 3.8".
         is_amended = forward.replaces or backward.replaces
-        repeats = similarity.repeats(statement.text, memory.text)
-        if not is_amended and (
-            forward.says_all or (repeats and not restatement.has_swapped_roles(statement.text, memory.text))
-        ):
+        is_repeated = similarity.repeats(*texts) and not restatement.has_swapped_roles(*texts)
+        if not is_amended and (forward.says_all or is_repeated):
             return memory
     return None
 
@@ -353,16 +342,16 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
     if source.at < memory.created_at and memory.origin == "stated":
-        memories.stated_earlier(rows, memory.seq, source)
+        memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
-    sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
+    certainty = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay
     sessions = len(memory.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
-    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
+    tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=certainty)
     confirmed = replace(
-        memory, confidence=sure, authority=statement.authority if raised else memory.authority,
+        memory, confidence=certainty, authority=statement.authority if raised else memory.authority,
         origin="stated" if raised else memory.origin,
         tier=tier if tier == "durable" or memory.tier == "archive" else memory.tier, decay=decay,
         confirmed_at=max(memory.confirmed_at, source.at), pinned=memory.pinned or pinned,

@@ -41,6 +41,8 @@ MIN_UNREVIEWED_CONFIDENCE = 0.7
 MAX_WAITING_DAYS = 30
 #: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
+#: Confidence of a person's new wording of a memory.
+TYPED_CONFIDENCE = 0.95
 #: Verb -> the reason of a supersession in the audit.
 SUPERSEDE_REASONS: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
@@ -102,10 +104,10 @@ def subject_of(candidate: Candidate, alive: int) -> Subject:
     """Returns the subject of a candidate of which `alive` memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
-    about = SUBJECT_OF_KIND[candidate.kind]
-    if about == "pair" and alive < 2:
+    subject = SUBJECT_OF_KIND[candidate.kind]
+    if subject == "pair" and alive < 2:
         return "memory" if alive else "warning"
-    return "warning" if about == "memory" and not alive else about
+    return "warning" if subject == "memory" and not alive else subject
 
 
 def rank_strength(memory: Memory) -> tuple[int, bool, float, str, str]:
@@ -146,9 +148,8 @@ class ReviewAnswer:
 def record_memory_answer(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a memory, and records it in the journal."""
     if memory.superseded_by and answer.verb in ("keep", "edit", "pin"):
-        raise CsmdError(
-            f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
-        )
+        newer = memory.superseded_by
+        raise CsmdError(f"{memory.id} was superseded by {newer}", hint=f"csmd show {newer}")
     return journal.record_answer(
         rows, lambda: answer_memory(rows, memory, answer), kind=answer.verb, item=memory.id, project=memory.project_seq,
         now=answer.at,
@@ -157,26 +158,23 @@ def record_memory_answer(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Ch
 
 def record_candidate_answer(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a candidate, settles it, and records both in the journal."""
-    named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    alive = [memory for memory in named if memory is not None and not memory.superseded_by]
-    about = subject_of(candidate, len(alive))
-    if answer.verb not in EFFECTS[about]:
-        raise BadInput(
-            f"{candidate.id} cannot be answered with {answer.verb}", hint="csmd review shows what can be done"
-        )
+    quoted_memories = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    alive = [memory for memory in quoted_memories if memory is not None and not memory.superseded_by]
+    subject = subject_of(candidate, len(alive))
+    if answer.verb not in EFFECTS[subject]:
+        hint = "csmd review lists the possible answers"
+        raise BadInput(f"{candidate.id} cannot be answered with {answer.verb}", hint=hint)
 
     def act() -> str:
-        made, status = _ANSWERERS[about](rows, candidate, alive, answer)
+        created_id, status = _ANSWERERS[subject](rows, candidate, alive, answer)
         quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
-        if quoted is not None and not candidates.set_status(
-            rows, replace(quoted, version=candidate.version), status, now=answer.at
-        ):
+        settled = replace(quoted, version=candidate.version) if quoted else None
+        if settled and not candidates.set_status(rows, settled, status, now=answer.at):
             raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
-        return made
+        return created_id
 
-    return journal.record_answer(
-        rows, act, kind=answer.verb, item=candidate.id, project=candidate.project_seq, now=answer.at
-    )
+    project = candidate.project_seq
+    return journal.record_answer(rows, act, kind=answer.verb, item=candidate.id, project=project, now=answer.at)
 
 
 Outcome = tuple[str, CandidateStatus]
@@ -212,34 +210,33 @@ def _answer_pair(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answ
         return _supersede(rows, giving_way, staying, answer), "done"
     if candidate.source == supersession.SOURCE:
         for kept, other in ((first, second), (second, first)):
-            belief_changes.record_change(
-                rows, kept.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, answer.at
-            )
+            kind = belief_changes.REFUSED
+            belief_changes.record_change(rows, kept.id, kind, other.id, "", "both hold", PERSON, answer.at)
     return "", "dropped"  # it is not proposed again
 
 
 def _answer_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     if answer.verb == "drop":
         return "", "dropped"
-    worded = answer.text if answer.verb == "edit" else candidate.text
-    made = _remember(rows, _candidate_statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
+    text = answer.text if answer.verb == "edit" else candidate.text
+    created_id = _remember(rows, _to_statement(candidate, text), candidate.project_seq, answer, besides=candidate.id)
     if answer.verb != "edit":
         for item in candidate.evidence:
-            if not item.against and _read_memory(rows, made).times <= MAX_EVIDENCE:
+            if not item.against and _read_memory(rows, created_id).times <= MAX_EVIDENCE:
                 source = Provenance(uuid=item.uuid, session_id=item.session_id, at=item.at, role="confirms")
-                memories.add_provenance(rows, _read_memory(rows, made).seq, source)
+                memories.add_provenance(rows, _read_memory(rows, created_id).seq, source)
     if answer.verb == "supersede":
         old = answer.other or next(iter(alive), None)
         if old is None:
             raise BadInput(f"{candidate.id} contradicts no memory", hint="name one: --supersede ID")
-        _supersede(rows, old, _read_memory(rows, made), answer)
-    return made, "promoted"
+        _supersede(rows, old, _read_memory(rows, created_id), answer)
+    return created_id, "promoted"
 
 
 def _answer_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Outcome:
     del alive
     if answer.verb == "edit":
-        statement = _candidate_statement(candidate, answer.text)
+        statement = _to_statement(candidate, answer.text)
         return _remember(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
     return "", "dropped" if answer.verb == "drop" else "done"
 
@@ -258,26 +255,22 @@ _ANSWERERS: dict[Subject, Callable[[Rows, Candidate, Sequence[Memory], ReviewAns
 
 def _keep_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
-    statement = _memory_statement(memory, memory.text)
+    statement = _to_statement(memory, memory.text)
     remember.confirm(rows, memory, statement, answer.source, pinned=memory.pinned)
     current = _read_memory(rows, memory.id)
-    sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
-    kept = supersession.refresh_thresholds(rows, replace(current, confidence=sure))
-    memories.update_belief(rows, kept)
-    was, now = belief_changes.state(memory), belief_changes.state(kept)
-    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
-    return memory.id
+    certainty = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
+    return _save(rows, memory, replace(current, confidence=certainty), answer, reason="a person kept it")
 
 
 def _reword(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Creates a memory in the person's wording, which supersedes the older ones."""
     old = olds[0]
-    statement = _memory_statement(old, answer.text)
-    made = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
+    statement = _to_statement(old, answer.text)
+    created_id = _remember(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
     for memory in olds:
-        if memory.id != made:
-            _supersede(rows, memory, _read_memory(rows, made), answer)
-    return made
+        if memory.id != created_id:
+            _supersede(rows, memory, _read_memory(rows, created_id), answer)
+    return created_id
 
 
 def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
@@ -286,12 +279,11 @@ def _set_pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
         changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
-    changed = supersession.refresh_thresholds(rows, changed)
-    memories.update_belief(rows, changed)
-    was, now = belief_changes.state(memory), belief_changes.state(changed)
-    belief_changes.record_change(
-        rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
-    )
+    return _save(rows, memory, changed, answer, reason=f"a person {answer.verb}ned it")
+
+
+def _save(rows: Rows, memory: Memory, changed: Memory, answer: ReviewAnswer, *, reason: str) -> str:
+    supersession.save_belief(rows, memory, changed, kind=answer.verb, reason=reason, by=PERSON, at=answer.at)
     return memory.id
 
 
@@ -302,10 +294,9 @@ def _drop_memory(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: M
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
-        tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
-    belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, answer.at
-    )
+        tombstones.remove_forgetting(rows, memory.text, scope=home, at=answer.at, key=answer.key)
+    before = belief_changes.belief_state(memory)
+    belief_changes.record_change(rows, memory.id, "drop", before, "", "a person dropped it", PERSON, answer.at)
     return ""
 
 
@@ -320,16 +311,16 @@ def _remember(
     rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
     """Creates a memory of a person's statement; CsmdError if it was forgotten or purged."""
-    made, _ = remember.remember(
+    created_id, _ = remember.remember(
         rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned, besides=besides
     )
-    if not made:
+    if not created_id:
         raise CsmdError(
             "this text, or a part of it, was forgotten or purged",
             hint="`csmd remember` in a terminal allows forgotten text again, `csmd forget --lift` purged text",
         )
-    belief_changes.record_change(rows, made, answer.verb, "", "", "a person stated it", PERSON, answer.at)
-    return made
+    belief_changes.record_change(rows, created_id, answer.verb, "", "", "a person stated it", PERSON, answer.at)
+    return created_id
 
 
 # --- imported memories
@@ -357,32 +348,33 @@ class Import:
     waiting: tuple[str, ...]
 
 
-def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
+def read_imports(rows: Rows, project_seqs: Sequence[int] | None, *, since: str) -> list[Import]:
     """Returns the imports with waiting memories in some projects (None: all), the latest first.
 
     `since` is the oldest time of a memory that waits.
     """
-    seqs = upkeep_queries.unreviewed(
-        rows, projects=places, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
+    seqs = upkeep_queries.memories_to_review(
+        rows, projects=project_seqs, below=MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_IMPORTED
     )
     imports: dict[str, Import] = {}
-    for ident, reason, at in exports.imported(rows, seqs):
+    for ident, reason, at in exports.list_imported(rows, seqs):
         source, _, rest = reason.removeprefix(_IMPORT_REASON).partition(": ")
         source = source if reason.startswith(_IMPORT_REASON) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")
         key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
         seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
         imports[key] = replace(seen, waiting=(*seen.waiting, ident))
-    return sorted(imports.values(), key=lambda brought: (brought.at, brought.id), reverse=True)
+    return sorted(imports.values(), key=lambda item: (item.at, item.id), reverse=True)
 
 
 def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     """Returns the import with an id (or its beginning), a program's name or a path, or None; BadInput if ambiguous."""
-    named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
-    if len(named) > 1:
-        ids = ", ".join(row.id for row in named)
+    prefix = typed if len(typed) > 1 else None
+    matches = [row for row in imports if typed in (row.source, row.path) or (prefix and row.id.startswith(prefix))]
+    if len(matches) > 1:
+        ids = ", ".join(row.id for row in matches)
         raise BadInput(f"{typed!r} names several imports: {ids}", hint="give the id of one; `csmd review` lists them")
-    return named[0] if named else None
+    return matches[0] if matches else None
 
 
 def record_import_answer(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
@@ -408,18 +400,12 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
 # --- statements
 
 
-def _candidate_statement(candidate: Candidate, worded: str) -> Statement:
-    return Statement(
-        text=worded, gate=candidate.gate, category=candidate.category,
-        confidence=max(candidate.confidence, KEPT_CONFIDENCE), authority="user", reasons=("review",),
-    )  # fmt: skip
-
-
-def _memory_statement(memory: Memory, worded: str) -> Statement:
-    """Returns a person's statement that replaces a memory: of its kind, with the confidence of typed text."""
-    return Statement(
-        text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
-    )
+def _to_statement(item: Candidate | Memory, text: str) -> Statement:
+    """Returns a person's statement of the kind of a candidate or memory; instead of a memory it counts as typed."""
+    is_memory = isinstance(item, Memory)
+    certainty = TYPED_CONFIDENCE if is_memory else max(item.confidence, KEPT_CONFIDENCE)
+    draft = Statement(text=text, gate=item.gate, category=item.category, confidence=certainty, authority="user")
+    return replace(draft, reasons=("review",))
 
 
 def _read_memory(rows: Rows, ident: str) -> Memory:

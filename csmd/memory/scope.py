@@ -73,8 +73,8 @@ def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -
     if not (reach == FULL_REACH or about_answers or is_work) or _names_place(plain, project_name):
         return "project"
     is_general = reach or about_answers or not _POINTER.search(plain)
-    named = (after or capital for inside, after, capital in _NAME_USES.findall(plain) if not (inside and about_answers))
-    if not is_general or any(name.lower() not in GENERAL_NAMES | _WORDS["language"] for name in named):
+    names = (after or capital for inside, after, capital in _NAME_USES.findall(plain) if not (inside and about_answers))
+    if not is_general or any(name.lower() not in GENERAL_NAMES | _WORDS["language"] for name in names):
         return "project"
     return "global" if gate == "correction" else "user"
 
@@ -98,9 +98,9 @@ def named_checkout(text: str) -> str:
 
 def _names_place(text: str, project_name: str) -> bool:
     """Whether a text names a project or something in it: a path, an identifier, a part, a checkout."""
-    own, words = (re.findall(r"[a-z0-9]+", part.lower()) for part in (project_name, text))
-    whole = len(project_name) > 2 and any(words[at : at + len(own)] == own for at in range(len(words)))
-    is_named = whole or "".join(own) in {word for word in words if len(word) > 2}
+    name_words, words = (re.findall(r"[a-z0-9]+", part.lower()) for part in (project_name, text))
+    whole = len(project_name) > 2 and any(words[at : at + len(name_words)] == name_words for at in range(len(words)))
+    is_named = whole or "".join(name_words) in {word for word in words if len(word) > 2}
     return is_named or any(pattern.search(text) for pattern in (_SPECIFIC, _PROJECT_PART, _CHECKOUT))
 
 
@@ -112,13 +112,13 @@ def _expand_contractions(text: str) -> str:
 def _split_reach(text: str) -> tuple[str, int]:
     """Returns a text without the words that say that it applies everywhere, and its reach."""
     plain = _REACH.sub(" ", text)
-    read = sentence.parse(plain)
+    parsed = sentence.parse(plain)
     # An order to do something everywhere is carried out once, unless it is a rule without that word.
-    is_standing = read.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(read.words[:1])
-    is_habit = "_".join(read.words[:2]) in _WORDS["i_always"] and _WORDS["befalls"].isdisjoint(read.words[2:3])
-    reach = WORK_REACH if read.kind == "states" and is_habit else NO_REACH
+    is_standing = parsed.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(parsed.words[:1])
+    is_habit = "_".join(parsed.words[:2]) in _WORDS["i_always"] and _WORDS["befalls"].isdisjoint(parsed.words[2:3])
+    reach = WORK_REACH if parsed.kind == "states" and is_habit else NO_REACH
     for match in _REACH.finditer(text):
-        if is_standing or not (match["all"] or read.kind == "orders"):
+        if is_standing or not (match["all"] or parsed.kind == "orders"):
             reach = max(reach, FULL_REACH if match["wherever"] or match["own"] is not None else WORK_REACH)
     return plain if reach else text, reach
 
@@ -172,9 +172,8 @@ def _self_forms() -> list[re.Pattern[str]]:
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")
         for word, after in zip(words, [*words[1:], "END"], strict=True):
-            slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
-                word in ("i", "am", "is")
-            )
+            adverb = "(?: now| currently)?" if word in ("i", "am", "is") else ""
+            slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + adverb
             gap = "" if word in ("~", "HI", "COLOURS") or after in ("END", "COLOURS") else r"[ ,:(]+"
             pattern += f"(?:{slot}{gap})?" if word[0] == "?" else slot + gap
         forms.append(re.compile(pattern + r"(?:,? (?:now|again)\b)?"))

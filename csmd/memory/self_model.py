@@ -15,7 +15,7 @@ from csmd.memory.session_links import Link, SessionFacts
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
 from csmd.store import candidates, cursors, digests, outcome_rows, projects, session_link_rows
 from csmd.store.core import Store
-from csmd.store.digests import AGAIN, SELF
+from csmd.store.digests import RECOUNT_SUBJECT, SELF_STAGE
 from csmd.store.session_link_rows import Behind
 from csmd.store.sqlite import Rows
 
@@ -52,8 +52,8 @@ def _save(rows: Rows, new: Sequence[Behind], evaluation: _Evaluation) -> None:
         outcome_rows.replace_outcomes(rows, session, endings, at=at)
     for session, links in evaluation.links:
         session_link_rows.replace_links(rows, session, links, LINK_KINDS)
-    for behind in new:
-        cursors.move_cursor(rows, SELF, str(behind.session_seq), behind.digest_seq)
+    for session_behind in new:
+        cursors.move_cursor(rows, SELF_STAGE, str(session_behind.session_seq), session_behind.digest_seq)
     digests.mark_endings_changed(rows)
 
 
@@ -80,15 +80,11 @@ def _evaluate(rows: Rows, project: int, new: Sequence[Behind]) -> _Evaluation:
         )  # fmt: skip
         if seq in new_seqs:
             endings.append((seq, work_outcomes.find_endings(outcome, items[digest]), started_at))
-    captured = session_link_rows.stored_sessions(
-        rows, sorted({name for session in around for name in session.of("transcript")})
-    )
+    transcripts = sorted({name for session in around for name in session.of("transcript")})
+    captured = session_link_rows.stored_sessions(rows, transcripts)
     first = min((session.order for session in around if session.seq in new_seqs), default=None)
-    links = [
-        (session.seq, session_links.find_links(session, around, captured=captured))
-        for session in around
-        if first is not None and session.order >= first
-    ]
+    later = [session for session in around if first is not None and session.order >= first]
+    links = [(session.seq, session_links.find_links(session, around, captured=captured)) for session in later]
     return _Evaluation(endings, links)
 
 
@@ -114,26 +110,23 @@ def _shift_day(at: str, days: int) -> str:
 
 def _update_warnings(store: Store, now: str) -> int:
     """Queues a warning for each kind of work that ends worse and settles outdated ones; returns 1 if it looked, or 0."""
-    if not store.read(lambda rows: cursors.cursor(rows, SELF, AGAIN)):
+    if not store.read(lambda rows: cursors.read_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT)):
         return 0
     drifts = store.read(_find_drifts)
 
     def write(rows: Rows) -> None:
         for project, of_project in drifts:
-            waiting = {
-                candidate.fingerprint: candidate
-                for candidate in candidates.waiting(rows, projects=[project])
-                if candidate.source == SOURCE
-            }
+            queued = candidates.waiting(rows, projects=[project])
+            waiting = {warning.fingerprint: warning for warning in queued if warning.source == SOURCE}
             for warning in (_to_candidate(project, drift, now) for drift in of_project):
                 stored = waiting.pop(warning.fingerprint, None)
                 if stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}:
                     continue  # the same warning waits already
-                ident = candidates.identity(warning.kind, project, warning.fingerprint, now)
+                ident = candidates.candidate_id(warning.kind, project, warning.fingerprint, now)
                 candidates.put_candidate(rows, replace(warning, id=ident))
             for outdated in waiting.values():
                 candidates.set_status(rows, outdated, "done", now=now)
-        cursors.move_cursor(rows, SELF, AGAIN, 0)
+        cursors.move_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT, 0)
 
     store.write(write)
     return 1
@@ -142,8 +135,8 @@ def _update_warnings(store: Store, now: str) -> int:
 def _find_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
     """Returns (project, its drifts) of each project with endings or warnings."""
     drifts = []
-    for project in sorted({*outcome_rows.projects_held(rows), *outcome_rows.warned(rows)}):
-        endings = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=[project])]
+    for project in sorted({*outcome_rows.projects_with_outcomes(rows), *outcome_rows.projects_with_warning(rows)}):
+        endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=[project])]
         drifts.append((project, work_outcomes.find_drifts(endings)))
     return drifts
 

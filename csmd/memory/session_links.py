@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from math import log
 from typing import Literal, NamedTuple
 
@@ -123,9 +124,8 @@ def find_links(
     near = [facts for facts in earlier[-MAX_COMPARED:] if later.day - facts.day <= MAX_DAYS_BETWEEN]
     rarity = _Rarity([*earlier, later])
     inferred: dict[int, Link] = {}
-    candidates = (
-        link for facts in near if facts.seq not in linked for link in _find_inferred_links(later, facts, rarity)
-    )
+    unlinked = (facts for facts in near if facts.seq not in linked)
+    candidates = chain.from_iterable(_find_inferred_links(later, facts, rarity) for facts in unlinked)
     for link in sorted(candidates, key=lambda link: (-link.weight, -link.from_seq, link.rule)):
         inferred.setdefault(link.from_seq, link)
     return [*direct, *list(inferred.values())[:MAX_INFERRED], *_find_gaps(later, earlier, captured)]

@@ -51,11 +51,8 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
 
 def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     """Gives a memory the authority of those who said it; archives one without a speaker."""
-    speakers = [
-        kind
-        for kind, of_agent, text in speaker_reviews.sources_of(rows, memory)
-        if not kind or _is_stated(kind, bool(of_agent), memory.text, text)
-    ]
+    sources = speaker_reviews.sources_of(rows, memory)
+    speakers = [kind for kind, agent, text in sources if not kind or _is_stated(kind, bool(agent), memory.text, text)]
     if any(kind in ("", "user") for kind in speakers):  # a deleted turn may have been the user's
         return
     nobody = "it is a program's words or a quotation, not a statement"
@@ -65,7 +62,8 @@ def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     if not speakers and memory.tier != "archive":
         lowered = replace(memory, authority="assistant")
         belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
-    activity.count(rows, [(speaker_reviews.LOWERED if speakers else speaker_reviews.ARCHIVED, 1)])
+    counter = speaker_reviews.LOWERED_COUNTER if speakers else speaker_reviews.ARCHIVED_COUNTER
+    activity.increment_counters(rows, [(counter, 1)])
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:

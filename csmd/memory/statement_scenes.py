@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -20,7 +21,7 @@ from csmd.store.sqlite import Rows
 #: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
 MAX_EDITS = 2_000
 #: Characters of each change that are read: it begins with the file's name.
-MAX_CHANGE_CHARACTERS = 1_200
+MAX_CALL_CHARACTERS = 1_200
 NO_SCENE = Scene("", "")
 
 
@@ -35,10 +36,13 @@ def find_outdated(
     citations = failures.context_citations(rows, session_seq)
     last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
-        by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
-        if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
-            statement.text, statement.category, by_assistant=by_assistant, turn=turn
-        ):
+        if (statement.memory_seq, statement.uuid) in citations:
+            continue
+        is_claim = statement_context.is_claim(
+            statement.text, statement.category, by_assistant=statement.authority == "assistant",
+            turn=users.get(statement.uuid, ""),
+        )  # fmt: skip
+        if is_claim:
             last_statements[statement.memory_seq] = statement
     if not last_statements:
         return {}
@@ -46,15 +50,12 @@ def find_outdated(
     edits = list(_parse_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MAX_EDITS)))
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
-    claims = [
-        _to_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last_statements.values()
-    ]
-    rewritten = {
-        key: (statement.uuid, statement.at)
-        for key, statement in statement_context.find_rewrites(last_statements.values(), changes, prompts).items()
-    }
-    edited = {key: (edit.uuid, edit.at) for key, edit in statement_context.find_edits(claims, edits).items()}
-    return rewritten | edited
+    ordinals = [prompt.ordinal for prompt in prompts]
+    claims = [_to_claim(statement, users, ordinals) for statement in last_statements.values()]
+    rewrites = statement_context.find_rewrites(last_statements.values(), changes, prompts)
+    rewritten = {key: (statement.uuid, statement.at) for key, statement in rewrites.items()}
+    edited = statement_context.find_edits(claims, edits)
+    return rewritten | {key: (edit.uuid, edit.at) for key, edit in edited.items()}
 
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
@@ -73,8 +74,8 @@ def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
         except BadInput:
             value = {"file_path": file_of(arguments)}
         path = _text_field(value, "file_path")
-        several = value.get("edits") if isinstance(value, dict) else None
-        for change in several if isinstance(several, list) else [value]:
+        changes = value.get("edits") if isinstance(value, dict) else None
+        for change in changes if isinstance(changes, list) else [value]:
             new = _text_field(change, "new_string") or _text_field(change, "content")
             yield Edit(uuid, at, ordinal, path, _text_field(change, "old_string"), new)
 
@@ -103,15 +104,13 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memory_scenes.scene_places(rows, session_seq)
+    project, _ = memory_scenes.scene_directories(rows, session_seq)
     personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
-        is_withheld = scene.uuid in personal or tombstones.is_forgotten(
-            rows, quoted, authority="user", project=project, at="", key=key
-        )
-        if not (quoted and is_withheld):
+        is_forgotten = partial(tombstones.is_forgotten, rows, quoted, authority="user", project=project, at="", key=key)
+        if not quoted or not (scene.uuid in personal or is_forgotten()):
             allowed[seq] = scene
         elif scene.text.startswith(statement_context.REVIEW):
             allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
@@ -120,16 +119,12 @@ def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, k
 
 def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
-    file_changes = memory_scenes.file_changes_of(
-        rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CHANGE_CHARACTERS
-    )
-    _, roots = memory_scenes.scene_places(rows, session_seq)
-    read = [(change, file_of(change.input_start)) for change in file_changes]
-    is_whole = len(file_changes) < MAX_EDITS and all(path for _, path in read)
-    return [
-        Change(change.uuid, change.ordinal, _relative_path(path, roots), change.at, change.anew)
-        for change, path in read
-    ], is_whole
+    calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
+    _, roots = memory_scenes.scene_directories(rows, session_seq)
+    paths = [(call, file_of(call.input_start)) for call in calls]
+    is_whole = len(calls) < MAX_EDITS and all(path for _, path in paths)
+    changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in paths]
+    return changes, is_whole
 
 
 def _relative_path(path: str, roots: Sequence[str]) -> str:

@@ -46,6 +46,8 @@ AUTOMATIC = (RULE, belief_changes.DREAM)
 _SUBJECT_LEFT = "left"
 #: Most memories with common words that are compared with a memory.
 MAX_NEAR = 20
+#: Words with which statements of renames are found.
+RENAME_WORDS = ("renamed", "called", "named")
 #: Most statements of renames that are read for one scope.
 MAX_RENAMES = 50
 #: Most renames of a name that are followed.
@@ -67,9 +69,17 @@ def quote(memory: Memory) -> str:
 
 def refresh_thresholds(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.set_thresholds(
-        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
-    )
+    today = projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    return confidence.set_thresholds(memory, today=today)
+
+
+def save_belief(rows: Rows, old: Memory, new: Memory, *, kind: str, reason: str, by: str, at: str) -> Memory:
+    """Stores a changed memory with fresh thresholds, records the change, and returns the memory."""
+    new = refresh_thresholds(rows, new)
+    memories.update_belief(rows, new)
+    before, after = belief_changes.belief_state(old), belief_changes.belief_state(new)
+    belief_changes.record_change(rows, old.id, kind, before, after, reason, by, at)
+    return new
 
 
 def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
@@ -88,7 +98,7 @@ def ask_which_holds(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: 
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
     question = Candidate(
-        id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
+        id=candidates.candidate_id("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
@@ -109,7 +119,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def find_rest(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the remaining parts of a replaced memory, or None."""
-    seq = memory_links.rest_of(rows, memory_id)
+    seq = memory_links.second_half_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -132,12 +142,10 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
     rest = refresh_thresholds(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
-    memory_links.add_link(
-        rows, Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0), now=at
-    )
-    belief_changes.record_change(
-        rows, rest.id, REST_KEPT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
-    )
+    link = Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0)
+    memory_links.add_link(rows, link, now=at)
+    reason = f"the rest of {whole.id}, of which a part was replaced"
+    belief_changes.record_change(rows, rest.id, REST_KEPT, "", "", reason, by, at)
 
 
 def _is_rule(text: str) -> bool:
@@ -151,7 +159,7 @@ def _is_rule(text: str) -> bool:
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
-    for seq in memory_links.release_rest(rows, change.memory_id):
+    for seq in memory_links.release_second_half(rows, change.memory_id):
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
@@ -194,8 +202,10 @@ def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
     return RelatedMemories(
         replaced=[other for other in others if other.superseded_by == memory.id],
-        doubtful=[other for other, how in compared if how.contradicts],
-        related=[other for other, how in compared if how.relation != "unrelated" and not how.contradicts],
+        doubtful=[other for other, comparison in compared if comparison.contradicts],
+        related=[
+            other for other, comparison in compared if comparison.relation != "unrelated" and not comparison.contradicts
+        ],
     )
 
 
@@ -216,10 +226,10 @@ def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: NearMemories,
 def _apply_among(rows: Rows, memory: Memory, nearby: NearMemories, *, key: bytes) -> None:
     renames, others = nearby.renames, _drop_itself(memory, nearby.memories)
     changed = find_renames(memory.text)
-    touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
+    changed_names = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
         folded = other.text.casefold()
-        is_renamed = any(name in folded for name in touched)
+        is_renamed = any(name in folded for name in changed_names)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _find_sharing_words(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _update_superseding(rows, other, _drop_itself(other, around), renames, key=key)
@@ -230,9 +240,7 @@ def read_renames(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()
     """Returns old names -> present ones, from the memories of some scopes; with `of`, only for these names."""
     names, renames = list(of), dict[str, str]()
     for _ in range(MAX_RENAME_STEPS):
-        hits = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=MAX_RENAMES
-        )
+        hits = fulltext.text_hits(rows, "memory", RENAME_WORDS, any_of=names, projects=scopes, limit=MAX_RENAMES)
         renames = follow_renames(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
@@ -249,9 +257,9 @@ def supersede(
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
     after: Memory | None = new
-    passed: set[str] = set()
-    while after is not None and after.id not in passed:
-        passed.add(after.id)
+    seen: set[str] = set()
+    while after is not None and after.id not in seen:
+        seen.add(after.id)
         if after.id == old.id:
             raise BadInput(
                 f"{new.id} cannot supersede {old.id}: they are the same, or {old.id} already supersedes it",
@@ -265,8 +273,8 @@ def supersede(
         undo_supersession(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     if key:
-        left = find_remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
-        keep_rest(rows, old, left, key=key, by=by, at=now)
+        remaining = find_remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
+        keep_rest(rows, old, remaining, key=key, by=by, at=now)
     mark_superseded(rows, old, new, lowers=confidence.MAX_LOSS, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
@@ -292,40 +300,51 @@ def _update_superseding(
     if (change is not None and change.by not in AUTOMATIC) or (memory.superseded_by and change is None):
         return
     refused = belief_changes.refused_successors(rows, memory.id)
-    stated_at = belief_changes.stated_at(rows, memory)
-    endings: list[tuple[str, Memory, Comparison]] = []
-    replaced: set[str] = set()
+    stated_at = belief_changes.last_stated_at(rows, memory)
+    endings: list[_Ending] = []
     for other in near:
-        at = belief_changes.stated_at(rows, other)
+        at = belief_changes.last_stated_at(rows, other)
         # Of two statements made at the same time neither replaces the other.
         if other.id in refused or _find_contradiction_time(memory, other, at) <= stated_at:
             continue
-        how = _compare(memory, other, renames)
-        if not how.contradicts:
+        comparison = _compare(memory, other, renames)
+        if not comparison.contradicts:
             continue
-        reason = ""
-        may_supersede = _may_supersede(memory, other)
-        if how.parts and not may_supersede:
-            reason = confidence.explain_refusal(pinned=memory.pinned)
-        elif may_supersede and not how.parts and (other.authority == "user" or are_single_sentences(memory, other)):
-            reason = confidence.SUBJECT_GIVEN_UP if _SUBJECT_LEFT in how.reasons else confidence.DOUBTFUL_REPLACEMENT
-        if reason:
-            ask_which_holds(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif how.parts:
-            replaced |= {*how.parts}
-            endings.append((at, other, how))
-    best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
-    left = find_remaining_text(rows, memory, tuple(replaced), key=key)
+        if reason := _find_question(memory, other, comparison):
+            ask_which_holds(rows, memory, other, reason=reason, sure=comparison.confidence, at=at)
+        elif comparison.parts:
+            endings.append(_Ending(at, other, comparison))
+    ended = {part for ending in endings for part in ending.comparison.parts}
+    remaining = find_remaining_text(rows, memory, tuple(ended), key=key)
+    best = max(endings, key=lambda ending: (ending.at, ending.successor.id), default=None)
     rest = find_rest(rows, memory.id)
-    if (best[1].id if best else "", left) == (memory.superseded_by, rest.text if rest else ""):
+    if (best.successor.id if best else "", remaining) == (memory.superseded_by, rest.text if rest else ""):
         return
     memory = undo_automatic_supersession(rows, memory)
     if best is not None:
-        at, other, how = best
-        keep_rest(rows, memory, left, key=key, by=RULE, at=at)
-        reason = " ".join(how.reasons)
-        loss = confidence.compute_loss(how.confidence)
-        mark_superseded(rows, memory, other, lowers=loss, sure=how.confidence, reason=reason, by=RULE, at=at)
+        at, successor, comparison = best
+        keep_rest(rows, memory, remaining, key=key, by=RULE, at=at)
+        loss, reason = confidence.compute_loss(comparison.confidence), " ".join(comparison.reasons)
+        mark_superseded(rows, memory, successor, lowers=loss, sure=comparison.confidence, reason=reason, by=RULE, at=at)
+
+
+class _Ending(NamedTuple):
+    """The end of a memory: when and by which successor, with their comparison."""
+
+    at: str
+    successor: Memory
+    comparison: Comparison
+
+
+def _find_question(old: Memory, new: Memory, comparison: Comparison) -> str:
+    """Returns the reason to ask a person whether one memory replaces another; "" if no question is needed."""
+    may_supersede = _may_supersede(old, new)
+    if comparison.parts:
+        return "" if may_supersede else confidence.explain_refusal(pinned=old.pinned)
+    if not may_supersede or not (new.authority == "user" or are_single_sentences(old, new)):
+        return ""
+    is_given_up = _SUBJECT_LEFT in comparison.reasons
+    return confidence.SUBJECT_GIVEN_UP if is_given_up else confidence.DOUBTFUL_REPLACEMENT
 
 
 def are_single_sentences(*stated: Memory) -> bool:
@@ -357,10 +376,10 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     """Compares a later memory with an earlier one; external content contradicts nothing."""
     if new.authority == "external":
         return Comparison(relation="unrelated")
-    how = compare(old.text, new.text, renames=renames)
-    switch = None if how.parts or new.authority != "user" else find_switch(new.text)
+    comparison = compare(old.text, new.text, renames=renames)
+    switch = None if comparison.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
-        return how
+        return comparison
     return Comparison(relation="may replace", confidence=similarity.DOUBTFUL_CONFIDENCE, reasons=(_SUBJECT_LEFT,))
 
 
@@ -368,19 +387,17 @@ def mark_superseded(
     rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str
 ) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
-    left = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
-    lowered = refresh_thresholds(rows, replace(old, confidence=left, superseded_by=new.id))
-    was, now = belief_changes.state(old), belief_changes.state(lowered)
-    belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
-    memories.update_belief(rows, lowered)
+    remaining = round(max(confidence.MIN_REMAINING, old.confidence - lowers), 4)
+    superseded = replace(old, confidence=remaining, superseded_by=new.id)
+    save_belief(rows, old, superseded, kind=belief_changes.SUPERSEDED, reason=reason, by=by, at=at)
     memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 
 
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     """Returns the scopes whose memories are compared: the project's own and the general ones; None for all."""
     if not home:
-        return projects.visible(rows, inside=0)
-    return sorted({home, projects.everywhere(rows, home), 0})
+        return projects.visible_projects(rows, inside=0)
+    return sorted({home, projects.everywhere_of(rows, home), 0})
 
 
 def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
@@ -418,18 +435,18 @@ def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replac
 
 
 def _is_restated_by(words: frozenset[str], at: str, session: str, replaced: Replacement) -> bool:
-    old, heir = tokens.content_stems(replaced.old.text), replaced.heir
-    new = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
-    own = old - new
-    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < MIN_OWN_SHARE:
+    old_stems, heir = tokens.content_stems(replaced.old.text), replaced.heir
+    new_stems = tokens.content_stems(heir.text) - claims.find_denied_stems(heir.text)
+    own_stems = old_stems - new_stems
+    if at >= heir.confirmed_at or words & (new_stems - old_stems) or similarity.share(own_stems, words) < MIN_OWN_SHARE:
         return False
     stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
-    return stated_here or similarity.share(old, words) >= MIN_WHOLE_SHARE
+    return stated_here or similarity.share(old_stems, words) >= MIN_WHOLE_SHARE
 
 
-def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replacement]:
+def read_replaced(rows: Rows, project_seqs: Sequence[int]) -> list[Replacement]:
     """Returns the superseded memories of some projects with their replacements, the latest first."""
-    seqs = belief_changes.superseded_memories(rows, places, limit=MAX_REPLACED)
+    seqs = belief_changes.superseded_memories(rows, project_seqs, limit=MAX_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 
@@ -438,12 +455,12 @@ def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replacem
     return [Replacement(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
 
 
-def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
+def read_given_up(rows: Rows, project_seqs: Sequence[int]) -> dict[str, Memory]:
     """Maps the ids of memories whose subject was given up in some projects to the memories that give it up.
 
     A pair is left out once a person has answered the question about it in `csmd review`.
     """
-    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=places)
+    questions = candidates.asked_with(rows, confidence.SUBJECT_GIVEN_UP, projects=project_seqs)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
     newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
@@ -455,5 +472,5 @@ def find_heir(rows: Rows, memory: Memory) -> Memory | None:
     for _ in range(MAX_CHAIN):
         if heir is None or not heir.gives_way:
             return heir
-        heir = memories.by_id(rows, heir.superseded_by or curations.note_of(rows, heir.seq))
+        heir = memories.by_id(rows, heir.superseded_by or curations.find_note(rows, heir.seq))
     return None

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from csmd.memory.topic_phrases import Key, find_phrases
 from csmd.store import topics
@@ -43,8 +44,7 @@ MAX_MEMORIES = 5000
 WRITE_BATCH = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaggableMemory:
+class TaggableMemory(NamedTuple):
     """A memory as topic tagging reads it."""
 
     seq: int
@@ -52,8 +52,7 @@ class TaggableMemory:
     session_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tag:
+class Tag(NamedTuple):
     """A memory and one of its topics; `weight` is 0-1."""
 
     seq: int
@@ -84,13 +83,10 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
         return []
     subjects, keys_of = _count_subjects(memories)
     sessions = len({memory.session_id for memory in memories})
-    kept = {
-        key: subject
-        for key, subject in subjects.items()
-        if _is_frequent(subject, total) and _is_thing(key, subject, total, sessions)
-    }
-    scores = {key: _score(key, subject, total) for key, subject in kept.items()}
-    scores = {key: scores[key] for key in _drop_covered(kept, scores)}
+    frequent = {key: subject for key, subject in subjects.items() if _is_frequent(subject, total)}
+    by_key = {key: subject for key, subject in frequent.items() if _is_thing(key, subject, total, sessions)}
+    scores = {key: _score(key, subject, total) for key, subject in by_key.items()}
+    scores = {key: scores[key] for key in _drop_covered(by_key, scores)}
     for _ in range(3):  # memories whose topic too few others chose choose again
         chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
@@ -102,7 +98,7 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     chosen = {seq: _choose_best(keys, scores) for seq, keys in keys_of.items()}
     best_score = max(scores.values(), default=1.0)
     return [
-        Tag(seq=seq, topic=_choose_name(kept[key]), weight=round(scores[key] / best_score, 3))
+        Tag(seq, _choose_name(by_key[key]), round(scores[key] / best_score, 3))
         for seq, keys in sorted(chosen.items())
         for key in keys
     ]
@@ -111,9 +107,9 @@ def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
 def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
     """Returns (the subjects that enough memories share, by key; the keys of each memory)."""
     # Nine phrases in ten are in one memory only: all are counted by their hash, and only the others are kept.
-    counts = Counter(
-        hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
-    )
+    counts: Counter[int] = Counter()
+    for memory in memories:
+        counts.update({hash(phrase.key) for phrase in find_phrases(memory.text)})
     repeated = {hashed for hashed, count in counts.items() if count >= _compute_minimum(len(memories))}
     del counts
     subjects: dict[Key, _Subject] = {}
@@ -184,9 +180,9 @@ def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> l
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(scores, key=lambda key: (-scores[key], key)):
-        own = by_key[key].memories
+        memories = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_covered(own, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
+        if any(_is_covered(memories, by_key[other].memories, is_part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -194,9 +190,9 @@ def _drop_covered(by_key: dict[Key, _Subject], scores: Mapping[Key, float]) -> l
     return kept
 
 
-def _is_covered(own: set[int], others: set[int], *, is_part: bool) -> bool:
+def _is_covered(memories: set[int], others: set[int], *, is_part: bool) -> bool:
     """Whether a subject's memories are mostly another's; for a `part` of it, whether most of its own are."""
-    return len(own & others) >= MIN_COVERED_SHARE * (len(own) if is_part else len(own | others))
+    return len(memories & others) >= MIN_COVERED_SHARE * (len(memories) if is_part else len(memories | others))
 
 
 def _score(key: Key, subject: _Subject, total: int) -> float:
@@ -224,22 +220,20 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
     if pending is None:
         return 0
     project, memories = pending
-    tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
+    tags = choose_tags(memories)
     since = memories[0].seq if len(memories) == MAX_MEMORIES else 0
     changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))
     for start in range(0, len(changed), WRITE_BATCH):
         part = changed[start : start + WRITE_BATCH]
         store.write(lambda rows, part=part: topics.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
-    store.write(lambda rows: topics.mark_done(rows, project))
+    store.write(lambda rows: topics.mark_computed(rows, project))
     return max(1, project.memories)
 
 
-def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.Due, list[TaggableMemory]] | None:
+def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.DueProject, list[TaggableMemory]] | None:
     share = MEMORIES_PER_CHANGE_IMPORTING if reading else MEMORIES_PER_CHANGE_AT_REST
     for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:
-            return project, [
-                TaggableMemory(seq=seq, text=text, session_id=session)
-                for seq, text, session in topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
-            ]
+            newest = topics.newest_memories(rows, project.project_seq, limit=MAX_MEMORIES)
+            return project, [TaggableMemory(*memory) for memory in newest]
     return None

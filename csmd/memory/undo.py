@@ -9,7 +9,7 @@ from typing import Any
 from csmd.errors import CsmdError
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, journal, memories, row_images, tombstones
+from csmd.store import belief_changes, candidates, journal, memories, row_images, row_restore, tombstones
 from csmd.store.journal import FORGET, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows
@@ -56,13 +56,14 @@ def undo_answer(rows: Rows, answer: ChangeSet, *, now: str, key: bytes) -> str:
     before = [row.was for row in changed if row.was.state and not row.was.is_candidate]
     reasons = _find_reasons(rows, changed, key=key)
     for was in before if answer.kind == "drop" else ():
-        tombstones.take_back(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
+        tombstones.remove_forgetting(rows, was.text, scope=int(was.content["project_seq"]), at=answer.at, key=key)
         if reasons[was.item] == FORGOTTEN:  # by this answer, or before it
             reasons[was.item] = ""
     for row in changed:
-        if not row.was.is_candidate and (why := reasons[row.was.item]):
+        if not row.was.is_candidate and (reason_to_stay := reasons[row.was.item]):
             raise CsmdError(
-                f"the answer {answer.id} cannot be undone: {row.was.item}: {why}", hint=f"csmd show {row.was.item}"
+                f"the answer {answer.id} cannot be undone: {row.was.item}: {reason_to_stay}",
+                hint=f"csmd show {row.was.item}",
             )
     _restore(rows, [row for row in changed if not reasons[row.was.item]], now=now)
     journal.mark_undone(rows, answer, now=now)
@@ -89,13 +90,12 @@ def undo_action(rows: Rows, action: ChangeSet, *, now: str, key: bytes) -> bool:
 def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
     """Restores the rows that are not restored yet; a memory that has been used since stays fresh for longer."""
     current = {image.item: image for image in row_images.take_images(rows, [row.was.item for row in changed])}
-    pairs = [
-        (row.was, row.then)
-        for row in changed
-        if current[row.was.item].content == row.then.content
-        or not is_restored(row.was.content, current[row.was.item].content)
-    ]
-    row_images.restore(rows, pairs, at=now)
+    pairs = []
+    for _, before, after, *_ in changed:
+        now_stored = current[before.item].content
+        if now_stored == after.content or not is_restored(before.content, now_stored):
+            pairs.append((before, after))
+    row_restore.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
         if memory is not None and was_used(then.content, image.content):
@@ -110,15 +110,12 @@ def _find_reasons(rows: Rows, changed: Sequence[ChangedRow], *, key: bytes) -> d
     """Maps the items of a change set to the reasons why they cannot be restored, "" if they can."""
     items = [row.was.item for row in changed]
     current = {image.item: image.content for image in row_images.take_images(rows, items)}
-    return {
-        row.was.item: find_reason_to_stay(
-            row.was.content,
-            row.then.content,
-            current[row.was.item],
-            _find_obstacle(rows, row.was, together=items, key=key),
-        )
-        for row in changed
-    }
+    reasons = {}
+    for _, before, after, *_ in changed:
+        obstacle = _find_obstacle(rows, before, together=items, key=key)
+        now = current[before.item]
+        reasons[before.item] = find_reason_to_stay(before.content, after.content, now, obstacle)
+    return reasons
 
 
 def _differing_columns(left: Mapping[str, Any], right: Mapping[str, Any]) -> frozenset[str]:
@@ -158,9 +155,9 @@ def keep_all_or_none(created: Mapping[str, str], changed: Mapping[str, str]) -> 
 
     A half-undone promotion would be done again.
     """
-    stays = next((ident for ident, why in created.items() if why), "")
-    because = f"{stays}, which was made of it, stays" if stays else ""
-    return {ident: why or because for ident, why in {**changed, **created}.items()}
+    kept_id = next((ident for ident, own_reason in created.items() if own_reason), "")
+    reason = f"{kept_id}, which was made of it, stays" if kept_id else ""
+    return {ident: own_reason or reason for ident, own_reason in {**changed, **created}.items()}
 
 
 def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: bytes) -> str:
@@ -170,7 +167,7 @@ def _find_obstacle(rows: Rows, was: Image, *, together: Collection[str], key: by
         if PURGED in was.text + "".join(was.more.values()):
             return PURGED_SINCE
         waited = bool(content) and content["status"] in candidates.WAITING
-        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.as_candidate(was)) else ""
+        return ALREADY_WAITING if waited and candidates.is_waiting(rows, row_images.to_candidate(was)) else ""
     if not content:
         represented = [other for other in belief_changes.represented_memories(rows, was.item) if other not in together]
         return f"it represents {represented[0]} since" if represented else ""

@@ -26,19 +26,13 @@ SOURCE = "upkeep"
 ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS_OF_KIND: dict[CandidateKind, CandidateStatus] = {
-    "duplicate": "open",
-    "near_duplicate": "needs_review",
-    "stale": "open",
-    "missing_embedding": "open",
+    "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
     "orphan": "needs_review",
-}
+}  # fmt: skip
 #: Kind -> the repair.
 REPAIR_OF_KIND: dict[CandidateKind, str] = {
-    "duplicate": "merge",
-    "near_duplicate": "merge",
-    "stale": "archive",
-    "missing_embedding": "embed",
-}
+    "duplicate": "merge", "near_duplicate": "merge", "stale": "archive", "missing_embedding": "embed",
+}  # fmt: skip
 #: Sources of each memory that a candidate cites.
 MAX_SOURCES = 2
 #: New memories that one step compares.
@@ -103,9 +97,8 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
     for candidate in plan.put:
         quoted = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
         if all(memory is not None and quote(memory) in candidate.text for memory in quoted):
-            ident = candidates.identity(
-                candidate.kind, candidate.project_seq, candidate.fingerprint, candidate.created_at
-            )
+            project, _, fingerprint = key_of(candidate)
+            ident = candidates.candidate_id(candidate.kind, project, fingerprint, candidate.created_at)
             candidates.put_candidate(rows, replace(candidate, id=ident))
     _settle(rows, plan.settle, now=now)
 
@@ -147,9 +140,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, upto = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": upkeep_queries.past_archiving(rows, after=after, to=upto),
-        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=upto),
-        "orphan": upkeep_queries.without_turns(rows, after=after, to=upto),
+        "stale": upkeep_queries.memories_to_archive(rows, after=after, to=upto),
+        "missing_embedding": upkeep_queries.memories_without_vector(rows, after=after, to=upto),
+        "orphan": upkeep_queries.memories_without_turns(rows, after=after, to=upto),
     }
     return [_to_finding(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -165,8 +158,8 @@ def _to_finding(kind: CandidateKind, memory: Memory) -> Finding:
         "missing_embedding": "it has no vector",
         "orphan": "all turns that state it are deleted",
     }[kind]
-    sure = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
-    return Finding(kind=kind, memories=(memory,), reason=reason, confidence=sure)
+    certainty = round(1 - memory.confidence, 4) if kind == "stale" else 1.0
+    return Finding(kind=kind, memories=(memory,), reason=reason, confidence=certainty)
 
 
 # --- in the background
@@ -195,17 +188,18 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     New memories are compared at once. Once on each active day all memories are swept for defects, then the waiting
     candidates checked again.
     """
-    reached = {subject: cursors.cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
-    new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
+    subjects = ("memories", "day", "sweep", "queue")
+    positions = {subject: cursors.read_cursor(rows, SOURCE, subject) for subject in subjects}
+    new = upkeep_queries.memories_past(rows, positions["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
-    if reached["day"] == today:
+    if positions["day"] == today:
         return 0, Queueing(), {}
-    swept = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEEP_BATCH)
-    if swept:
-        return len(swept), _plan_additions(rows, _find_defects(rows, swept), now), {"sweep": swept[-1].seq}
-    waiting = candidates.waiting_after(rows, reached["queue"], limit=RECHECK_BATCH)
+    sweep = upkeep_queries.memories_past(rows, positions["sweep"], limit=SWEEP_BATCH)
+    if sweep:
+        return len(sweep), _plan_additions(rows, _find_defects(rows, sweep), now), {"sweep": sweep[-1].seq}
+    waiting = candidates.waiting_after(rows, positions["queue"], limit=RECHECK_BATCH)
     if waiting:
         settle = tuple(candidate for candidate in _select_settleable(waiting) if not _still_applies(rows, candidate))
         return len(waiting), Queueing(settle=settle), {"queue": waiting[-1].seq}
@@ -217,13 +211,12 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     dropped = upkeep_queries.dropped_pairs(rows)
     findings: list[Finding] = []
     for memory in new:
-        everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
+        everywhere = {memory.project_seq: projects.everywhere_of(rows, memory.project_seq)}
         terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
         near = search.memories_matching(rows, terms, projects=scopes, limit=MAX_NEAR)
         similar = {other.seq: other for other in (*near, memory)}
-        pairs = duplicates.find_duplicates(
-            [similar[seq] for seq in sorted(similar)], everywhere=everywhere, dropped=dropped
-        )
+        ordered = [similar[seq] for seq in sorted(similar)]
+        pairs = duplicates.find_duplicates(ordered, everywhere=everywhere, dropped=dropped)
         findings += [finding for finding in pairs if memory.id in (member.id for member in finding.memories)]
     return findings
 
@@ -244,7 +237,7 @@ def find_findings(
     checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIR_KINDS.isdisjoint(kinds):
-        everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
+        everywhere = {seq: projects.everywhere_of(rows, seq) for seq in {memory.project_seq for memory in checked}}
         dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIR_KINDS.issuperset(kinds):

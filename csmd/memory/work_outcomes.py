@@ -154,8 +154,8 @@ def find_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
             if kind.check and outcome != "failing" and len(failed) < len(runs):
                 failed = []  # the session's outcome is that of its last check
             last = (failed or runs)[-1]
-            why = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
-            endings.append(WorkEnding(name, "badly" if failed else "well", why, last.uuid))
+            reason = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
+            endings.append(WorkEnding(name, "badly" if failed else "well", reason, last.uuid))
         elif changed or (files and kind.words & words):
             endings.append(WorkEnding(name, default, default_why, (changed or files)[0].uuid))
     return endings
@@ -172,9 +172,8 @@ def sum_up_capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
         well = _count_well(decided)
         evidence = tuple(ending.uuid for ending in reversed(decided or of_kind))[:4]
         success = estimate_success(well, len(decided))
-        results.append(
-            Capability(name, success, well, len(decided), len(of_kind), of_kind[0].at, of_kind[-1].at, evidence)
-        )
+        times = of_kind[0].at, of_kind[-1].at
+        results.append(Capability(name, success, well, len(decided), len(of_kind), *times, evidence))
     return sorted(results, key=lambda kind: (kind.well - kind.decided, -kind.decided, -kind.sessions, kind.name))
 
 
@@ -195,10 +194,8 @@ def find_drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
         chance = probability_of_fewer(earlier_well, len(earlier), recent_well, len(recent))
         if earlier_well / len(earlier) - recent_well / len(recent) >= MIN_DROP and chance <= MAX_CHANCE:
             against = tuple(ending for ending in recent if ending.outcome == "badly")
-            since = recent[0].at
-            results.append(
-                Drift(name, earlier_well, len(earlier), recent_well, len(recent), round(chance, 4), since, against)
-            )
+            counts = earlier_well, len(earlier), recent_well, len(recent)
+            results.append(Drift(name, *counts, round(chance, 4), recent[0].at, against))
     return results
 
 

@@ -101,11 +101,11 @@ def export_memories(
 
     With `redacts` they are redacted first, because older rules may have let secrets through.
     """
-    seqs = store.read(lambda rows: exports.seqs(rows, projects))
+    seqs = store.read(lambda rows: exports.list_exported(rows, projects))
     records: list[dict[str, Any]] = []
     for start in range(0, len(seqs), RECORD_BATCH):
         part = seqs[start : start + RECORD_BATCH]
-        records += store.read(lambda rows, part=part: [exports.record(rows, seq) for seq in part])  # type: ignore[misc]
+        records += store.read(lambda rows, part=part: [exports.memory_record(rows, seq) for seq in part])  # type: ignore[misc]
         yield len(records)
     if redacts:
         records = [redact_record(record, redact, Counter()) for record in records]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, BinaryIO
 
-from csmd.capture.project_identity import normal_remote
+from csmd.capture.project_identity import normalise_remote
 from csmd.conversation import Project
 from csmd.knowledge import Memory, Statement
 from csmd.memory import remember, supersession
@@ -100,7 +100,7 @@ class _Import:
             return self._merge_existing(rows, existing, record)
         new_id = ident if same_id is None else supersession.free_identity(rows, project, text)
         exports.insert_memory(rows, new_id, record, project=project, text_hash=text_hash)
-        exports.note_imported(rows, new_id, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
+        exports.record_import(rows, new_id, reason="it was imported", now=self.now, state=exports.INCOMPLETE)
         self.renamed[ident] = new_id
         self.counts.new += 1
         return True
@@ -121,9 +121,9 @@ class _Import:
     def _find_project(self, rows: Rows, origin: Mapping[str, str]) -> int:
         """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
-            origin = {**origin, "remote": normal_remote(origin["remote"])}
-        here, project = self.here, exports.place(rows, origin, now=self.now, here=self.here)
-        if origin and origin["kind"] != workspaces.KIND:
+            origin = {**origin, "remote": normalise_remote(origin["remote"])}
+        here, project = self.here, exports.ensure_project(rows, origin, now=self.now, here=self.here)
+        if origin and origin["kind"] != workspaces.WORKSPACE_KIND:
             root, is_gone = workspaces.root_of(rows, project), files.is_missing(origin["root"])
             if is_gone or (here is not None and here.remote == origin["remote"] != "" and here.root != root):
                 root = "" if is_gone and root == origin["root"] else root
@@ -137,8 +137,8 @@ class _Import:
             return False
         raised = {name: record[name] for name in ("authority", "origin")}
         memories.update_belief(rows, replace(memory, **raised, pinned=bool(record["pinned"])))
-        exports.put_scene(rows, memory.seq, self._without_purged(rows, record))
-        exports.note_imported(rows, memory.id, reason="a person vouched for it", now=self.now)
+        exports.set_scene(rows, memory.seq, self._without_purged(rows, record))
+        exports.record_import(rows, memory.id, reason="a person vouched for it", now=self.now)
         return True
 
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:
@@ -152,5 +152,5 @@ class _Import:
                 exports.mark_import_complete(rows, ident)
 
     def _without_purged(self, rows: Rows, record: Mapping[str, Any]) -> dict[str, Any]:
-        purged = tombstones.marks(rows, self.key)
+        purged = tombstones.purged_marks(rows, self.key)
         return drop_purged(record, lambda text: bool(purged.spans(text)))

@@ -207,10 +207,10 @@ def _shorten(text: str) -> str:
 def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line of the living state of these places, with why it is shown or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = digests.latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
-    named = sessions.named(rows, [row.session_seq for row in ended])
+    ended = digests.list_latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
+    named = sessions.ids_by_seq(rows, [row.session_seq for row in ended])
     latest = packet_rows.latest_packets(rows, projects=places, limit=PACKETS)
-    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=places)]
+    counted = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(

@@ -194,7 +194,7 @@ def read_candidates(
     """The statements of these places that are told at a start, in no order, with what each is worth, `through` a lens."""
     today = today or max(projects.active_days(rows, 0), default="")
     near = receipts.recent_sessions(rows, places, session_id)
-    ends = sessions.ends(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
+    ends = sessions.end_times(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
     candidates: list[Candidate] = []
     plain: list[Memory] = []
     stated = memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True)
@@ -329,7 +329,7 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
 
 def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """What one memory is worth at the next start, whatever else was said."""
-    ends = sessions.ends(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
+    ends = sessions.end_times(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
     near = receipts.recent_sessions(rows, places, "")
     today, is_heir = max(projects.active_days(rows, 0), default=""), memory.id in _read_heirs(rows, places)
     return rate_at_start(memory, ends=ends, near=near, today=today, replaces=is_heir)

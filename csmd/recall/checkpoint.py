@@ -32,7 +32,7 @@ from csmd.store import (
     tampered_transcripts,
     tombstones,
 )
-from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
+from csmd.store.checkpoints import AWAITS_REBUILD, CHECKPOINT_STAGE, CheckpointRow, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, sentence, tokens
@@ -381,18 +381,18 @@ Make = Callable[..., Checkpoint | None]
 
 def _make_announced(store: Store, since: str, make: Make) -> int:
     """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
-    after = store.read(lambda rows: cursors.cursor(rows, CHECKPOINT_STAGE, "events"))
+    after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "events"))
     last, looked, announced = store.read(
         lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=EVENTS)
     )
     if not announced and looked < EVENTS:
         return 0
 
-    def read(rows: Rows, session: int, at: str) -> tuple[Row, Checkpoint | None] | None:
+    def read(rows: Rows, session: int, at: str) -> tuple[CheckpointRow, Checkpoint | None] | None:
         if at < since or checkpoints.is_summarised(rows, session, since=at):
             return None  # over already: its summary's place decides
         about = checkpoints.session_state(rows, session)
-        row = checkpoints.pending(rows, session) or new_row(about, "compaction", anchor=at)
+        row = checkpoints.find_pending(rows, session) or new_row(about, "compaction", anchor=at)
         return row._replace(asked_at=at), make(rows, about, until=at)
 
     for session, at in announced:
@@ -403,14 +403,14 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
 
 def _make_summarised(store: Store, since: str, make: Make) -> int:
     """Checkpoints of the compactions whose summary was read."""
-    after = store.read(lambda rows: cursors.cursor(rows, CHECKPOINT_STAGE, "summaries"))
+    after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "summaries"))
     summaries = store.read(lambda rows: checkpoints.summaries(rows, after=after, limit=BATCH))
 
-    def read(rows: Rows, summary: Summary) -> tuple[Row, Checkpoint | None] | None:
+    def read(rows: Rows, summary: Summary) -> tuple[CheckpointRow, Checkpoint | None] | None:
         session = summary.session_seq
         if summary.at < since or checkpoints.of_summary(rows, session, summary.uuid) is not None:
             return None  # what it captured may be dropped elsewhere by now
-        about, row = checkpoints.session_state(rows, session), checkpoints.pending(rows, session)
+        about, row = checkpoints.session_state(rows, session), checkpoints.find_pending(rows, session)
         if row is None or row.asked_at > summary.at:
             row = new_row(about, "compaction", anchor=summary.uuid)
         return row._replace(summary_uuid=summary.uuid), make(rows, about, before=summary.ordinal)
@@ -426,13 +426,13 @@ def _make_summarised(store: Store, since: str, make: Make) -> int:
 def _finish(store: Store, make: Make) -> int:
     """Adds to stored checkpoints what came since; makes the pieces again of those whose turns have changed."""
 
-    def read(rows: Rows, row: Row) -> tuple[Row, Checkpoint]:
+    def read(rows: Rows, row: CheckpointRow) -> tuple[CheckpointRow, Checkpoint]:
         about = checkpoints.session_state(rows, row.session_seq)
         until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
         made = make(rows, about, before=before, until=until)
         if made is None:  # nothing is left of it
             return row, Checkpoint(row.upto, row.at, ())
-        return row, made._replace(captures=None) if row.awaits == AGAIN else made
+        return row, made._replace(captures=None) if row.awaits == AWAITS_REBUILD else made
 
     waiting = store.read(checkpoints.incomplete_checkpoints)[:BATCH]
     for row in waiting:
@@ -454,10 +454,10 @@ def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, 
     return row.id
 
 
-def new_row(about: SessionState, why: Literal["compaction", "asked"], *, anchor: str) -> Row:
+def new_row(about: SessionState, why: Literal["compaction", "asked"], *, anchor: str) -> CheckpointRow:
     """A checkpoint's row before anything is in it; the same session and anchor give the same id."""
     ident = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
-    return Row(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
+    return CheckpointRow(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
 
 
 def make_checkpoint(
@@ -468,11 +468,11 @@ def make_checkpoint(
         return None
     entries = [
         entry
-        for entry in (Entry(*row) for row in digests.entries(rows, about.session_seq))
+        for entry in (Entry(*row) for row in digests.read_entries(rows, about.session_seq))
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
-    stated = [Stated(*row) for row in digests.session_statements(rows, about.session_seq)]
-    made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_in(rows, about.session_seq))
+    stated = [Stated(*row) for row in digests.read_statements(rows, about.session_seq)]
+    made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_turns(rows, about.session_seq))
     if made is None:
         return None
     last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=made.upto)]
@@ -482,7 +482,7 @@ def make_checkpoint(
     return made._replace(captures=captures, awaits="" if is_complete else about.state)
 
 
-def _store(store: Store, made: tuple[Row, Checkpoint | None] | None) -> None:
+def _store(store: Store, made: tuple[CheckpointRow, Checkpoint | None] | None) -> None:
     if made is not None and made[1] is not None:
         row, checkpoint = made[0], made[1]
         row = row._replace(upto=checkpoint.upto, at=checkpoint.at, awaits=checkpoint.awaits)
@@ -541,12 +541,12 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> RestoredCheckpoint | None:
     """The checkpoint of the compaction that a start follows, or the one that was restored for it."""
     if event.source != "compact":
-        row = checkpoints.restored_checkpoint(rows, project=project, session_id=event.session_id)
+        row = checkpoints.find_restored(rows, project=project, session_id=event.session_id)
         return None if row is None else read_restored(rows, row, key)
     about = checkpoints.session_state_by_id(rows, event.session_id)
     if about is None:
         return None
-    row = checkpoints.latest(rows, event.session_id)
+    row = checkpoints.find_latest(rows, event.session_id)
     behind = checkpoints.count_turns_after(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
     if behind and about.turns <= READ_AT_ONCE:
         made = make_checkpoint(rows, about, until=event.at, key=key)
@@ -560,13 +560,13 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
 
 
-def read_restored(rows: Rows, row: Row, key: bytes) -> RestoredCheckpoint:
+def read_restored(rows: Rows, row: CheckpointRow, key: bytes) -> RestoredCheckpoint:
     """A checkpoint as it is shown elsewhere than in its own session."""
     about = f"Where an earlier session stood on {display.day_of(row.at)}."
     return RestoredCheckpoint(row.id, about, read_pieces(rows, row, key), row.note)
 
 
-def read_pieces(rows: Rows, row: Row, key: bytes) -> list[Piece]:
+def read_pieces(rows: Rows, row: CheckpointRow, key: bytes) -> list[Piece]:
     """The pieces of a checkpoint without what was forgotten or superseded since."""
     pieces = [Piece(*piece) for piece in checkpoints.items_of(rows, row.seq)]
     return _current_pieces(rows, pieces, row.project_seq, row.session_id, row.at, key)
@@ -580,7 +580,7 @@ def _current_pieces(
     uuids = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, uuids)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
-    anything_forgotten = tombstones.has(rows, "memory")
+    anything_forgotten = tombstones.has_kind(rows, "memory")
     is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
     current: list[Piece] = []
     for piece in pieces:
@@ -599,7 +599,7 @@ def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Bri
     """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
     about = checkpoints.session_state_by_id(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
-    items = [item for row in latest for item in digests.items(rows, row.seq)]
+    items = [item for row in latest for item in digests.list_items(rows, row.seq)]
     goals = [goal.text for goal in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)][:NAMES]
     if about and not goals:
         prompts = [Entry(*row) for row in checkpoints.prompts(rows, about.session_seq)]

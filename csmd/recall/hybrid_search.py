@@ -172,7 +172,7 @@ def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[s
     except EmbeddingUnavailable as error:
         degraded.append(f"vectors: {error.what}")
         return None
-    model = vectors.model_seq(rows, name)
+    model = vectors.find_model(rows, name)
     if model is None:
         degraded.append("vectors: none are stored yet")
         return None
@@ -228,16 +228,16 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
 
 def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
     """The stems of a question with how rare each is in the home; a word that was not counted in time is common."""
-    total = passages.last_passage(rows)
+    total = passages.last_passage_seq(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), total)
     try:
         for term in counts:  # at most COUNTED rows each: they need no deadline of their own, which is a thread
-            counts[term] = fulltext.rows_with(rows, "passage", term, most=COUNTED)
+            counts[term] = fulltext.count_rows_with(rows, "passage", term, most=COUNTED)
     except DeadlineExceeded:
         degraded.append("words: counting stopped at the deadline of the read")
     return SearchTerms(
         rarity={tokens.stem(term): ranking.rarity(count, total) for term, count in counts.items()},
-        sessions=passages.passage_sessions(rows, query.places),
+        sessions=passages.count_sessions(rows, query.places),
     )
 
 
@@ -312,7 +312,7 @@ def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -
 def _find_stating(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
     """(memory, passage of a turn that states it) of the best memories, by row keys."""
     turns = search.stating_turns(rows, best, projects=places) if best else []
-    passages_of = passages.of_turns(rows, sorted({turn for _, turn in turns}))
+    passages_of = passages.passages_of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in passages_of.get(turn, ())]
 
 

@@ -218,11 +218,11 @@ def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: b
 def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[SessionSummary]:
     """The latest sessions of these places but this one, the latest first, without what was superseded or forgotten since."""
     own = [place for place in places if place]
-    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
-    named = sessions.named(rows, [row.session_seq for row in latest])
+    latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    named = sessions.ids_by_seq(rows, [row.session_seq for row in latest])
     judged = curations.judged_sessions(rows, projects=own)
-    stands = curations.stands(rows, [row.session_seq for row in latest])
-    holds, closed = _holds_still(rows, own, key), journal.closed_items(rows)
+    stands = curations.work_states(rows, [row.session_seq for row in latest])
+    holds, closed = _holds_still(rows, own, key), journal.list_closed(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
@@ -246,7 +246,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
 def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
     """(time, subject) of each commit of the latest sessions of these places."""
     own = [place for place in places if place]
-    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     return [
         (at or row.at, text.partition(" ")[2])
         for row in latest
@@ -258,7 +258,7 @@ def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
 def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
     """Whether a statement (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
     replaced = supersession.read_replaced(rows, places)
-    anything_forgotten = tombstones.has(rows, "memory")
+    anything_forgotten = tombstones.has_kind(rows, "memory")
 
     def is_forgotten(text: str, at: str) -> bool:
         wordings = {text, text.partition(": ")[2], *prose.split_sentences(text)} - {""}

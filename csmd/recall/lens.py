@@ -27,8 +27,8 @@ def find(rows: Rows, directory: str) -> Lens | None:
     """The lens of a directory; None for none, and for ""."""
     if directory in ("", OWNER) or not workspaces.has_lenses(rows):
         return None
-    seq = project_identity.lens(rows, directory)
-    return workspaces.lens(rows, seq) if seq else None
+    seq = project_identity.find_lens(rows, directory)
+    return workspaces.find_lens(rows, seq) if seq else None
 
 
 def weigher(rows: Rows, lens: Lens | None) -> Weigh | None:
@@ -36,7 +36,7 @@ def weigher(rows: Rows, lens: Lens | None) -> Weigh | None:
     if lens is None:
         return None
     inside: set[int | str] = {lens.seq, *lens.projects, *lens.projects.values()}
-    tagged = workspaces.tagged(rows, lens.seq)
+    tagged = workspaces.lens_topic_ids(rows, lens.seq)
     about = [tokens.content_stems(topic) for topic in lens.topics]
 
     @cache

@@ -313,7 +313,9 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         for step, turn in enumerate((passage.turn_seq, *behind[passage.turn_seq])):
             turns[turn] += heat * 0.5 ** (step / HALVED)
     warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MAX_THREADED]
-    turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _first_and_last(seqs)}
+    turn_of = {
+        seq: turn for turn, seqs in passages.passages_of_turns(rows, warmest).items() for seq in _first_and_last(seqs)
+    }
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
     reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
     led: dict[int, float] = defaultdict(float)
@@ -349,7 +351,7 @@ def find_lines(
     warmth = _warm(rows, hits)
     warm = sorted(warmth.turns, key=lambda turn: (-warmth.turns[turn], turn))[:MAX_TURNS]
     most = warmth.turns[warm[0]] if warm else 1.0
-    of_turns = passages.of_turns(rows, warm)
+    of_turns = passages.passages_of_turns(rows, warm)
     read = passages.by_seqs(rows, [seq for turn in warm for seq in _first_and_last(of_turns.get(turn, ()))][:MAX_READ])
     cosines = hybrid_search.read_cosines(rows, search_query, read)
     nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
@@ -569,7 +571,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     """How many prompts a session's context holds, LATE at most."""
     if not session_id:
         return 0
-    return session_contents.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
+    return session_contents.count_prompts(rows, session_id, since=receipts.context_since(rows, session_id), most=LATE)
 
 
 def _as_late(sure: float, prompts: int) -> float:
@@ -726,7 +728,7 @@ def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) ->
     if passage is None or passage.kind not in PROMPTS or ARROW in line.text:
         return ""
     before, _ = search.surrounding_turns(rows, passage.turn_seq, each=1)
-    last = [seqs[-1] for seqs in passages.of_turns(rows, before).values() if seqs]
+    last = [seqs[-1] for seqs in passages.passages_of_turns(rows, before).values() if seqs]
     spoken = [passage for passage in passages.by_seqs(rows, last).values() if passage.kind == "assistant"]
     shown = filter_visible(
         [ScoredStatement(score=0.0, features={}, passage=passage) for passage in spoken], questions=True

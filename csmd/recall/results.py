@@ -23,7 +23,7 @@ from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import hybrid_search, lens, query, ranking
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
-from csmd.store import failures, memories, passages, search, topics
+from csmd.store import failures, memories, memory_graph, passages, search
 from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
@@ -231,7 +231,7 @@ def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[i
     pasted = failure_reports.pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
-    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
+    same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
     errors = [failures.find_error(rows, mark, search_query.places) for mark in (same, pasted.fingerprint) if mark]
     known_errors = [error for error in errors if error]
     fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known_errors if error.fixed_uuid])
@@ -342,7 +342,7 @@ def _find_turns(
 
 def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
     """Turn -> what replaced the memory that its passage states."""
-    stated = search.superseded_in(rows, sorted(matched))
+    stated = search.superseded_by_turn(rows, sorted(matched))
     memory_of = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
     return {
         turn: heir
@@ -435,7 +435,7 @@ def _find_memories(
             memory_of[heir.seq] = heir
             # What replaced others matches as well as the best of them.
             parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_total)
-    roots = search.roots(rows)
+    roots = search.project_roots(rows)
     return [
         _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
         for seq, memory in memory_of.items()
@@ -626,7 +626,7 @@ def find_neighbours(
 ) -> dict[int, list[Neighbour]]:
     """Memory -> its neighbours, the nearest first; only of `projects`, None for all: a link may lead to another scope."""
     edges: dict[int, list[Neighbour]] = {seq: [] for seq in memory_seqs}
-    for memory, other, relationship, weight, outwards in topics.edges(rows, memory_seqs, projects=projects):
+    for memory, other, relationship, weight, outwards in memory_graph.list_edges(rows, memory_seqs, projects=projects):
         ahead, back = LINK_WORTH.get(relationship, LINK_WORTH["relates_to"])
         edges[memory].append((other, relationship, weight * (ahead if outwards else back)))
     for memory, other, kind, members in _find_ties(rows, memory_seqs, projects):
@@ -642,4 +642,6 @@ def find_same_topic(rows: Rows, memory_seq: int, *, projects: Sequence[int] | No
 
 
 def _find_ties(rows: Rows, seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
-    return topics.shared_topics(rows, seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION)
+    return memory_graph.list_shared(
+        rows, seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION
+    )

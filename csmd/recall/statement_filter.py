@@ -40,7 +40,7 @@ def statement_filter(
     one: it may stand next to what is not, and is marked.
     """
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    since = receipts.said_since(rows, session_id) if session_id else ""
+    since = receipts.conversation_since(rows, session_id) if session_id else ""
     attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     normalised_prompt = tokens.normalise(prompt)
 
@@ -66,7 +66,7 @@ def statement_filter(
             if statement.passage is None or statement.passage.project_seq in places
         ]
         quoted = [statement.passage for statement in statements if statement.passage]
-        quotable = turns.quotable(
+        quotable = turns.filter_quotable(
             rows,
             [passage.turn_seq for passage in quoted],
             session_id=session_id,
@@ -120,7 +120,7 @@ def statement_filter(
 
 def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: bytes) -> set[tuple[int, str]]:
     """The keys of the statements that say what was forgotten; what no hash leads to is not looked up one by one."""
-    if not tombstones.has(rows, "memory"):
+    if not tombstones.has_kind(rows, "memory"):
         return set()
     around = passages.surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
     wordings: dict[tuple[int, str], Mapping[str, bool]] = {}

@@ -110,7 +110,7 @@ def step(store: Store, *, model: str | None) -> int:
         for older, newer, sure in links:
             passages.link_passages(rows, older, newer, sure, most=MOST)
         if not passages.mark_relinked(rows, model_seq, seqs):
-            reached = max(seqs[-1], cursors.cursor(rows, STAGE, str(model_seq)))
+            reached = max(seqs[-1], cursors.read_cursor(rows, STAGE, str(model_seq)))
             cursors.move_cursor(rows, STAGE, str(model_seq), reached)
 
     if seqs:
@@ -121,26 +121,26 @@ def step(store: Store, *, model: str | None) -> int:
 def count_waiting(rows: Rows, *, model: str | None) -> int:
     """How many passages have not been looked at."""
     model_seq = _model_seq(rows, model)
-    reached = cursors.cursor(rows, STAGE, str(model_seq or 0))
+    reached = cursors.read_cursor(rows, STAGE, str(model_seq or 0))
     changed = len(passages.passages_to_relink(rows, model_seq or 0))
-    return changed + passages.count_after(rows, reached, until=_last_ready(rows, model_seq))
+    return changed + passages.count_passages_after(rows, reached, until=_last_ready(rows, model_seq))
 
 
 def _model_seq(rows: Rows, model: str | None) -> int | None:
-    return None if model is None else vectors.model_seq(rows, model)
+    return None if model is None else vectors.find_model(rows, model)
 
 
 def _last_ready(rows: Rows, model: int | None) -> int:
     """The last passage that can be looked at: with a model, the last that has its vector."""
-    return passages.last_passage(rows) if model is None else cursors.cursor(rows, "embed-passage", str(model))
+    return passages.last_passage_seq(rows) if model is None else cursors.read_cursor(rows, "embed-passage", str(model))
 
 
 def _find_links(rows: Rows, name: str | None) -> tuple[list[tuple[int, int, float]], list[int]]:
     """((older, newer, probability) of the next passages, which these are)."""
     model = _model_seq(rows, name)
-    after = cursors.cursor(rows, STAGE, str(model or 0))
+    after = cursors.read_cursor(rows, STAGE, str(model or 0))
     seqs = passages.passages_to_relink(rows, model or 0)[:BATCH]
-    seqs = seqs or passages.after_passage(rows, after, until=_last_ready(rows, model), limit=BATCH)
+    seqs = seqs or passages.passages_after(rows, after, until=_last_ready(rows, model), limit=BATCH)
     finder = PairFinder(rows, model)
     rated = [(pair, probability(features(pair, rare))) for seq in seqs for pair, rare in finder.pairs(seq)]
     return [(pair.older.seq, pair.newer.seq, round(sure, 4)) for pair, sure in rated if sure >= KEPT], seqs
@@ -159,7 +159,7 @@ def follow_threads(
     for step in range(STEPS):
         if unread := sorted({seq for reached in ends.values() for seq, _ in reached} - links.keys()):
             links |= {seq: [] for seq in unread}
-            newer = passages.newer_than(rows, unread, least=KEPT, sure=SURE, most=FOLLOWED)
+            newer = passages.find_later(rows, unread, least=KEPT, sure=SURE, most=FOLLOWED)
             links |= {seq: _compete(some) if rivals else some for seq, some in newer.items()}
         further: dict[int, list[tuple[int, float]]] = {}
         for start, reached in ends.items():
@@ -184,7 +184,7 @@ def find_followers(rows: Rows, seqs: Sequence[int]) -> dict[int, set[int]]:
         if not (unread := sorted(set().union(*followers.values()) - links.keys())):
             break
         links |= {seq: [] for seq in unread}
-        links |= passages.newer_than(rows, unread, least=SURE, sure=SURE, most=FOLLOWED)
+        links |= passages.find_later(rows, unread, least=SURE, sure=SURE, most=FOLLOWED)
         for following in followers.values():
             following |= {newer for seq in following for newer, _ in links[seq]}
     return {start: following - {start} for start, following in followers.items()}
@@ -207,7 +207,7 @@ class PairFinder:
         self._read: dict[int, Passage] = {}
         self._lead: dict[int, list[int]] = {}
         self._rare: dict[str, float] = {}
-        self._total = passages.last_passage(rows)
+        self._total = passages.last_passage_seq(rows)
 
     def pairs(self, seq: int) -> Iterator[tuple[Pair, Mapping[str, float]]]:
         """Each pair that a passage makes with an older or newer one of its project, and the rarity of its words."""
@@ -254,7 +254,7 @@ class PairFinder:
 
     def _leads(self, seqs: Iterable[int]) -> dict[int, list[int]]:
         """The passages right before each in its session, the nearest first."""
-        return _fill(self._lead, seqs, lambda missing: passages.before_passage(self._rows, missing, most=LEAD))
+        return _fill(self._lead, seqs, lambda missing: passages.passages_before(self._rows, missing, most=LEAD))
 
     def _nearest(self, seq: int, project: int) -> dict[int, float]:
         if self._model is None:
@@ -262,7 +262,7 @@ class PairFinder:
         if seq not in self._near:
             hits = [
                 hit
-                for vector in vectors.of_row(self._rows, "passage", seq, model=self._model)[:1]
+                for vector in vectors.vectors_of_row(self._rows, "passage", seq, model=self._model)[:1]
                 for hit in vectors.vector_hits(
                     self._rows, "passage", self._model, vector, projects=[project], limit=NEAREST + 1
                 )
@@ -279,13 +279,15 @@ class PairFinder:
         words = {tokens.stem(word): word for word in search_terms.query_terms(text)}
 
         def count(stems: Sequence[str]) -> dict[str, float]:
-            counts = {stem: fulltext.rows_with(self._rows, "passage", words[stem], most=COUNTED) for stem in stems}
+            counts = {
+                stem: fulltext.count_rows_with(self._rows, "passage", words[stem], most=COUNTED) for stem in stems
+            }
             return {stem: ranking.rarity(number, self._total) for stem, number in counts.items()}
 
         return _fill(self._rare, words, count)
 
     def _cosines(self, seq: int, others: Iterable[int]) -> dict[int, float]:
-        if self._model is None or not (vector := vectors.of_row(self._rows, "passage", seq, model=self._model)):
+        if self._model is None or not (vector := vectors.vectors_of_row(self._rows, "passage", seq, model=self._model)):
             return {}
         cosines: dict[int, float] = {}
         seqs = list(dict.fromkeys(others))

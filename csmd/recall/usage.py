@@ -19,7 +19,7 @@ from csmd.memory import remember
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import memories, receipts, search, turns
 from csmd.store.core import Store
-from csmd.store.receipts import Waiting
+from csmd.store.receipts import WaitingReceipt
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 
@@ -160,13 +160,13 @@ def _arguments(call: str) -> str:
 class JudgedReceipt(NamedTuple):
     """A receipt with its items by id (none where the assistant said nothing meanwhile), and when those used were used."""
 
-    receipt: Waiting
+    receipt: WaitingReceipt
     items: dict[str, TrackedItem]
     used_at: dict[str, str]
 
 
 def _judge(
-    receipt: Waiting,
+    receipt: WaitingReceipt,
     texts: dict[str, str],
     stream: Sequence[StoredTurn],
     parse: Callable[[str, Voice], ComparedTurn],
@@ -193,8 +193,10 @@ def _judge(
 
 
 def step(store: Store, *, answered: str, still: str, over: str) -> int:
-    """Judges the next receipts of one session whose time is over (see `receipts.waiting`); how many."""
-    waiting = store.read(lambda rows: receipts.waiting(rows, answered=answered, still=still, over=over, limit=BATCH))
+    """Judges the next receipts of one session whose time is over (see `receipts.list_waiting`); how many."""
+    waiting = store.read(
+        lambda rows: receipts.list_waiting(rows, answered=answered, still=still, over=over, limit=BATCH)
+    )
     waiting = [receipt for receipt in waiting if receipt.session_id == waiting[0].session_id]
     if not waiting:
         return 0
@@ -202,7 +204,7 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
 
     def write(rows: Rows) -> None:
         for judgement in judged:
-            receipts.note_use(
+            receipts.record_use(
                 rows,
                 judgement.receipt.seq,
                 {ident: (bool(item.by), item.by) for ident, item in judgement.items.items()},
@@ -215,19 +217,19 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
     return len(waiting)
 
 
-def find_use_marks(rows: Rows, receipt: Waiting) -> dict[str, tuple[str, ...]]:
+def find_use_marks(rows: Rows, receipt: WaitingReceipt) -> dict[str, tuple[str, ...]]:
     """Item -> the marks that show its use, by the turns stored today; none where the assistant said nothing."""
     (judged,) = judge_receipts(rows, [receipt])
     return {ident: item.brought for ident, item in judged.items.items()}
 
 
-def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[JudgedReceipt]:
+def judge_receipts(rows: Rows, waiting: Sequence[WaitingReceipt]) -> list[JudgedReceipt]:
     """Judges receipts of one session."""
-    session, memory_count = waiting[0].session_seq, search.memory_count(rows)
+    session, memory_count = waiting[0].session_seq, search.count_memories(rows)
 
     @cache
     def is_common(word: str) -> bool:
-        holding = search.memories_with(rows, word)
+        holding = search.count_memories_with(rows, word)
         return holding >= COMMON_LEAST and holding > COMMON_SHARE * memory_count
 
     start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE) if session else 0

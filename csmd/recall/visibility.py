@@ -19,7 +19,7 @@ from csmd.vocabulary import OWNER, Attention, Tier
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
     """The row keys that a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
-    return project_identity.scopes(rows, path, start=start)
+    return project_identity.find_scopes(rows, path, start=start)
 
 
 def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int] | None:
@@ -30,8 +30,8 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
     """
     if not project:
         return find_visible_places(rows, asking=asking)
-    inside = project_identity.wall(rows, project) if asking not in ("", OWNER, project) else 0
-    if inside and inside != project_identity.wall(rows, asking):
+    inside = project_identity.find_wall(rows, project) if asking not in ("", OWNER, project) else 0
+    if inside and inside != project_identity.find_wall(rows, asking):
         raise BadInput(
             f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
             hint=f"ask from there: cd '{project}'",
@@ -41,7 +41,7 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
     """The project rows that may be seen from a directory, whatever the question is about; None for really all."""
-    return None if asking == OWNER else projects.visible(rows, inside=project_identity.wall(rows, asking))
+    return None if asking == OWNER else projects.visible_projects(rows, inside=project_identity.find_wall(rows, asking))
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
@@ -94,10 +94,10 @@ def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows]
     said_in = directory(rows) if named else ""
     if not said_in:
         return False
-    there = project_identity.checkout(said_in, disk=files)
+    there = project_identity.find_checkout(said_in, disk=files)
     if named.startswith("../"):
-        there = project_identity.checkout(posixpath.normpath(posixpath.join(there, named)), disk=files)
-    return not asking or project_identity.checkout(asking, disk=files) != there
+        there = project_identity.find_checkout(posixpath.normpath(posixpath.join(there, named)), disk=files)
+    return not asking or project_identity.find_checkout(asking, disk=files) != there
 
 
 #: When a memory of a tier is shown on a prompt that it matches; what a start is told says evidence.py. "near" is only to the

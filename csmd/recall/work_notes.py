@@ -105,7 +105,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     seen = failure_reports.observed_failure(failed.tool, failed.command, output, at="", uuid="")
     if seen is None:
         return NOTHING
-    here = failures.PresentContext(session_id, receipts.fresh_since(rows, session_id))
+    here = failures.PresentContext(session_id, receipts.context_since(rows, session_id))
     in_context = receipts.ids_in_context(rows, session_id)
     same = _find_known(rows, [seen.fingerprint], places, here)
     # A message that names nothing is anybody's.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from csmd.store.sqlite import Rows, live_bytes
 
 
-def count(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
+def increment_counters(rows: Rows, names: Iterable[tuple[str, int]]) -> None:
     """Adds to named counters (bad lines, redactions by kind, ...)."""
     for name, amount in names:
         rows.insert(
@@ -24,7 +24,7 @@ def counters(rows: Rows) -> dict[str, int]:
 
 
 #: Name -> query of what `csmd status` counts.
-COUNTED: Sequence[tuple[str, str]] = (
+COUNT_QUERIES: Sequence[tuple[str, str]] = (
     ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
     ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
     ("agents", "select count(*) from sessions where parent <> ''"),
@@ -41,25 +41,25 @@ COUNTED: Sequence[tuple[str, str]] = (
 
 def counts(rows: Rows) -> dict[str, int]:
     """How many rows of each kind there are."""
-    return {name: rows.number(sql) for name, sql in COUNTED}
+    return {name: rows.number(sql) for name, sql in COUNT_QUERIES}
 
 
 #: Counts that triggers keep.
-TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
+TALLIED_COUNTS = frozenset({"turns", "events", "statements", "injections", "vectors"})
 
 
 def tallied_counts(rows: Rows) -> dict[str, int]:
-    """The same as `counts`, with the kept counts of long tables, which takes no longer for a million rows."""
+    """Returns the counts of `counts` in constant time: those of long tables are kept by triggers."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
-    return {name: tallies.get(name, 0) if name in TALLIED else rows.number(sql) for name, sql in COUNTED}
+    return {name: tallies.get(name, 0) if name in TALLIED_COUNTS else rows.number(sql) for name, sql in COUNT_QUERIES}
 
 
-def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
+def memories_by_gate_and_tier(rows: Rows) -> list[tuple[str, str, int]]:
     """(gate, tier, memories) of each pair that has some."""
     return rows.all("select gate, tier, count(*) from memories group by gate, tier order by gate, tier")
 
 
-def last_event(rows: Rows) -> dict[str, str]:
+def last_event_times(rows: Rows) -> dict[str, str]:
     """The time of the last hook event of each name; one index lookup for each, so no other event is read."""
     last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
@@ -69,7 +69,7 @@ def last_event(rows: Rows) -> dict[str, str]:
     return last
 
 
-def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
+def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     """(host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
     hosts = rows.all(
         "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
@@ -80,8 +80,8 @@ def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
 
-def last_read(rows: Rows) -> str:
-    """When a transcript last had new lines; "" for never."""
+def last_read_at(rows: Rows) -> str:
+    """When a transcript last had new lines; "" if there is none."""
     return rows.text("select max(read_at) from files")
 
 
@@ -101,19 +101,19 @@ def created_at(rows: Rows) -> str:
 
 
 #: Days of sizes that are kept.
-MAX_DAYS = 60
+MAX_SIZE_DAYS = 60
 
 
-def note_size(rows: Rows, day: str) -> bool:
+def record_size(rows: Rows, day: str) -> bool:
     """Records the size of a day (`2026-05-04`) and drops the oldest days; False if the day has a size."""
     sql = "insert into sizes (day, bytes) values (:day, :bytes) on conflict (day) do nothing returning bytes"
     added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
         return False
-    rows.keep_newest("sizes", "day", "day", most=MAX_DAYS)
+    rows.keep_newest("sizes", "day", "day", most=MAX_SIZE_DAYS)
     return True
 
 
-def size_list(rows: Rows) -> list[tuple[str, int]]:
+def list_sizes(rows: Rows) -> list[tuple[str, int]]:
     """(day, bytes) of every recorded day, in order."""
     return rows.all("select day, bytes from sizes order by day")

@@ -36,7 +36,7 @@ class _Source(NamedTuple):
     session: str
     at: str
     content: str
-    rows: str
+    tables: str
 
 
 _SOURCES: Mapping[str, _Source] = {
@@ -111,28 +111,11 @@ KINDS: tuple[str, ...] = tuple(_SOURCES)
 
 def feed_positions(rows: Rows) -> dict[str, int]:
     """The last row key of each kind; 0 for none."""
-    tables = {kind: source.rows.partition(" ")[0] for kind, source in _SOURCES.items()}
+    tables = {kind: source.tables.partition(" ")[0] for kind, source in _SOURCES.items()}
     return {kind: rows.number(f"select max(seq) from {table}") for kind, table in tables.items()}  # noqa: S608
 
 
-def feed_after(
-    rows: Rows,
-    kind: str,
-    position: int,
-    *,
-    projects: Sequence[int] | None,
-    limit: int,
-    session: str = "",
-    since: str = "",
-) -> list[FeedRow]:
-    """The rows of a kind past a position in these projects (None: all), in order.
-
-    Of one session ("": all), at or after a time.
-    """
-    return _read(rows, kind, position, projects, limit, "asc", session=session, since=since)
-
-
-def latest_feed(
+def read_feed(
     rows: Rows,
     kind: str,
     *,
@@ -141,23 +124,23 @@ def latest_feed(
     limit: int,
     session: str = "",
     since: str = "",
+    is_latest: bool = False,
 ) -> list[FeedRow]:
-    """The last rows of a kind past a position, as in `feed_after`, in order."""
-    return _read(rows, kind, after, projects, limit, "desc", session=session, since=since)[::-1]
+    """The first rows of a kind past a position in these projects (None: all), or the last if `is_latest`, in order.
 
-
-def _read(
-    rows: Rows, kind: str, position: int, projects: Sequence[int] | None, limit: int, order: str, *, session: str,
-    since: str,
-) -> list[FeedRow]:  # fmt: skip
-    source = _SOURCES[kind]
+    Of one session ("": all), at or after a time.
+    """
+    source, order = _SOURCES[kind], "desc" if is_latest else "asc"
     sql = (
-        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.rows} "  # noqa: S608
-        f"where {source.key} > :after and {in_keys(source.project, projects)} and (:session = '' "
-        f"or {source.session} = :session) and {source.at} >= :since order by {source.key} {order} limit :limit"
+        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.tables} "  # noqa: S608
+        f"where {source.key} > :after and {in_keys(source.project, projects)} "
+        f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
+        f"order by {source.key} {order} limit :limit"
     )
-    events = rows.all(sql, after=position, limit=limit, session=session, since=since)
-    return [
+    feed = [
         as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
-        for key, at, ident, root, word, text, *amounts in events
+        for key, at, ident, root, word, text, *amounts in rows.all(
+            sql, after=after, limit=limit, session=session, since=since
+        )
     ]
+    return feed[::-1] if is_latest else feed

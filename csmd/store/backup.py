@@ -26,18 +26,18 @@ FOLDER = "backups"
 #: The directory in the home where a new database is made: its rename must not cross disks.
 WORKSHOP = "repairing"
 #: The file in WORKSHOP that names the finished new database and where the old one goes.
-READY = "ready.json"
+READY_FILE = "ready.json"
 #: Records which database and log were open together, by inode, and where the copy of a deleted one is.
-OPENED = "run/opened.json"
+OPEN_FILES_RECORD = "run/opened.json"
 #: The files of a database.
-SUFFIXES = ("", "-wal", "-shm")
+DATABASE_SUFFIXES = ("", "-wal", "-shm")
 #: Prefix of an unfinished copy, before a random suffix.
 UNFINISHED = ".csmd-backup-"
 #: Pages copied between two checks whether to stop: about 4 MB.
-PAGES_AT_ONCE = 1000
+PAGES_PER_STEP = 1000
 #: The share of the disk, and the bytes, that must stay free, whichever is more.
-FREE_SHARE = 0.05
-FREE_BYTES = 200_000_000
+MIN_FREE_SHARE = 0.05
+MIN_FREE_BYTES = 200_000_000
 _NAME = re.compile(r"csmd-(\d{8}T\d{6}Z)\.db")
 
 
@@ -49,14 +49,14 @@ class Copy(NamedTuple):
     counts: dict[str, int]
 
 
-def folder_of(database: Path) -> Path:
+def backup_folder(database: Path) -> Path:
     """The directory of a database's copies."""
     return database.parent / FOLDER
 
 
-def place_of(database: Path, *, now: str) -> Path:
+def backup_path(database: Path, *, now: str) -> Path:
     """The path of a copy made at `now`."""
-    return folder_of(database) / f"csmd-{_stamp(now)}.db"
+    return backup_folder(database) / f"csmd-{_stamp(now)}.db"
 
 
 def _stamp(now: str) -> str:
@@ -66,11 +66,11 @@ def _stamp(now: str) -> str:
 def list_backups(database: Path) -> list[Path]:
     """The copies of a database, the newest first, without unfinished ones and other files."""
     with contextlib.suppress(OSError):
-        return sorted((path for path in folder_of(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
+        return sorted((path for path in backup_folder(database).iterdir() if _NAME.fullmatch(path.name)), reverse=True)
     return []
 
 
-def made_at(path: Path) -> datetime | None:
+def time_in_name(path: Path) -> datetime | None:
     """When a copy was made, by its name; None for another file."""
     match = _NAME.fullmatch(path.name)
     try:
@@ -82,11 +82,11 @@ def made_at(path: Path) -> datetime | None:
 def has_room(database: Path) -> bool:
     """Whether the disk keeps enough free space with one more copy on it."""
     usage = shutil.disk_usage(database.parent)
-    return usage.free - database.stat().st_size > max(usage.total * FREE_SHARE, FREE_BYTES)
+    return usage.free - database.stat().st_size > max(usage.total * MIN_FREE_SHARE, MIN_FREE_BYTES)
 
 
 #: Receives (pages copied, pages in all).
-Note = Callable[[int, int], None]
+ReportProgress = Callable[[int, int], None]
 
 
 def ignore_progress(done: int, total: int) -> None:
@@ -94,8 +94,8 @@ def ignore_progress(done: int, total: int) -> None:
     del done, total
 
 
-def make(
-    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: Note = ignore_progress, vfs: str = "",
+def make_backup(
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: ReportProgress = ignore_progress, vfs: str = "",
     rows: Rows | None = None,
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
@@ -104,8 +104,8 @@ def make(
     StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
     database, is not sound.
     """
-    folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent
-    if target.parent == folder_of(database):
+    folder = files.make_private(target.parent) if target.parent == backup_folder(database) else target.parent
+    if target.parent == backup_folder(database):
         clear_unfinished(folder)
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
@@ -114,21 +114,21 @@ def make(
         actual = examine(temp, vfs=vfs)
         if actual != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
-        files.to_disk(temp)
+        files.flush_to_disk(temp)
         size = temp.stat().st_size
         temp.replace(target)
-        files.to_disk(folder)
+        files.flush_to_disk(folder)
     except OSError as error:
         raise StoreError(
             f"{target}: {error.strerror or error}", hint="choose another place or free some space"
         ) from error
     finally:
-        _remove(temp)
+        _remove_temporary(temp)
     return Copy(path=target, bytes=size, counts=expected)
 
 
 def _copy(
-    database: Path, temp: Path, stop: Callable[[], bool], note: Note, vfs: str, rows: Rows | None
+    database: Path, temp: Path, stop: Callable[[], bool], note: ReportProgress, vfs: str, rows: Rows | None
 ) -> dict[str, int]:
     """Copies page by page within one snapshot and returns the snapshot's row counts."""
     try:
@@ -145,7 +145,7 @@ def _copy(
             while not backup.done:
                 if stop():
                     raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
-                backup.step(PAGES_AT_ONCE)
+                backup.step(PAGES_PER_STEP)
                 note(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
             # One file: a write-ahead log next to a copy would get lost.
@@ -164,9 +164,9 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}") from error
     with open_rows(path, readonly=True, vfs=vfs) as rows:
-        if not migrate.is_of_csmd(rows):
+        if not migrate.is_csmd_database(rows):
             raise BadInput(f"{path} is a database of another program")
-        migrate.pending(rows)
+        migrate.find_pending(rows)
         wrong = [str(text) for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
@@ -183,7 +183,7 @@ def convert(source: Path, target: Path, *, encrypted: bool) -> None:
         wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
         if wrong or sqlite.row_counts(rows) != before:
             raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
-    files.to_disk(target)
+    files.flush_to_disk(target)
 
 
 def convert_if_needed(path: Path) -> Path:
@@ -195,7 +195,7 @@ def convert_if_needed(path: Path) -> Path:
     return target
 
 
-def newest_sound(database: Path) -> Path | None:
+def find_newest_sound(database: Path) -> Path | None:
     """The newest usable copy, or None."""
     return _first_sound(list_backups(database))
 
@@ -208,18 +208,18 @@ def _first_sound(copies: Iterable[Path]) -> Path | None:
     return None
 
 
-def before_migration(database: Path) -> Path:
+def pre_migration_path(database: Path) -> Path:
     """The path of the copy made before a migration."""
     return database.with_suffix(".before-migration.db")
 
 
-def newest_fitting(database: Path) -> Path | None:
+def find_newest_compatible(database: Path) -> Path | None:
     """The newest copy that this version can use, the one from before a migration included; None if there is none."""
-    copies = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
+    copies = [path for path in (pre_migration_path(database), *list_backups(database)) if path.is_file()]
     return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
-def rotate(database: Path, *, keep: int) -> int:
+def delete_old_backups(database: Path, *, keep: int) -> int:
     """Removes all but the newest copies and returns how many."""
     old = list_backups(database)[max(keep, 1) :]
     for path in old:
@@ -245,61 +245,61 @@ def refuse_lost_database(database: Path) -> None:
         raise Damaged(f"{database} {state}, and what lies beside it says that it was not", hint=REPAIR_HINT)
 
 
-def note_opened(database: Path) -> None:
-    """Records which file and log belong together, for `set_stale_log_aside`; replaces the earlier record."""
-    place = database.parent / OPENED
+def record_open_files(database: Path) -> None:
+    """Records which file and log belong together, for `move_stale_log_aside`; replaces the earlier record."""
+    place = database.parent / OPEN_FILES_RECORD
     if (inodes := _inodes(database)) is None:
         place.unlink(missing_ok=True)
     else:
         files.write_atomic(place, wire.dumps(inodes).encode(), durable=False)
 
 
-def note_rescue(database: Path, copy: Path) -> None:
-    """Records where the copy of a database deleted while open will be, for `put_rescued_back`."""
-    place = database.parent / OPENED
+def record_rescue(database: Path, copy: Path) -> None:
+    """Records where the copy of a database deleted while open will be, for `restore_rescued`."""
+    place = database.parent / OPEN_FILES_RECORD
     files.make_private(place.parent)
     noted = {**(files.read_json(place) or {}), "rescued": copy.name}
     files.write_atomic(place, wire.dumps(noted).encode(), durable=False)
 
 
-def put_rescued_back(database: Path) -> Path | None:
+def restore_rescued(database: Path) -> Path | None:
     """Puts the copy of a deleted database in its place and returns it; None if there is nothing to do.
 
     Defects of the copy are left to `csmd repair`. The copy stays among the backups.
     """
-    noted = files.read_json(database.parent / OPENED) or {}
+    noted = files.read_json(database.parent / OPEN_FILES_RECORD) or {}
     if "rescued" not in noted or database.exists():
         return None
-    copy = folder_of(database) / str(noted["rescued"])
+    copy = backup_folder(database) / str(noted["rescued"])
     temp = database.with_name(f"{UNFINISHED}{os.urandom(6).hex()}")
     try:
         examine(copy)
         shutil.copyfile(copy, temp)
-        files.to_disk(temp)
+        files.flush_to_disk(temp)
         temp.replace(database)
-        files.to_disk(database.parent)
+        files.flush_to_disk(database.parent)
     except (OSError, StoreError, BadInput):
         return None
     finally:
-        _remove(temp)
+        _remove_temporary(temp)
     return copy
 
 
-def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
+def move_stale_log_aside(database: Path, *, now: str) -> Path | None:
     """Moves aside a log whose database was replaced, and returns its new path; None if there was none.
 
     SQLite would apply it to the new database. A daemon that exits by itself leaves no log; a killed one does.
     """
-    noted, inodes = files.read_json(database.parent / OPENED), _inodes(database)
+    noted, inodes = files.read_json(database.parent / OPEN_FILES_RECORD), _inodes(database)
     if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
         return None
     folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
-    for suffix in SUFFIXES[1:]:
+    for suffix in DATABASE_SUFFIXES[1:]:
         with contextlib.suppress(FileNotFoundError):
             path = database.with_name(database.name + suffix)
             path.replace(folder / path.name)
-    files.to_disk(folder)
-    files.to_disk(database.parent)
+    files.flush_to_disk(folder)
+    files.flush_to_disk(database.parent)
     return folder
 
 
@@ -313,41 +313,41 @@ def _inodes(database: Path) -> dict[str, int] | None:
 def replace_database(new: Path, database: Path, aside: Path) -> None:
     """Puts `new`, made in WORKSHOP, in the database's place; the old files are renamed to `aside` with their suffixes.
 
-    Once READY is written, the next holder of the instance lock finishes the replacement.
+    Once READY_FILE is written, the next holder of the instance lock finishes the replacement.
     """
     home, workshop = database.parent, database.parent / WORKSHOP
     for path in (new, new.parent, workshop, home):
-        files.to_disk(path)
+        files.flush_to_disk(path)
     names = {"new": str(new.relative_to(home)), "aside": str(aside.relative_to(home))}
-    files.write_atomic(workshop / READY, wire.dumps(names).encode())
-    files.to_disk(workshop)
+    files.write_atomic(workshop / READY_FILE, wire.dumps(names).encode())
+    files.flush_to_disk(workshop)
     finish_replacement(database)
 
 
 def is_replacing(database: Path) -> bool:
     """Whether a replacement of the database was begun and not finished."""
-    return (database.parent / WORKSHOP / READY).exists()
+    return (database.parent / WORKSHOP / READY_FILE).exists()
 
 
 def finish_replacement(database: Path) -> None:
     """Finishes a replacement of the database, from whatever step a kill left it at, and removes the workshop."""
     home, workshop = database.parent, database.parent / WORKSHOP
-    names = files.read_json(workshop / READY)
+    names = files.read_json(workshop / READY_FILE)
     if names is not None and (new := home / str(names["new"])).exists():  # otherwise it is in its place already
         aside = home / str(names["aside"])
-        for suffix in SUFFIXES:  # every old file: a new database must never meet another's log
+        for suffix in DATABASE_SUFFIXES:  # every old file: a new database must never meet another's log
             old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
             if old.exists():
                 if target.exists():
                     raise StoreError(f"{target} is where the old database is to go", hint=f"move {target} away")
                 old.replace(target)
-        files.to_disk(aside.parent)
+        files.flush_to_disk(aside.parent)
         new.replace(database)
-        files.to_disk(home)
+        files.flush_to_disk(home)
     shutil.rmtree(workshop, ignore_errors=True)
 
 
-def _remove(temp: Path) -> None:
+def _remove_temporary(temp: Path) -> None:
     for suffix in ("", "-journal", "-wal", "-shm"):
         with contextlib.suppress(OSError):
             temp.with_name(temp.name + suffix).unlink()

@@ -21,7 +21,7 @@ DREAM = "dream"
 SUPERSEDED = "superseded"
 MERGE = "merge"
 #: Of the memory that another one was merged into.
-TOOK_IN = "took in"
+ABSORBED = "took in"
 ARCHIVE = "archive"
 AUTHORITY = "authority"
 #: A person has undone a supersession: `before` names the memory that must not supersede this one again.
@@ -78,7 +78,7 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
-    """Returns the latest change of a kind that was not undone; None for none."""
+    """Returns the latest change of a kind that was not undone; None if there is none."""
     made = [noted for noted in changes_of(rows, memory_id) if noted.change == change and not noted.undone_at]
     return made[-1] if made else None
 
@@ -97,20 +97,20 @@ def set_undone(rows: Rows, seq: int, *, at: str) -> None:
     record_event(rows, ident, UNDONE, by="", at=at, about=change)
 
 
-def state(memory: Memory) -> str:
+def belief_state(memory: Memory) -> str:
     """Returns the columns that a supersession changes, as `name=value` pairs."""
     names = ("confidence", *TIMES, "superseded_by")
     return " ".join(f"{name}={getattr(memory, name)}" for name in names)
 
 
-def read_state(text: str) -> dict[str, str]:
+def parse_state(text: str) -> dict[str, str]:
     """Parses a state into its values by name."""
     return dict(pair.partition("=")[::2] for pair in text.split())
 
 
-def confidence_in(text: str) -> float | None:
+def confidence_in_state(text: str) -> float | None:
     """Returns the confidence (0-1) in a state; None if it has none."""
-    named = read_state(text).get("confidence", "")
+    named = parse_state(text).get("confidence", "")
     return float(named) if named.replace(".", "", 1).isdigit() else None
 
 
@@ -134,7 +134,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
 
 def _without_supersession(change: Change, memory: Memory) -> Memory:
     """Returns a memory with the confidence and times from before a change; unchanged if a purge removed the figures."""
-    before, after = read_state(change.before), read_state(change.after)
+    before, after = parse_state(change.before), parse_state(change.after)
     if any(name not in before or name not in after for name in ("confidence", *TIMES)):
         return memory
     times: dict[str, Any] = {
@@ -182,7 +182,7 @@ def superseded_memories(rows: Rows, projects: Sequence[int], *, limit: int) -> l
     )
 
 
-def stated_at(rows: Rows, memory: Memory) -> str:
+def last_stated_at(rows: Rows, memory: Memory) -> str:
     """Returns when a memory was last stated with its own authority.
 
     An assistant's repetition of a user's words does not count.
@@ -249,16 +249,16 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
     before = f"{keeper.confidence:.4f} {keeper.tier} {keeper.used_at}".strip()
-    record_change(rows, into.id, TOOK_IN, before, after_, reason, by, now)
+    record_change(rows, into.id, ABSORBED, before, after_, reason, by, now)
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
-    """Returns the merge of a memory that is not undone, and its change of the other memory; None for none."""
+    """Returns the merge of a memory that is not undone, and its change of the other memory; None if there is none."""
     merge = latest_change(rows, memory_id, MERGE)
     took = [
         change
         for change in (changes_of(rows, merge.after) if merge else ())
-        if change.change == TOOK_IN and not change.undone_at and change.after.split()[1] == memory_id
+        if change.change == ABSORBED and not change.undone_at and change.after.split()[1] == memory_id
     ]
     return (merge, took[-1]) if merge and took else None
 

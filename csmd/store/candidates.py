@@ -19,7 +19,7 @@ _COLUMNS = columns(Candidate, "m", evidence="''")
 _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint"
 
 
-def identity(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
+def candidate_id(kind: CandidateKind, project: int, fingerprint: str, created_at: str) -> str:
     """A candidate's id: `c` and ten hex digits."""
     return "c" + hashlib.sha256(f"{kind}:{project}:{fingerprint}:{created_at}".encode()).hexdigest()[:10]
 
@@ -45,9 +45,9 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
     """Returns (row key, id) of a new candidate; a finished one may have the same id."""
     ident, number = candidate.id, 1
-    while rows.exists("select 1 from candidates where id = :id", id=ident):
+    while rows.has("candidates", id=ident):
         moment = f"{candidate.created_at} {number}"
-        ident, number = identity(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
+        ident, number = candidate_id(candidate.kind, candidate.project_seq, candidate.fingerprint, moment), number + 1
     values = column_values(candidate, "id", "evidence", "version", "seq")
     return rows.insert_keyed("candidates", id=ident, **values), ident
 
@@ -65,7 +65,7 @@ def _add_evidence(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
         rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **column_values(source))
 
 
-def renew(rows: Rows, stored: Candidate, candidate: Candidate) -> bool:
+def update_stored(rows: Rows, stored: Candidate, candidate: Candidate) -> bool:
     """Updates a stored candidate, evidence included; returns False if nothing changed.
 
     It keeps its id; `stored` is the candidate as it was read.

@@ -10,10 +10,10 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.store.sqlite import Rows, column_values, columns, in_keys
 
 #: `awaits` of a checkpoint whose items must be made again, because a turn of its session changed.
-AGAIN = "again"
+AWAITS_REBUILD = "again"
 
 
-class Row(NamedTuple):
+class CheckpointRow(NamedTuple):
     """A stored checkpoint; `project_seq` is its session's."""
 
     seq: int
@@ -32,15 +32,15 @@ class Row(NamedTuple):
     restored_for: str
 
 
-COLUMNS = columns(Row, "k", session_id="s.id", project_seq="s.project_seq")
-ITEM = ("kind", "text", "uuid", "state", "amount")
-CAPTURE = ("uuid", "kind", "tool", "at", "text")
+COLUMNS = columns(CheckpointRow, "k", session_id="s.id", project_seq="s.project_seq")
+ITEM_COLUMNS = ("kind", "text", "uuid", "state", "amount")
+CAPTURE_COLUMNS = ("uuid", "kind", "tool", "at", "text")
 
 
 # --- written
 
 
-def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequence[Any] | None) -> bool:
+def put_checkpoint(rows: Rows, row: CheckpointRow, items: Sequence[Any], captures: Sequence[Any] | None) -> bool:
     """Stores a new or changed checkpoint; False if nothing changed.
 
     `items` are (kind, text, uuid, state, amount), `captures` (uuid, kind, tool, time, text); None keeps the stored
@@ -64,15 +64,15 @@ def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequenc
     )
     rows.delete("checkpoint_items", checkpoint_seq=seq)
     for item in fresh:
-        rows.insert("checkpoint_items", checkpoint_seq=seq, **dict(zip(ITEM, item, strict=True)))
+        rows.insert("checkpoint_items", checkpoint_seq=seq, **dict(zip(ITEM_COLUMNS, item, strict=True)))
     if copied is not None:
         rows.delete("checkpoint_raw_captures", checkpoint_seq=seq)
     for capture in copied or ():
-        rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, **dict(zip(CAPTURE, capture, strict=True)))
+        rows.insert("checkpoint_raw_captures", checkpoint_seq=seq, **dict(zip(CAPTURE_COLUMNS, capture, strict=True)))
     return True
 
 
-def _mutable(row: Row) -> tuple[object, ...]:
+def _mutable(row: CheckpointRow) -> tuple[object, ...]:
     return row.summary_uuid, row.asked_at, row.upto, row.at, row.awaits
 
 
@@ -80,7 +80,7 @@ def _texts_of(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     """The present texts of these turns, without purged and missing ones."""
     texts: dict[str, str] = {}
     for uuid in sorted(uuids):
-        text = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
+        text = rows.find("turns", "text", uuid=uuid)
         if text not in (None, PURGED):
             texts[uuid] = str(text)
     return texts
@@ -94,29 +94,29 @@ def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
 # --- read
 
 
-def by_id(rows: Rows, ident: str) -> Row | None:
+def by_id(rows: Rows, ident: str) -> CheckpointRow | None:
     """One checkpoint by its whole id."""
     return _first(rows, "k.id = :id", id=ident)
 
 
-def of_summary(rows: Rows, session_seq: int, uuid: str) -> Row | None:
+def of_summary(rows: Rows, session_seq: int, uuid: str) -> CheckpointRow | None:
     """The checkpoint of a compaction, by the turn with its summary."""
     return _first(rows, "k.session_seq = :session and k.summary_uuid = :uuid", session=session_seq, uuid=uuid)
 
 
-def pending(rows: Rows, session_seq: int) -> Row | None:
+def find_pending(rows: Rows, session_seq: int) -> CheckpointRow | None:
     """The checkpoint of a session's announced compaction that has no summary yet."""
     return _first(
         rows, "k.session_seq = :session and k.why = 'compaction' and k.summary_uuid = ''", session=session_seq
     )
 
 
-def latest(rows: Rows, session_id: str) -> Row | None:
+def find_latest(rows: Rows, session_id: str) -> CheckpointRow | None:
     """The checkpoint of a session's latest compaction."""
     return _first(rows, "s.id = :session and k.why = 'compaction'", session=session_id)
 
 
-def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | None:
+def find_restored(rows: Rows, *, project: int, session_id: str) -> CheckpointRow | None:
     """The checkpoint to show a session that starts in a project: the last restored one not shown since."""
     return _first(
         rows,
@@ -129,17 +129,19 @@ def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | N
     )
 
 
-def _first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) -> Row | None:
+def _first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) -> CheckpointRow | None:
     return next(iter(_where(rows, f"{condition} order by {by} desc, k.seq desc limit 1", **values)), None)
 
 
-def _where(rows: Rows, condition: str, **values: Any) -> list[Row]:
+def _where(rows: Rows, condition: str, **values: Any) -> list[CheckpointRow]:
     """The checkpoints `k` of sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {condition}"  # noqa: S608
-    return rows.read(Row, sql, **values)
+    return rows.read(CheckpointRow, sql, **values)
 
 
-def list_checkpoints(rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int) -> list[Row]:
+def list_checkpoints(
+    rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int
+) -> list[CheckpointRow]:
     """The checkpoints of sessions in these projects (None: all), or of one session, the latest first."""
     condition = f"(cast(:session as text) = '' or s.id = :session) and {in_keys('s.project_seq', projects)}"
     return _where(rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit)
@@ -170,19 +172,19 @@ def capture_count(rows: Rows, seq: int) -> int:
 # --- taken back
 
 
-def take_back(rows: Rows, turn_seq: int) -> None:
+def drop_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes what checkpoints have of a turn that is deleted or changed; the rest is made again without it."""
     sql = (
         "update checkpoints set awaits = :again where session_seq in "
         "(select session_seq from session_turn where turn_seq = :turn) returning seq"
     )
-    touched = rows.column(sql, again=AGAIN, turn=turn_seq)
+    touched = rows.column(sql, again=AWAITS_REBUILD, turn=turn_seq)
     rows.run(f"delete from checkpoint_items where {in_keys('checkpoint_seq', touched)}")  # noqa: S608
     sql = "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)"
     rows.run(sql, turn=turn_seq)
 
 
-def clear(rows: Rows, session_seq: int) -> int:
+def delete_of_session(rows: Rows, session_seq: int) -> int:
     """Deletes a session's checkpoints and returns how many."""
     return rows.delete("checkpoints", session_seq=session_seq)
 
@@ -196,11 +198,11 @@ def drop_old(rows: Rows, *, before: str, limit: int) -> int:
 #: The stage whose cursors record how far events and summaries were read.
 CHECKPOINT_STAGE = "checkpoint"
 #: How many of the last turns a checkpoint copies.
-TURNS = 60
+MAX_TURNS = 60
 #: How much of each turn it copies.
-TURN_CHARACTERS = 16_384
+MAX_TURN_CHARACTERS = 16_384
 #: Turns after a checkpoint that make it out of date.
-FAR = 200
+STALE_AFTER_TURNS = 200
 #: Kinds of turns in which somebody speaks or a tool works; the others come from the host.
 _SPOKEN = "('user', 'relayed', 'assistant', 'tool_call', 'tool_result')"
 
@@ -249,10 +251,10 @@ def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     return rows.exists(sql, session=session_seq, since=since)
 
 
-def incomplete_checkpoints(rows: Rows) -> list[Row]:
+def incomplete_checkpoints(rows: Rows) -> list[CheckpointRow]:
     """The checkpoints with rows that may have come since they were made."""
     return rows.read(
-        Row,
+        CheckpointRow,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
         "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' "
         "and k.awaits > '' and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) "
@@ -285,29 +287,29 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
         f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} "
         "order by st.ordinal desc limit :limit"
     )
-    turns = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
+    turns = rows.all(sql, session=session_seq, upto=upto, most=MAX_TURN_CHARACTERS, limit=MAX_TURNS)
     return turns[::-1]
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """The last prompts of a session in order, as `digests.entries` has them, with those that only a hook reported."""
+    """The last prompts of a session in order, in the form of `digests.read_entries`; unconfirmed ones are included."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 "
         "and t.kind in ('user', 'relayed') order by st.ordinal desc limit :limit"
     )
-    turns = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
+    turns = rows.all(sql, session=session_seq, most=MAX_TURN_CHARACTERS, limit=MAX_TURNS)
     return turns[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
-    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most FAR."""
+    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
     sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
         "and (cast(:until as text) = '' or t.at <= :until) limit :far"
     )
-    ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
+    ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=STALE_AFTER_TURNS)
     return len(ordinals)
 
 
@@ -331,7 +333,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     """Adds a goal and returns (id, whether it is new); equal words are one goal, a person's if a person says them."""
     words = " ".join(text.casefold().split())
     ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    done_at = rows.value("select done_at from goals where id = :id", id=ident)
+    done_at = rows.find("goals", "done_at", id=ident)
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -355,7 +357,7 @@ def open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> list[
     return _goals(rows, condition, session=session_id)
 
 
-def goal_list(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
+def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: all), finished ones only on request, the latest first."""
     condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
     return _goals(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
@@ -374,7 +376,7 @@ def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
 def reopen_goal(rows: Rows, ident: str) -> str:
     """Marks a goal as open and returns its text; "" if there is no such goal."""
     rows.run("update goals set done_at = '' where id = :id", id=ident)
-    return str(rows.value("select text from goals where id = :id", id=ident) or "")
+    return str(rows.find("goals", "text", id=ident) or "")
 
 
 # --- with their project and session

@@ -12,7 +12,7 @@ MAX_VERSIONS = 40
 MAX_DIRECTORIES = 8
 
 
-def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
+def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Records the time of each version's latest line."""
     conflict = (
         "on conflict (version) do update "
@@ -30,12 +30,12 @@ def versions_since(rows: Rows, at: str) -> dict[str, str]:
     )
 
 
-def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
+def record_other_directory(rows: Rows, path: str, *, at: str) -> None:
     """Records a configuration directory that a hook named and csmd does not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
     rows.keep_newest("elsewhere", "path", "last_at", most=MAX_DIRECTORIES)
 
 
-def elsewhere(rows: Rows) -> dict[str, str]:
+def list_other_directories(rows: Rows) -> dict[str, str]:
     """Directory -> when a hook last named it, of the recorded directories, the latest first."""
     return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

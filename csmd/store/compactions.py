@@ -1,4 +1,4 @@
-"""What was trimmed or dropped of turns: bytes and tokens before and after, and a recount."""
+"""Records of turns that are stored in part: bytes and tokens before and after."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from csmd.privacy.fingerprints import PURGED
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import display
 from csmd.text.token_weights import weigh_tokens
 
-#: A turn without a row was within the budget. failed: nothing was saved, or nothing could be kept.
+#: compressed: tokens were saved. failed: none were, or the session had no room. A turn within the budget has no row.
 Outcome = Literal["compressed", "failed"]
 #: Trimmed when stored, no room in its session, dropped for its age, or for room on the disk.
 Cause = Literal["size", "session", "age", "room"]
 
 _JOINED = "from compactions c join turns t on t.seq = c.turn_seq join sessions s on s.seq = t.session_seq"
+_OF_SESSION = "(cast(:session as text) = '' or s.id = :session)"
 
 
 class Sizes(NamedTuple):
-    """Bytes and tokens of a turn as it was said and as it is stored."""
+    """Bytes and tokens of a turn, original and stored."""
 
     bytes_before: int
     bytes_after: int
@@ -60,20 +60,19 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
     if cut is None:
         return None
     kept = f"{cut.head}{cut.tail}"
-    size = len(kept.encode("utf-8", "replace"))
+    size = display.count_bytes(kept)
     before = size + cut.left_out
-    return Sizes(
-        before, len(text.encode("utf-8", "replace")), weigh_tokens(kept) * before // max(size, 1), weigh_tokens(text)
-    )
+    tokens_before = weigh_tokens(kept) * before // max(size, 1)
+    return Sizes(before, display.count_bytes(text), tokens_before, weigh_tokens(text))
 
 
-def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
+def record_trim(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
     """Records what a turn lost when it was stored: `original` is its text in the transcript, `kept` the stored one."""
     sizes = sizes_of(original, uuid)
     cause: Cause = "size"
     if kept != original:
-        whole = sizes or Sizes(len(original.encode("utf-8", "replace")), 0, weigh_tokens(original), 0)
-        sizes = whole._replace(bytes_after=len(kept.encode()), tokens_after=weigh_tokens(kept))
+        original_sizes = sizes or Sizes(display.count_bytes(original), 0, weigh_tokens(original), 0)
+        sizes = original_sizes._replace(bytes_after=display.count_bytes(kept), tokens_after=weigh_tokens(kept))
         cause = "session"
     if sizes is None:
         return
@@ -82,25 +81,26 @@ def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) ->
     rows.update("turns", seq, dropped=cut.left_out if cut else sizes.bytes_before)
 
 
-def forget(rows: Rows, seq: int) -> None:
+def delete_record(rows: Rows, seq: int) -> None:
     """Deletes the record of a turn whose text changed."""
     if rows.delete("compactions", turn_seq=seq):
         rows.update("turns", seq, dropped=None)
 
 
-def note_dropped(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
-    """Replaces a turn's text by `[NAME of N bytes WHY]` and records the loss."""
+def record_drop(rows: Rows, seq: int, *, text: str, name: str, reason: str, cause: Cause) -> None:
+    """Replaces a turn's text by `[NAME of N bytes REASON]` and records the loss."""
     sql = "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0"
-    noted = rows.one(sql, seq=seq)
-    before, tokens, is_counted = noted or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
-    left = f"[{name} of {before} bytes {why}]"
-    _write(rows, seq, Sizes(before, len(left), tokens, weigh_tokens(left)), cause=cause, is_counted=is_counted)
-    rows.update("turns", seq, text=left, dropped=before, gone=1)
+    record = rows.first(sql, seq=seq)
+    before, tokens, is_counted = record or (display.count_bytes(text), *_tokens(rows, seq, text))
+    placeholder = f"[{name} of {before} bytes {reason}]"
+    sizes = Sizes(before, len(placeholder), tokens, weigh_tokens(placeholder))
+    _write(rows, seq, sizes, cause=cause, is_counted=is_counted)
+    rows.update("turns", seq, text=placeholder, dropped=before, gone=1)
 
 
 def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
     """The tokens of a turn's text, and whether they were counted."""
-    counted = rows.value("select counted from turns where seq = :seq", seq=seq)
+    counted = rows.find("turns", "counted", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
 
 
@@ -116,7 +116,7 @@ class Uncounted(NamedTuple):
     dropped: int
 
 
-def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
+def list_uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """Returns the next turns to count: at most `limit` turns and `characters` together, but always at least one."""
     sql = (
         "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
@@ -124,21 +124,21 @@ def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     )
     turns = rows.read(Uncounted, sql, limit=limit)
     sizes = accumulate(len(turn.text) for turn in turns)
-    return [
-        turn for place, (turn, size) in enumerate(zip(turns, sizes, strict=True)) if size <= characters or not place
-    ]
+    return [turn for turn, size in zip(turns, sizes, strict=True) if size <= characters] or turns[:1]
 
 
-def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
-    """Records how many tokens a turn's stored text has, and its whole text if that was counted too."""
-    noted = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
+def record_count(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
+    """Records a turn's token count; `whole` is that of its full text, None if unknown (it is then estimated)."""
+    record = rows.first(
+        "select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq
+    )
     before = tokens
-    if noted is not None:
-        cause, size, estimated = noted
+    if record is not None:
+        cause, size, estimated = record
         cut = display.find_cut(turn.text, f"turn {turn.uuid}")
         before = estimated if whole is None else whole
         if whole is None and cut is not None:
-            kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
+            kept = display.count_bytes(f"{cut.head}{cut.tail}")
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
             before = (tokens - mark) * size // max(kept, 1)
         rows.run(
@@ -147,7 +147,7 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             before=before,
             after=tokens,
             counted=int(whole is not None),
-            outcome=outcome_of(cause, before, tokens),
+            outcome=choose_outcome(cause, before, tokens),
             seq=turn.seq,
         )
     # A text that changed meanwhile is counted again.
@@ -156,13 +156,13 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
 
 
 def _write(rows: Rows, seq: int, sizes: Sizes, *, cause: Cause, is_counted: int = 0) -> None:
-    outcome = outcome_of(cause, sizes.tokens_before, sizes.tokens_after)
+    outcome = choose_outcome(cause, sizes.tokens_before, sizes.tokens_after)
     rows.upsert(
         "compactions", "turn_seq", turn_seq=seq, outcome=outcome, cause=cause, is_counted=is_counted, **sizes._asdict()
     )
 
 
-def outcome_of(cause: Cause, tokens_before: int, tokens_after: int) -> Outcome:
+def choose_outcome(cause: Cause, tokens_before: int, tokens_after: int) -> Outcome:
     """Returns `compressed` if tokens were saved; `failed` if none were, or if the turn found no room in its session."""
     return "compressed" if cause != "session" and tokens_after < tokens_before else "failed"
 
@@ -183,29 +183,29 @@ class Total(NamedTuple):
     tokens_after: int
 
 
-def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
+def sum_outcomes(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> list[Total]:
     """The sums by outcome and cause, of some projects (None: all) and of one session ("": all)."""
     sql = (
         "select c.outcome, c.cause, count(*), sum(c.is_counted), sum(c.bytes_before), sum(c.bytes_after), "
         f"sum(c.tokens_before), sum(c.tokens_after) {_JOINED} where {in_keys('t.project_seq', projects)} "
-        "and (cast(:session as text) = '' or s.id = :session) group by c.outcome, c.cause order by c.outcome, c.cause"
+        f"and {_OF_SESSION} group by c.outcome, c.cause order by c.outcome, c.cause"
     )
     return rows.read(Total, sql, session=session)
 
 
 def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
-    """By how many percent a turn was compressed on average."""
+    """The average reduction of a compressed turn's tokens in percent."""
     share = rows.value(
         f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
         f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} "
-        "and (cast(:session as text) = '' or s.id = :session)",
+        f"and {_OF_SESSION}",
         session=session,
     )
     return round(float(share or 0), 1)
 
 
-def trimmed_in(rows: Rows, session_seq: int) -> dict[str, int]:
-    """The turns of a session that are stored only in part, by uuid, with their original bytes."""
+def trimmed_turns(rows: Rows, session_seq: int) -> dict[str, int]:
+    """Maps the uuid of each turn of a session that is stored in part to its original bytes."""
     trimmed = rows.all(
         "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'",
@@ -220,88 +220,22 @@ def tokens_saved(rows: Rows) -> int:
 
 
 def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> int:
-    """How many tool calls and results are stored whole."""
+    """The number of tool calls and results that are stored whole."""
     return rows.number(
         "select count(*) from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
         f"where t.kind in ('tool_call', 'tool_result') and {in_keys('t.project_seq', projects)} "
-        "and (cast(:session as text) = '' or s.id = :session) "
+        f"and {_OF_SESSION} "
         "and not exists (select 1 from compactions c where c.turn_seq = t.seq)",
         session=session,
     )
 
 
-def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
+def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", limit: int) -> list[Compaction]:
     """The compactions of the latest turns, the last first."""
     sql = (
         "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
         f"c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
-        f"where {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session) "
+        f"where {in_keys('t.project_seq', projects)} and {_OF_SESSION} "
         "order by t.at desc, t.seq desc limit :limit"
     )
     return rows.read(Compaction, sql, session=session, limit=limit)
-
-
-# --- the recount
-
-
-class Recount(NamedTuple):
-    """What a turn's own text says of its compaction, next to its record; `problem` is "" if both agree.
-
-    `is_changed` if something was purged from the text since, so that its bytes cannot agree.
-    """
-
-    seq: int
-    uuid: str
-    outcome: str
-    bytes_before: int
-    bytes_after: int
-    tokens_saved: int
-    is_changed: bool
-    problem: str
-
-
-#: What replaces text that a purge or a scan for secrets removed.
-HOLES = (PURGED, "[redacted")
-#: The row key from which a recount begins.
-FIRST = 0
-#: How many turns one part of a recount reads.
-AT_ONCE = 500
-
-
-def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
-    """The next turns past a row key that were compacted, or look so, counted from their text."""
-    sql = (
-        "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
-        "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
-        f"where t.seq > :after and {in_keys('t.project_seq', projects)} "
-        "and (t.dropped is not null or c.turn_seq is not null) order by t.seq limit :limit"
-    )
-    measured = rows.all(sql, after=after, limit=AT_ONCE)
-    return [_recounted(*row) for row in measured]
-
-
-def _recounted(
-    seq: int, uuid: str, text: str, dropped: int | None, gone: int, outcome: Outcome | None, cause: Cause | None,
-    bytes_before: int | None, bytes_after: int | None, tokens_before: int | None, tokens_after: int | None,
-) -> Recount:  # fmt: skip
-    cut = display.find_cut(text, f"turn {uuid}")
-    size = len(text.encode("utf-8", "replace"))
-    whole = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace")) + cut.left_out if cut else dropped or 0
-    is_changed = size != bytes_after and any(hole in text for hole in HOLES)
-    saved = (tokens_before or 0) - (tokens_after or 0) if outcome == "compressed" else 0
-    problem = ""
-    if outcome is None:
-        problem = f"{dropped} bytes are left out, and no compaction is noted"
-    elif is_changed:
-        pass
-    elif size != bytes_after:
-        problem = f"{size} bytes are kept, {bytes_after} are noted"
-    elif whole != bytes_before:
-        problem = f"its text implies {whole} bytes originally, but {bytes_before} are recorded"
-    elif (cut.left_out if cut else whole) != dropped:
-        problem = f"{dropped} bytes are noted as left out, its mark says {cut.left_out if cut else whole}"
-    elif outcome != outcome_of(cause or "size", tokens_before or 0, tokens_after or 0):
-        problem = f"noted as {outcome}, with {tokens_before} tokens before and {tokens_after} after"
-    elif bool(gone) != (cause in ("age", "room")):
-        problem = f"noted as compacted for {cause}, and {'none' if gone else 'some'} of it is kept"
-    return Recount(seq, uuid, outcome or "", whole, size, saved, is_changed, problem)

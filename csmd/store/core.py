@@ -51,13 +51,13 @@ CHECKPOINT_PATIENCE_MS = 20
 #: The largest write-ahead log at the start of a background write: with hooks and one long write it stays below 256 MB.
 LOG_LIMIT_BYTES = 64 << 20
 #: How long reads wait while the log is emptied.
-READS_WAIT_S = 0.5
+MAX_READ_WAIT_S = 0.5
 #: How often emptying the log is tried.
-EMPTYING_EVERY_S = 0.02
+EMPTYING_RETRY_S = 0.02
 #: How long reads run before they wait again.
-READS_GO_ON_S = 0.1
+READ_WINDOW_S = 0.1
 #: How long the background tries to empty the log.
-EMPTYING_S = 30.0
+MAX_EMPTYING_S = 30.0
 
 
 @dataclass(slots=True)
@@ -135,7 +135,7 @@ class Store:
             writer = opening(readonly=False)
             rows = Rows(writer)
             self.is_encrypted = has_key(writer)
-            self.migrated = migrate.migrate(rows, now=now, backup=backup.before_migration(path))
+            self.migrated = migrate.migrate(rows, now=now, backup=backup.pre_migration_path(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
@@ -152,7 +152,7 @@ class Store:
                 for lane, tasks in self._reads.items()
             }
             made.pop_all()
-        self._identity = _identity(path)
+        self._identity = _file_identity(path)
         self._is_rescue_noted = False
         self._rescued_commits = -1
         """How many commits the copy holds that was made of a deleted or replaced database; -1 for no copy."""
@@ -165,9 +165,9 @@ class Store:
         return not self.is_read_only and not self.displacement()
 
     def displacement(self) -> Displacement:
-        """What happened to the file at the path of the open one. Reads the disk; may be called from any thread."""
+        """Whether the open file is still at its path; "" if it is. Reads the disk; may be called from any thread."""
         try:
-            return "" if _identity(self.path) == self._identity else "replaced"
+            return "" if _file_identity(self.path) == self._identity else "replaced"
         except OSError:
             return "gone"
 
@@ -180,15 +180,15 @@ class Store:
         if not self.displacement():
             self._forget_rescue()
             return None
-        target = backup.place_of(self.path, now=now)
+        target = backup.backup_path(self.path, now=now)
         if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
         with self._maintaining:
             commits, self._is_rescue_noted = self.commits, True
-            backup.note_rescue(
+            backup.record_rescue(
                 self.path, target
             )  # first: a kill before the copy leaves a note without a copy, which is harmless
-            backup.make(self.path, target, rows=Rows(self._maintenance))
+            backup.make_backup(self.path, target, rows=Rows(self._maintenance))
         self._rescued_commits = commits
         return target
 
@@ -202,12 +202,12 @@ class Store:
         if not self._is_rescue_noted:
             return
         with self._maintaining:  # waits for a note that is being written
-            backup.note_opened(self.path)
+            backup.record_open_files(self.path)
             self._is_rescue_noted, self._rescued_commits = False, -1
 
     def _is_in_its_directory(self) -> bool:
         try:
-            return _identity(self.path.parent)[:2] == self._identity[2:]
+            return _file_identity(self.path.parent)[:2] == self._identity[2:]
         except OSError:
             return False
 
@@ -277,16 +277,16 @@ class Store:
 
         Continuous reads would keep it for ever, so every read except hooks' waits meanwhile, each time for a moment.
         """
-        patience = time.monotonic() + EMPTYING_S
+        patience = time.monotonic() + MAX_EMPTYING_S
         while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
-            until = time.monotonic() + READS_WAIT_S
+            until = time.monotonic() + MAX_READ_WAIT_S
             self._is_reading.clear()
             try:
                 while self.checkpoint(truncate=True) < 0 and time.monotonic() < until:
-                    time.sleep(EMPTYING_EVERY_S)
+                    time.sleep(EMPTYING_RETRY_S)
             finally:
                 self._is_reading.set()
-            time.sleep(READS_GO_ON_S if self._log_bytes() > LOG_LIMIT_BYTES else 0)
+            time.sleep(READ_WINDOW_S if self._log_bytes() > LOG_LIMIT_BYTES else 0)
 
     def _log_bytes(self) -> int:
         try:
@@ -371,7 +371,7 @@ class Store:
         rows = Rows(connection)
         while taken := tasks.next_tasks(1):
             if lane != "hook":
-                self._is_reading.wait(READS_WAIT_S)
+                self._is_reading.wait(MAX_READ_WAIT_S)
             for task in taken:
                 if task.future.set_running_or_notify_cancel():
                     self._perform_read(rows, task)
@@ -412,18 +412,18 @@ class Store:
             )
 
 
-def _identity(path: Path) -> tuple[int, int, int, int]:
+def _file_identity(path: Path) -> tuple[int, int, int, int]:
     """(device, inode) of a file and of its directory; raises OSError if it is missing."""
     file, folder = path.stat(), path.parent.stat()
     return file.st_dev, file.st_ino, folder.st_dev, folder.st_ino
 
 
 def _refuse_newer(rows: Rows, path: Path) -> None:
-    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.pending`."""
+    """Raises SchemaTooNew, naming a usable backup, for a newer csmd's database; otherwise as `migrate.find_pending`."""
     try:
-        migrate.pending(rows)
+        migrate.find_pending(rows)
     except SchemaTooNew as error:
-        copy = backup.newest_fitting(path)
+        copy = backup.find_newest_compatible(path)
         if copy is None:
             what = f"{error.what}; no backup beside it is of this version"
             raise SchemaTooNew(what, hint="upgrade csmd") from error
@@ -458,19 +458,19 @@ def _shrink(rows: Rows) -> None:
 
 
 #: Seconds that one write of several items takes at most; a single item may take longer.
-SHORT_S = 0.003
+SHORT_WRITE_S = 0.003
 #: Seconds that the background pauses at most, and never longer than it worked before.
-PATIENCE_S = 0.02
+MAX_PAUSE_S = 0.02
 #: Seconds of work below which the background does not pause: so many pauses would cost more than they help.
-TURN_S = 0.002
+MIN_WORK_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
-    """Yields the items, at least one, that one write can process within SHORT_S; the rest is left to the next write."""
+    """Yields items, at least one, until SHORT_WRITE_S have passed; the rest is left to the next write."""
     began = time.thread_time()
     for item in items:
         yield item
-        if time.thread_time() - began > SHORT_S:
+        if time.thread_time() - began > SHORT_WRITE_S:
             return
 
 
@@ -488,12 +488,12 @@ class HookPriority:
             (self._free.clear if is_answering else self._free.set)()
 
     def give_way(self) -> None:
-        """Waits while a hook is answered, at most PATIENCE_S."""
+        """Waits while a hook is answered, at most MAX_PAUSE_S."""
         if self._free.is_set():
             return
         worked = time.monotonic() - self._resumed
-        if worked >= TURN_S:
-            self._free.wait(min(worked, PATIENCE_S))
+        if worked >= MIN_WORK_S:
+            self._free.wait(min(worked, MAX_PAUSE_S))
             self._resumed = time.monotonic()
 
     def giving_way(self, items: Iterable[T]) -> Iterator[T]:
@@ -504,25 +504,25 @@ class HookPriority:
 
 
 #: Seconds that others wait for, plus the longest step.
-MOMENT_S = 0.01
+BRIEF_RUN_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Ended(Generic[T]):
+class Finished(Generic[T]):
     """The result of long work."""
 
     value: T
 
 
-def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
-    """Runs steps for MOMENT_S, at least one; returns None while there are more."""
-    until = time.monotonic() + MOMENT_S
+def run_briefly(steps: Generator[None, None, T]) -> Finished[T] | None:
+    """Runs steps for BRIEF_RUN_S, at least one; returns None while there are more."""
+    until = time.monotonic() + BRIEF_RUN_S
     try:
         next(steps)
         while time.monotonic() < until:
             next(steps)
     except StopIteration as end:
-        return Ended(end.value)
+        return Finished(end.value)
     return None
 
 

@@ -12,12 +12,12 @@ from csmd.store.sqlite import Rows, in_keys
 #: The link from a memory to the note that is shown in its place.
 CURATED_AS = "curated_as"
 #: The stage that counts how often kept answers were dropped.
-ANSWERS = "answers"
+ANSWERS_STAGE = "answers"
 #: The origin of a memory made from a model's answer.
-CURATED = "curated"
+CURATED_ORIGIN = "curated"
 
 
-class Ended(NamedTuple):
+class EndedSession(NamedTuple):
     """A session that has ended and waits to be asked about."""
 
     seq: int
@@ -41,10 +41,10 @@ class Prompt(NamedTuple):
 
 
 #: Characters at the end of an assistant's message that are read.
-END = 600
+MAX_PRECEDING_CHARACTERS = 600
 
 
-def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ended]:
+def list_waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[EndedSession]:
     """Returns the sessions of people that ended since a time, are fully digested and were not asked about since.
 
     Newest first.
@@ -60,10 +60,10 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ende
         "(select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
         "order by s.last_at desc, s.seq desc"
     )
-    return rows.read(Ended, sql, since=since, quiet_before=quiet_before, now=now)
+    return rows.read(EndedSession, sql, since=since, quiet_before=quiet_before, now=now)
 
 
-def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
+def stated_memories(rows: Rows, ended: EndedSession) -> list[tuple[int, int, str]]:
     """Returns (ordinal, row key, uuid) of memories first stated in a session since it was last asked about."""
     sql = (
         "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
@@ -78,7 +78,7 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
     )
 
 
-def prompts(rows: Rows, ended: Ended) -> list[Prompt]:
+def prompts(rows: Rows, ended: EndedSession) -> list[Prompt]:
     """Returns the user's prompts in a session since it was last asked about, in order."""
     sql = (
         "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
@@ -89,7 +89,13 @@ def prompts(rows: Rows, ended: Ended) -> list[Prompt]:
         f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal"
     )
     return rows.read(
-        Prompt, sql, session=ended.seq, project=ended.project_seq, after=ended.asked_upto, upto=ended.turns, end=END
+        Prompt,
+        sql,
+        session=ended.seq,
+        project=ended.project_seq,
+        after=ended.asked_upto,
+        upto=ended.turns,
+        end=MAX_PRECEDING_CHARACTERS,
     )
 
 
@@ -103,7 +109,7 @@ def judged_sessions(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
     return frozenset(ident for (ident,) in judged_ids)
 
 
-def is_of_one_project(rows: Rows, ended: Ended) -> bool:
+def is_of_one_project(rows: Rows, ended: EndedSession) -> bool:
     """Whether all turns of a session are of its own project, so that its digest tells of no other."""
     sql = (
         "select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
@@ -112,8 +118,8 @@ def is_of_one_project(rows: Rows, ended: Ended) -> bool:
     return not rows.all(sql, session=ended.seq, project=ended.project_seq)
 
 
-def note_of(rows: Rows, memory_seq: int) -> str:
-    """Returns the id of the note that is shown in a memory's place; "" for none."""
+def find_note(rows: Rows, memory_seq: int) -> str:
+    """Returns the id of the note that is shown in a memory's place; "" if there is none."""
     return rows.text(
         "select n.id from links l join memories n on n.seq = l.to_seq "
         "where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1",
@@ -121,8 +127,8 @@ def note_of(rows: Rows, memory_seq: int) -> str:
     )
 
 
-def note_asked(
-    rows: Rows, ended: Ended, *, questions: int, candidates: int, notes: int, dropped: str, now: str
+def record_curation(
+    rows: Rows, ended: EndedSession, *, questions: int, candidates: int, notes: int, dropped: str, now: str
 ) -> None:
     """Records that a session was asked about up to its end, with what result, and deletes its kept answers."""
     rows.delete("kept_answers", session_seq=ended.seq)
@@ -130,15 +136,14 @@ def note_asked(
     rows.upsert("curations", "session_seq", session_seq=ended.seq, turns=ended.turns, at=now, **figures)
 
 
-def kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
-    """Returns the kept answer to a question about a session; None for none."""
-    sql = "select text from kept_answers where session_seq = :session and question_hash = :hash"
-    return rows.value(sql, session=session_seq, hash=question_hash)  # type: ignore[no-any-return]
+def find_kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
+    """Returns the kept answer to a question about a session; None if there is none."""
+    return rows.find("kept_answers", "text", session_seq=session_seq, question_hash=question_hash)  # type: ignore[no-any-return]
 
 
 def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, drops: int, now: str) -> None:
     """Keeps an answer until it is carried out, unless kept answers were dropped since `drops` was read."""
-    if answer_drops(rows) == drops:
+    if count_answer_drops(rows) == drops:
         answer = {"question_hash": question_hash, "text": text, "at": now}
         rows.upsert("kept_answers", "session_seq, question_hash", session_seq=session_seq, **answer)
 
@@ -146,12 +151,12 @@ def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, 
 def drop_answers(rows: Rows) -> None:
     """Drops all kept answers, and those awaited: any of them may contain what was forgotten, purged or redacted."""
     rows.run("delete from kept_answers")
-    cursors.move_cursor(rows, ANSWERS, "dropped", answer_drops(rows) + 1)
+    cursors.move_cursor(rows, ANSWERS_STAGE, "dropped", count_answer_drops(rows) + 1)
 
 
-def answer_drops(rows: Rows) -> int:
+def count_answer_drops(rows: Rows) -> int:
     """Returns how often kept answers were dropped."""
-    return cursors.cursor(rows, ANSWERS, "dropped")
+    return cursors.read_cursor(rows, ANSWERS_STAGE, "dropped")
 
 
 def drop_old_answers(rows: Rows, *, before: str) -> None:
@@ -159,13 +164,13 @@ def drop_old_answers(rows: Rows, *, before: str) -> None:
     rows.run("delete from kept_answers where at < :before", before=before)
 
 
-def note_stands(rows: Rows, memory_seq: int, *, uuid: str, ended: Ended, at: str) -> None:
+def record_work_state(rows: Rows, memory_seq: int, *, uuid: str, ended: EndedSession, at: str) -> None:
     """Records that a memory says in what state a session left the work."""
     where = {"session_seq": ended.seq, "turns": ended.turns, "at": at}
     rows.upsert("stands", "memory_seq, uuid", memory_seq=memory_seq, uuid=uuid, **where)
 
 
-def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
+def work_states(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
     """Returns session -> (the state in which it left the work, when that was said), of those without later turns."""
     newest = rows.all(
         "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
@@ -182,12 +187,12 @@ def delete_notes_of_turn(rows: Rows, turn_seq: int) -> None:
         "select m.seq from session_turn st join stands x on x.session_seq = st.session_seq "
         "join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0"
     )
-    made = rows.column(sql, turn=turn_seq, curated=CURATED)
+    made = rows.column(sql, turn=turn_seq, curated=CURATED_ORIGIN)
     for memory in memories.by_seqs(rows, made).values():
         memory_deletion.delete_memory(rows, memory)
 
 
-def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:
+def record_judgement(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:
     """Records when a memory is worth showing; replaces an earlier judgement."""
     rows.delete("judgements", memory_seq=memory_seq)
     rows.insert("judgements", memory_seq=memory_seq, uuid=uuid, tell=tell, at=at)

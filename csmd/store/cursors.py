@@ -23,7 +23,7 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Behind:
+class SessionBehind:
     """A session whose stage cursor is before its last turn."""
 
     session_seq: int
@@ -37,14 +37,14 @@ class Behind:
 
 
 #: A running session is read again when it has grown by one turn in so many.
-GROWN_PART = 100
+GROWTH_DIVISOR = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """When a stage that reads whole sessions reads one again: reading it at each turn would take quadratic time.
 
-    When it rested (no turn from `quiet_before` to `now`), has grown by GROWN_PART, or was not read up to its turn in
+    When it rested (no turn from `quiet_before` to `now`), has grown by GROWTH_DIVISOR, or was not read up to its turn in
     `required`, by row key. Without times every session is due.
     """
 
@@ -57,7 +57,7 @@ class Pace:
         cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.required.items())
         return (
             f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / "
-            f"{GROWN_PART} "
+            f"{GROWTH_DIVISOR} "
             f"or coalesce(c.position, 0) < case s.seq {cases or 'when 0 then 0'} else 0 end)"
         )
 
@@ -91,7 +91,7 @@ def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> d
     return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, most=most)}
 
 
-def cursor(rows: Rows, stage: str, subject: str) -> int:
+def read_cursor(rows: Rows, stage: str, subject: str) -> int:
     """A stage's position in a subject; 0 at first."""
     sql = "select position from cursors where stage = :stage and subject = :subject"
     return rows.number(sql, stage=stage, subject=subject)
@@ -102,7 +102,7 @@ def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
     rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 
-def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pace()) -> list[Behind]:
+def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pace()) -> list[SessionBehind]:
     """People's conversations with turns that `stage` has not processed and that are due, oldest first.
 
     With `after` up to that stage's position, which is then `turns`.
@@ -116,7 +116,7 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
         "where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null) "
         f"and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"
     )
-    return rows.read(Behind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
+    return rows.read(SessionBehind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:

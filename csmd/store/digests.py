@@ -11,12 +11,12 @@ from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
 
 #: Stages that read digests; their cursors are deleted with a digest, so that their results are made again.
-DIGEST = "digest"
-SELF = "self"
+DIGEST_STAGE = "digest"
+SELF_STAGE = "self"
 #: The subject of SELF's cursor that is 1 while outcomes have changed and are not counted.
-AGAIN = "endings"
+RECOUNT_SUBJECT = "endings"
 #: Characters of the beginning and of the end of a text that are read.
-HALF = 3000
+HALF_CHARACTERS = 3000
 _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
 #: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
@@ -25,7 +25,7 @@ _SESSION = (
 )
 
 
-class Row(NamedTuple):
+class DigestVersion(NamedTuple):
     """A stored version of a session's digest."""
 
     seq: int
@@ -41,7 +41,7 @@ class Row(NamedTuple):
     tokens: int
 
 
-_COLUMNS = columns(Row, "d")
+_COLUMNS = columns(DigestVersion, "d")
 
 
 class ItemRow(NamedTuple):
@@ -54,7 +54,7 @@ class ItemRow(NamedTuple):
     amount: int
 
 
-class Waiting(NamedTuple):
+class DueSession(NamedTuple):
     """A session whose digest is due: how far it goes, and the host's last event about it."""
 
     session_seq: int
@@ -66,7 +66,7 @@ class Waiting(NamedTuple):
     why: str
 
 
-def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
+def list_due(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[DueSession]:
     """People's sessions that are due, distilled to their end, and without a digest up to there, oldest first."""
     due = pace.due("s.turns")
     sql = (
@@ -75,12 +75,12 @@ def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.position, 0) and d.position >= s.turns "
         f"and {due} order by s.started_at, s.seq limit :limit"
     )
-    return rows.read(Waiting, sql, limit=limit, quiet_before=pace.quiet_before, now=pace.now)
+    return rows.read(DueSession, sql, limit=limit, quiet_before=pace.quiet_before, now=pace.now)
 
 
-def session(rows: Rows, session_seq: int) -> Waiting:
+def find_session(rows: Rows, session_seq: int) -> DueSession:
     """A session, whether its digest is due or not."""
-    (waiting_session,) = rows.read(Waiting, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
+    (waiting_session,) = rows.read(DueSession, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
     return waiting_session
 
 
@@ -91,7 +91,7 @@ ON_THIS_SIDE = (
 )
 
 
-def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
+def read_entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
     Of rewound turns only tool traffic. Of a long text its beginning and end, where outcomes are; a session may hold 50
@@ -104,10 +104,12 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
         f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {ON_THIS_SIDE} order by st.ordinal"
     )
-    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n", todo=TODO_LIST)
+    return rows.all(
+        sql, session=session_seq, most=2 * HALF_CHARACTERS, half=HALF_CHARACTERS, gap="\n\n", todo=TODO_LIST
+    )
 
 
-def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
+def read_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, text, gate, category, authority, confidence, uuid) of the statements of a session, in order."""
     return rows.all(
         "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "  # noqa: S608
@@ -117,13 +119,13 @@ def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     )
 
 
-def of_session(rows: Rows, session_seq: int) -> list[Row]:
+def of_session(rows: Rows, session_seq: int) -> list[DigestVersion]:
     """Every version of a session's digest, in order."""
     versions = f"select {_COLUMNS} from digests d where d.session_seq = :session order by d.version"  # noqa: S608
-    return rows.read(Row, versions, session=session_seq)
+    return rows.read(DigestVersion, versions, session=session_seq)
 
 
-def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
+def list_items(rows: Rows, digest_seq: int) -> list[ItemRow]:
     """The items of a digest in order."""
     sql = "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq"
     return rows.read(ItemRow, sql, digest=digest_seq)
@@ -154,14 +156,14 @@ def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
     )
 
 
-def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
+def list_latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[DigestVersion]:
     """The last digests of sessions in these projects (None: all), the latest session first."""
     sql = (
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
         f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) "
         "from digests o where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit"
     )
-    return rows.read(Row, sql, limit=limit)
+    return rows.read(DigestVersion, sql, limit=limit)
 
 
 def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:
@@ -170,7 +172,7 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
     written = 0
     for version, digest in enumerate(made, 1):
         old = versions.pop(version, None)
-        if old is not None and _same(rows, old, digest):
+        if old is not None and _is_equal(rows, old, digest):
             continue
         if old is not None:
             rows.delete("digests", seq=old.seq)
@@ -178,14 +180,14 @@ def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) ->
         written += 1
     for old in versions.values():
         rows.delete("digests", seq=old.seq)
-    cursors.move_cursor(rows, DIGEST, str(session_seq), turns)
+    cursors.move_cursor(rows, DIGEST_STAGE, str(session_seq), turns)
     return written
 
 
-def _same(rows: Rows, old: Row, digest: Any) -> bool:
+def _is_equal(rows: Rows, old: DigestVersion, digest: Any) -> bool:
     if (old.text, old.why, old.upto, old.outcome) != (digest.text, digest.why, digest.upto, digest.outcome):
         return False
-    return [tuple(item) for item in items(rows, old.seq)] == [tuple(item) for item in digest.items]
+    return [tuple(item) for item in list_items(rows, old.seq)] == [tuple(item) for item in digest.items]
 
 
 def _insert(rows: Rows, session_seq: int, version: int, digest: Any) -> None:
@@ -197,7 +199,7 @@ def _insert(rows: Rows, session_seq: int, version: int, digest: Any) -> None:
         rows.insert("digest_items", digest_seq=seq, **{name: getattr(item, name) for name in ItemRow._fields})
 
 
-def take_back(rows: Rows, turn_seq: int) -> None:
+def clear_sessions_of_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes what was made of the sessions that list a turn, whose text changed, so that it is made again."""
     for session in rows.column("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
         clear(rows, session)
@@ -214,13 +216,13 @@ def clear(rows: Rows, session_seq: int) -> None:
         session=session_seq,
     )
     mark_endings_changed(rows)
-    for stage in (DIGEST, SELF):
+    for stage in (DIGEST_STAGE, SELF_STAGE):
         rows.delete("cursors", stage=stage, subject=str(session_seq))
 
 
 def mark_endings_changed(rows: Rows) -> None:
     """Schedules a new count of the outcomes."""
-    cursors.move_cursor(rows, SELF, AGAIN, 1)
+    cursors.move_cursor(rows, SELF_STAGE, RECOUNT_SUBJECT, 1)
 
 
 def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:

@@ -11,33 +11,35 @@ from csmd.store import memories
 from csmd.store.sqlite import Rows, in_keys
 
 #: Memories of a project that are looked at, those confirmed last.
-MOST = 5000
+MAX_MEMORIES = 5000
 
 
-class Place(NamedTuple):
+class DreamScope(NamedTuple):
     """The row key of a project, or of what holds everywhere in a workspace, and that of `everywhere` for it."""
 
     seq: int
     everywhere: int
 
 
-def dream_places(rows: Rows) -> list[Place]:
+def list_scopes(rows: Rows) -> list[DreamScope]:
     """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
     return rows.read(
-        Place,
+        DreamScope,
         "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
         "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key",
     )
 
 
-def scope_memories(rows: Rows, place: Place) -> list[int]:
+def scope_memories(rows: Rows, place: DreamScope) -> list[int]:
     """Returns the row keys of a scope's memories that are not archived, and of living general ones that apply there."""
     held = (
-        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
+        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.NOT_COLLEAGUES} "  # noqa: S608
         "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
     )
-    own = rows.column(held, place=place.seq, alive=0, most=MOST)
-    around = rows.column(held, place=place.everywhere, alive=1, most=MOST) if place.everywhere != place.seq else []
+    own = rows.column(held, place=place.seq, alive=0, most=MAX_MEMORIES)
+    around = (
+        rows.column(held, place=place.everywhere, alive=1, most=MAX_MEMORIES) if place.everywhere != place.seq else []
+    )
     return own + around
 
 
@@ -55,7 +57,7 @@ _STATED = (
 )
 
 
-def stated_habits(rows: Rows, place: Place) -> list[int]:
+def stated_habits(rows: Rows, place: DreamScope) -> list[int]:
     """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere).
 
     [] for a project.
@@ -63,7 +65,7 @@ def stated_habits(rows: Rows, place: Place) -> list[int]:
     if place.everywhere != place.seq:
         return []
     latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
-    return rows.column(latest, place=place.seq, most=MOST)
+    return rows.column(latest, place=place.seq, most=MAX_MEMORIES)
 
 
 def filter_stated_habits(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
@@ -74,7 +76,7 @@ def filter_stated_habits(rows: Rows, around: int, idents: Sequence[str]) -> dict
     return {ident: project for ident, project in projects.items() if project is not None}
 
 
-def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
+def dream_topics(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Returns memory -> the names of its topics, without those that a person removed."""
     names_of: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
@@ -103,7 +105,7 @@ def assistants_sources(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
     )
 
 
-def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
+def vector_state(rows: Rows, place: DreamScope) -> tuple[int, int]:
     """Returns the number of vectors of a scope's memories, and the row key of the last: a fingerprint of the set."""
     sql = (
         "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
@@ -113,17 +115,17 @@ def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
     return number, last
 
 
-def compared_digest(rows: Rows, place: Place) -> str:
-    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" for none."""
+def compared_digest(rows: Rows, place: DreamScope) -> str:
+    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" if there is none."""
     return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
 
 
-def record_compared_digest(rows: Rows, place: Place, digest: str) -> None:
+def record_compared_digest(rows: Rows, place: DreamScope, digest: str) -> None:
     """Records the digest of a scope's contents after comparing its memories found nothing."""
     rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
 
 
-def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
+def find_evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
     """Returns those of some turns that exist, in order of time."""
     text = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
     sources = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]

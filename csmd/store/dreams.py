@@ -13,9 +13,9 @@ from csmd.store.sqlite import Rows, columns, in_keys
 #: undoing: its rows are restored, its files not yet.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
 #: The error of a dream whose daemon was killed.
-KILLED = "the daemon ended while it ran"
+KILLED_ERROR = "the daemon ended while it ran"
 #: A limit higher than the number of dreams that are kept.
-ALL = 100_000
+NO_LIMIT = 100_000
 
 
 class Dream(NamedTuple):
@@ -52,7 +52,7 @@ def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> Non
 def fail_interrupted(rows: Rows, *, now: str) -> int:
     """Marks the dreams that a killed daemon left running as failed; returns how many. They can be undone."""
     failed = "update dreams set state = 'failed', error = :error, ended_at = :now where state = 'running'"
-    return rows.run(failed, error=KILLED, now=now)
+    return rows.run(failed, error=KILLED_ERROR, now=now)
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Dream]:
@@ -60,12 +60,12 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[Dream]:
     return rows.read(Dream, f"select {_COLUMNS} from dreams k where {condition}", **values)  # noqa: S608
 
 
-def last(rows: Rows, *, state: State = "done") -> Dream | None:
+def find_latest(rows: Rows, *, state: State = "done") -> Dream | None:
     """Returns the latest dream in a state, by row key, because the clock may have been set back."""
     return next(iter(_where(rows, "k.state = :state order by k.seq desc limit 1", state=state)), None)
 
 
-def history(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
+def list_dreams(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
     """Returns the latest dreams, newest first, without the first `offset`."""
     return _where(rows, "true order by k.seq desc limit :limit offset :offset", limit=limit, offset=offset)
 
@@ -92,11 +92,11 @@ def note_waiting(rows: Rows, *, at: datetime) -> None:
 
 def waiting_since(rows: Rows, *, after: str, now: str) -> str:
     """Returns that time; "" if a dream has begun since (`after`), or the clock was set back."""
-    at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    at = datetime.fromtimestamp(cursors.read_cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return at if max(after, "1971") < at <= now else ""
 
 
-def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
+def delete_actions(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
     """Deletes at most `most` actions of some dreams, or the dreams if they have none left; returns how many.
 
     Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its
@@ -107,7 +107,7 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
         f"where {in_keys('d.seq', seqs)} and d.state not in ('running', 'undoing') order by k.seq limit :most)",
         most=most,
     )
-    last_done = last(rows)
+    last_done = find_latest(rows)
     return gone or rows.run(
         f"delete from dreams where {in_keys('seq', seqs)} and seq <> :kept and state not in ('running', 'undoing')",  # noqa: S608
         kept=last_done.seq if last_done else 0,
@@ -124,13 +124,13 @@ def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> 
 
 
 #: Folders of files whose edits are not read back.
-NO_PAGES = frozenset({"daily", "sessions"})
+FOLDERS_WITHOUT_PAGES = frozenset({"daily", "sessions"})
 
 
 def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> None:
     """Stores the restored text of a page that people edit, None for a removed one; other files have no row."""
     folder, _, page = path.partition("/")
-    if NO_PAGES & set(page.split("/")[:-1]) or not folder:
+    if FOLDERS_WITHOUT_PAGES & set(page.split("/")[:-1]) or not folder:
         return
     if text is None:
         rows.delete("pages", path=page)
@@ -141,7 +141,7 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 # --- facts for the gates
 
 #: The tier that is never crowded: dreams move memories there.
-ASIDE = "archive"
+ARCHIVE_TIER = "archive"
 
 
 def first_session(rows: Rows) -> str:
@@ -161,4 +161,4 @@ def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
         "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "
         "join projects p on p.seq = g.project_seq order by 3 desc, 1, 2"
     )
-    return rows.all(sql, aside=ASIDE, most=most)
+    return rows.all(sql, aside=ARCHIVE_TIER, most=most)

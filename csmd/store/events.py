@@ -10,16 +10,16 @@ from csmd.conversation import Event
 from csmd.store.sqlite import Rows
 
 #: Seconds between two reports of one event at most.
-TWICE_S = 2.0
+MAX_REPEAT_S = 2.0
 
 
-def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
+def record_event(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
     """Records a hook's event; False if it is known: by its id, or as the same report of a second command.
 
     A second command (a plugin's next to the settings') reports the same payload within 2 s, and nothing else happens in
     the session between the two.
     """
-    if _reported_twice(rows, event, payload_hash):
+    if _is_repeated(rows, event, payload_hash):
         return False
     reported = {name: getattr(event, name) for name in ("id", "host", "name", "session_id", "source", "at")}
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
@@ -27,7 +27,7 @@ def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bo
     return rows.insert("events", "on conflict (id) do nothing", stream=stream, **hashes, **reported)
 
 
-def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
+def _is_repeated(rows: Rows, event: Event, payload_hash: str) -> bool:
     sql = (
         "select at from events where session_id = :session and name = :name and payload_hash = :payload "
         "order by seq desc limit 5"
@@ -36,7 +36,10 @@ def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
         first, last = sorted((at, event.at))
         sql = "select count(*) from events where session_id = :session and name <> :name and at > :first and at < :last"
         between = rows.value(sql, session=event.session_id, name=event.name, first=first, last=last)
-        if not between and (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() <= TWICE_S:
+        if (
+            not between
+            and (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() <= MAX_REPEAT_S
+        ):
             return True
     return False
 
@@ -58,10 +61,10 @@ def session_events_after(
 
 
 #: How many of the latest events are read: who reads again before so many new ones misses none.
-LATEST = 200
+MAX_LATEST_EVENTS = 200
 
 
-class HookedSession(NamedTuple):
+class SessionWithoutEvents(NamedTuple):
     """A session with an answer and without an event; `path` is its transcript."""
 
     id: str
@@ -78,7 +81,9 @@ class UnreportedSession(NamedTuple):
     after_event: int
 
 
-def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: str) -> list[HookedSession]:
+def sessions_without_events(
+    rows: Rows, *, began: str, lively: str, answered: str, now: str
+) -> list[SessionWithoutEvents]:
     """People's sessions without an event that began after `began` and have a turn since `lively`.
 
     An assistant answered in them before `answered`. Sessions with a last turn after `now` are left out.
@@ -91,7 +96,7 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
         "and q.ordinal > p.ordinal join turns a on a.seq = q.turn_seq where p.session_seq = s.seq "
         "and t.kind in ('user', 'relayed') and a.kind = 'assistant' and a.at <= :answered) order by s.started_at, s.seq"
     )
-    return rows.read(HookedSession, sql, began=began, lively=lively, answered=answered, now=now)
+    return rows.read(SessionWithoutEvents, sql, began=began, lively=lively, answered=answered, now=now)
 
 
 def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
@@ -109,10 +114,10 @@ def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
         "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
         "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest"
     )
-    return rows.all(sql, host=host, latest=LATEST)
+    return rows.all(sql, host=host, latest=MAX_LATEST_EVENTS)
 
 
-def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
+def mark_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
     """Marks sessions that no hook has reported until now."""
     sql = (
         "update sessions set unreported_at = :at, unreported_after = (select coalesce(max(seq), 0) from events) "

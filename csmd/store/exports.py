@@ -19,6 +19,7 @@ from csmd.store import (
     memory_scenes,
     projects,
     row_images,
+    row_restore,
     topics,
     workspaces,
 )
@@ -30,22 +31,22 @@ COLUMNS = (
     "gate", "category", "type", "tier", "decay", "authority", "origin", "confidence", "scope", "session_id",
     "created_at", "confirmed_at", "used_at", "pinned",
 )  # fmt: skip
-DAYS = ("hot_until", "warm_until", "archive_at")
+DAY_COLUMNS = ("hot_until", "warm_until", "archive_at")
 #: In the audit of an imported memory, whose source turns may be missing here.
 IMPORTED = "brought"
 #: In the audit of a memory whose links, audit and successor the present import, or the next, still has to bring.
 INCOMPLETE = "in part"
 
 
-def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
+def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
     return rows.column(
-        f"select m.seq from memories m where m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "  # noqa: S608
+        f"select m.seq from memories m where m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', places)} "  # noqa: S608
         "order by m.created_at, m.id"
     )
 
 
-def record(rows: Rows, seq: int) -> dict[str, Any]:
+def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
     """Everything stored of one memory, as JSON."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
     image = row_images.memory_values(rows, ident)
@@ -56,9 +57,9 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
     return {
         "id": ident,
         "text": text,
-        "project": _place(rows, project),
+        "project": _project_record(rows, project),
         **{name: columns[name] for name in COLUMNS},
-        "days_left": {name: None if columns[name] >= NEVER else columns[name] - today for name in DAYS},
+        "days_left": {name: None if columns[name] >= NEVER else columns[name] - today for name in DAY_COLUMNS},
         "superseded_by": columns["superseded_by"],
         "sources": sorted(state["sources"], key=lambda source: (source[2], source[0])),
         "links": [tuple(link[1:]) for link in state["links"] if link[0] == ident],
@@ -73,7 +74,7 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
     }
 
 
-def edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
+def memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
     """(from, to, relationship, weight, time) of a memory's links, by ids."""
     return rows.all(
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
@@ -82,7 +83,7 @@ def edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
     )
 
 
-def _place(rows: Rows, seq: int) -> dict[str, str]:
+def _project_record(rows: Rows, seq: int) -> dict[str, str]:
     """A project as another machine may know it; {} for everywhere."""
     if seq == 0:
         return {}
@@ -94,7 +95,7 @@ def _place(rows: Rows, seq: int) -> dict[str, str]:
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
 
 
-def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
+def ensure_project(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | None = None) -> int:
     """The row of the project that a record names: by key, else by remote, else a new one with its old path.
 
     By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
@@ -104,7 +105,7 @@ def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | Non
     """
     if not named:
         return 0
-    if named["kind"] == workspaces.KIND:
+    if named["kind"] == workspaces.WORKSPACE_KIND:
         return workspaces.ensure(rows, named["name"], now=now)
     kind: Any = named["kind"]  # the reader of the file has checked it
     project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
@@ -120,7 +121,7 @@ def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | Non
 
 
 def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project | None) -> int | None:
-    behind = workspaces.named(rows, wall) if wall else 0
+    behind = workspaces.find_workspace(rows, wall) if wall else 0
     if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
     sql = (
@@ -135,7 +136,7 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 def _wall_of(rows: Rows, project: Project) -> int:
     """The workspace of a project, or the one it would join once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
-    return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
+    return projects.workspace_around(rows, project.root) if seq is None else projects.everywhere_of(rows, seq)
 
 
 def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
@@ -160,10 +161,10 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        row_images.restore_annotations(rows, seq, table, item[table])
-    put_scene(rows, seq, item)
+        row_restore.restore_annotations(rows, seq, table, item[table])
+    set_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
-        topics.tag(rows, seq, name, by=by, weight=weight)
+        topics.tag_memory(rows, seq, name, by=by, weight=weight)
     for change in item["changes"]:
         written = {name: change[name] for name in ("change", "before", "after", "reason", "by", "at")}
         made = belief_changes.record_change(rows, ident, **written)
@@ -177,18 +178,18 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
         rows.update("memories", seq, superseded_by=heir)
 
 
-def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
+def set_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
     """Stores the scene of a record."""
     for uuid, text in item["scene"]:
-        memory_scenes.note_scene(rows, seq, uuid=uuid, text=text)
+        memory_scenes.set_scene(rows, seq, uuid=uuid, text=text)
 
 
-def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
+def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
     """Records in a memory's audit that it was imported; with the `state` IN_PART its references are still missing."""
     belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
 
 
-def imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
+def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
     """(id, how it was imported, when) of those of some memories (row keys) that were, in order."""
     return rows.all(
         "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608

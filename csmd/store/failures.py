@@ -10,7 +10,7 @@ from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.store.sqlite import Row, Rows, in_keys
 
 
-class Open(NamedTuple):
+class OpenFailure(NamedTuple):
     """An unfixed failure of a session; `ordinal` and `turn_seq` are its turn's."""
 
     error_seq: int
@@ -27,7 +27,7 @@ class PresentContext(NamedTuple):
     since: str = ""
 
 
-NOWHERE = PresentContext("")
+NO_CONTEXT = PresentContext("")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,21 +78,21 @@ def add_error(
     """Records that a turn shows an error."""
     error = {"fingerprint": fingerprint, "command": command, "exit_code": exit_code, "message": message}
     rows.insert("errors", "on conflict do nothing", **error)
-    seq = rows.value("select seq from errors where fingerprint = :fingerprint", fingerprint=fingerprint)
+    seq = rows.find("errors", "seq", fingerprint=fingerprint)
     rows.insert("error_seen", "on conflict do nothing", error_seq=seq, turn_seq=turn, session_seq=session, at=at)
 
 
-def failures_in(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[Open]:
+def session_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[OpenFailure]:
     """The failures of a session up to an ordinal, in order."""
     sql = (
         "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e "
         "on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
         "where x.session_seq = :session and st.ordinal < :before order by st.ordinal, x.error_seq"
     )
-    return rows.read(Open, sql, session=session_seq, before=before)
+    return rows.read(OpenFailure, sql, session=session_seq, before=before)
 
 
-def fixed_until(rows: Rows, session_seq: int, error_seq: int) -> int:
+def last_fix_ordinal(rows: Rows, session_seq: int, error_seq: int) -> int:
     """The ordinal of the turn in which a session last fixed an error; 0 for never."""
     sql = (
         "select max(st.ordinal) from error_fixes f join session_turn st on st.session_seq = f.session_seq "
@@ -111,27 +111,27 @@ def add_fix(
 
 def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> list[ErrorRecord]:
     """The errors of some projects (None: all), by sessions; errors without a command were only pasted."""
-    return _counted(rows, "true", projects, NOWHERE, limit=limit)
+    return _read_errors(rows, "true", projects, NO_CONTEXT, limit=limit)
 
 
 def find_error(
-    rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NOWHERE
+    rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NO_CONTEXT
 ) -> ErrorRecord | None:
     """An error in some projects (None: all); None if it was never seen there.
 
     What the context `already_in` already has is left out.
     """
-    errors = _counted(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
+    errors = _read_errors(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
 
 
-def _counted(
+def _read_errors(
     rows: Rows, where: str, projects: Sequence[int] | None, already_in: PresentContext, *, limit: int, **values: Any
 ) -> list[ErrorRecord]:
     sql = (
         "select e.seq, e.fingerprint, e.command, e.exit_code, e.message, count(*), count(distinct x.session_seq), "  # noqa: S608
         "min(x.at), max(x.at) from errors e join error_seen x on x.error_seq = e.seq join turns t "
-        f"on t.seq = x.turn_seq where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} "
+        f"on t.seq = x.turn_seq where {where} and {in_keys('t.project_seq', projects)} and {_outside_context('x')} "
         "group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
     errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
@@ -142,9 +142,9 @@ def _with_fix(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
     """An error with its last fix and the memory that explains it."""
-    at, files, text, uuid = rows.one(
+    at, files, text, uuid = rows.first(
         "select f.at, f.files, f.text, f.uuid from error_fixes f join turns t on t.seq = f.turn_seq "  # noqa: S608
-        f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_elsewhere('f')} "
+        f"where f.error_seq = :error and {in_keys('t.project_seq', projects)} and {_outside_context('f')} "
         "order by f.at desc, f.seq desc limit 1",
         error=error.error_seq,
         session=already_in.session,
@@ -162,7 +162,7 @@ def _with_fix(
     return replace(error, fixed_at=at, fixed_files=edited, fixed_by=text, fixed_uuid=uuid, memory_id=memory or "")
 
 
-def _elsewhere(alias: str) -> str:
+def _outside_context(alias: str) -> str:
     """Outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
@@ -181,12 +181,12 @@ def others_with_message(
     return rows.column(sql, message=message, own=other_than, limit=limit)
 
 
-def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of the failed command in these projects (None: any) with a pasted message; "" for none."""
+def find_same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
+    """The fingerprint of a failed command with a pasted message in these projects (None: any); "" if there is none."""
     return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
-def message(rows: Rows, seq: int) -> str:
+def error_message(rows: Rows, seq: int) -> str:
     """The message of an error."""
     return rows.text("select message from errors where seq = :seq", seq=seq)
 
@@ -204,16 +204,18 @@ def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
 
 GOTCHA_STAGE = "gotchas"
 #: By session: the newest memory when its memories were related.
-RELATED = "gotchas related"
+RELATED_STAGE = "gotchas related"
 #: A tool's result is at most so many turns after its call.
-CALL_BEFORE = 200
+MAX_CALL_DISTANCE = 200
 
 
 # --- what the stage goes through
 
 
-def turns_past(rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False) -> list[TranscriptTurn]:
-    """Returns a session's transcript turns with `after` < ordinal <= `upto`; `spoken` leaves out tool calls and results."""
+def transcript_turns(
+    rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False
+) -> list[TranscriptTurn]:
+    """The transcript turns of a session with `after` < ordinal <= `upto`; `spoken` excludes tool calls and results."""
     sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
@@ -253,35 +255,35 @@ def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]
     return rows.all(sql, seq=seq, limit=limit)
 
 
-def last_memory(rows: Rows) -> int:
+def last_memory_seq(rows: Rows) -> int:
     """The row key of the newest memory; 0 for none."""
     return rows.number("select max(seq) from memories")
 
 
-def session_of(rows: Rows, ident: str) -> tuple[int, int, int] | None:
+def gotcha_progress(rows: Rows, ident: str) -> tuple[int, int, int] | None:
     """(row key, the stage's cursor, the last memory it was related with) of a session."""
     sql = (
         "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
         "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
         "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id"
     )
-    return rows.one(sql, related=RELATED, id=ident)
+    return rows.first(sql, related=RELATED_STAGE, id=ident)
 
 
-def path_of(rows: Rows, session_seq: int) -> str:
-    """The transcript of a session; "" for none."""
+def transcript_of(rows: Rows, session_seq: int) -> str:
+    """The transcript of a session; "" if there is none."""
     return rows.text("select path from sessions where seq = :seq", seq=session_seq)
 
 
-def path_of_turn(rows: Rows, turn_seq: int) -> str:
-    """The transcript of a turn; "" for none."""
-    return path_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
+def transcript_of_turn(rows: Rows, turn_seq: int) -> str:
+    """The transcript of a turn; "" if there is none."""
+    return transcript_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
 
 
 # --- symptoms and refutations
 
 
-def projects_of(rows: Rows, session_seq: int) -> list[int]:
+def session_projects(rows: Rows, session_seq: int) -> list[int]:
     """Returns the session's project, as a list."""
     return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
 
@@ -297,8 +299,7 @@ def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
 
 def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
     """Whether a session lists a turn."""
-    listed = "select 1 from session_turn where session_seq = :session and turn_seq = :turn"
-    return rows.exists(listed, session=session_seq, turn=turn_seq)
+    return rows.has("session_turn", session_seq=session_seq, turn_seq=turn_seq)
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:

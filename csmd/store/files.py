@@ -150,10 +150,10 @@ def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset
     """
     digest = hashlib.sha256(data).hexdigest()
     note = {"at": now, "source": source, "offset": offset, "bytes": len(data), "sha256": digest, "reason": reason}
-    _note(directory, digest, note)
+    _write_note(directory, digest, note)
 
 
-def _note(directory: Path, digest: str, note: dict[str, object]) -> None:
+def _write_note(directory: Path, digest: str, note: dict[str, object]) -> None:
     make_private(directory)
     write_atomic(directory / f"{digest[:24]}.json", wire.dumps(note).encode("utf-8", "replace") + b"\n", durable=False)
 
@@ -222,7 +222,7 @@ def is_same_file(path: str, other: str) -> bool:
     return False
 
 
-def entries(folder: str) -> list[str]:
+def list_names(folder: str) -> list[str]:
     """The names in a directory; [] if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return os.listdir(folder)  # noqa: PTH208
@@ -230,7 +230,7 @@ def entries(folder: str) -> list[str]:
 
 
 def file_stamp(path: str) -> str:
-    """What identifies a file after its directory moved, but not a copy: inode and change time; "" if it is missing."""
+    """Returns "inode:change time", which survives a move of the directory but not a copy; "" if the file is missing."""
     with contextlib.suppress(OSError, ValueError):
         info = Path(path).stat()
         return f"{info.st_ino}:{info.st_ctime_ns}"
@@ -296,31 +296,31 @@ def write_memory_file(root: Path, path: Path, text: str) -> None:
     write_atomic(path, text.encode("utf-8", "surrogateescape"))
 
 
-def names_in(folder: Path, suffix: str = "") -> list[str]:
+def list_files(folder: Path, suffix: str = "") -> list[str]:
     """The names of the files in a folder, in order; [] if there is no folder."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return sorted(path.name for path in folder.iterdir() if path.name.endswith(suffix) and path.is_file())
     return []
 
 
-def from_yaml(text: str) -> Any:
-    """Parses YAML; None for nothing and for invalid YAML."""
+def parse_yaml(text: str) -> Any:
+    """Parses YAML; None if there is none and for invalid YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:
         return None
 
 
-def as_yaml(value: Any) -> str:
+def to_yaml(value: Any) -> str:
     """A value as readable YAML, in its own order."""
     return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=120))
 
 
 #: Lines of one file and read that get a note each; the others share one.
-NOTES_LIMIT = 20
+MAX_NOTES = 20
 
 
-class Notes:
+class QuarantineNotes:
     """The notes on one read of one transcript: one for each of the first malformed lines, one for the rest.
 
     A note has `source` (the path, redacted) and a reason, never a line's content.
@@ -336,7 +336,7 @@ class Notes:
     def add(self, line: bytes | None, offset: int, *, reason: str, now: str) -> None:
         """Notes a line; None for one that was too long to be read."""
         self._now = now
-        if self._own >= NOTES_LIMIT:
+        if self._own >= MAX_NOTES:
             self._rest.append(offset)
             return
         self._own += 1
@@ -352,7 +352,7 @@ class Notes:
                 "last_offset": self._rest[-1], "reason": f"{amount(lines, 'more line')} that could not be read",
             }  # fmt: skip
             name = hashlib.sha256(f"{self._source}:{first}".encode("utf-8", "replace")).hexdigest()
-            _note(self._directory, name, note)
+            _write_note(self._directory, name, note)
 
 
 SESSION_FILE_BYTES = 50 * 1024 * 1024
@@ -414,10 +414,10 @@ def append_lines(path: Path, line: bytes) -> None:
     finally:
         os.close(descriptor)
     if is_new:
-        to_disk(path.parent)
+        flush_to_disk(path.parent)
 
 
-def to_disk(path: Path) -> None:
+def flush_to_disk(path: Path) -> None:
     """Flushes a file, or a directory's entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -1,7 +1,7 @@
 """Deletes what belongs to a forgotten memory.
 
 An action of a dream that changed it leaves the journal whole, since half an undo is useless; pages lose only its line.
-`find_places` searches everything written on a reader, a few rows at a time, so that the write searches only what was
+`find_traces` searches everything written on a reader, a few rows at a time, so that the write searches only what was
 added since and hooks do not wait.
 """
 
@@ -19,10 +19,10 @@ from csmd.text import similarity, tokens
 
 _CASES = (str.lower, str.capitalize, str.upper)
 #: The fewest words by which a heading may be the beginning of a longer text; shorter ones must match almost whole.
-MIN_BEGUN = 3
+MIN_HEADING_WORDS = 3
 
 
-class Places(NamedTuple):
+class Traces(NamedTuple):
     """Rows of the journal's actions and files and of sessions that may contain a memory, and how far was searched."""
 
     changes: frozenset[int] = frozenset()
@@ -63,7 +63,7 @@ def delete_sentences(
     rows.run(sql, hash=text_hash, scope=scope, assistants=int(by_assistants))
 
 
-NOWHERE = Places()
+NO_TRACES = Traces()
 
 
 class _Source(NamedTuple):
@@ -108,57 +108,57 @@ _SOURCES: Mapping[str, _Source] = {
 }
 
 
-def find_places(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
+def find_traces(rows: Rows, memory: Memory) -> Generator[None, None, Traces]:
     """Searches where a memory may appear, in steps of some milliseconds; changes nothing."""
-    places = NOWHERE
+    places = NO_TRACES
     for table, source in _SOURCES.items():
-        last, at = _last(rows, table), 0
+        last, at = _last_seq(rows, table), 0
         while at < last:
             upto = min(at + source.step, last)
-            places = _look(rows, memory, table, places, at, upto)
+            places = _extend_places(rows, memory, table, places, at, upto)
             at = upto
             yield
     return places
 
 
-def _look(rows: Rows, memory: Memory, table: str, places: Places, after: int, upto: int) -> Places:
+def _extend_places(rows: Rows, memory: Memory, table: str, places: Traces, after: int, upto: int) -> Traces:
     """The known places with those between two rows of a table."""
     source = _SOURCES[table]
-    words = [memory.id] * source.by_id + (_likely(memory.text) if source.by_words else [])
+    words = [memory.id] * source.by_id + (_search_words(memory.text) if source.by_words else [])
     hits = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
     keys = _matching_sessions(memory, hits) if source.gives == "sessions" else {int(row[0]) for row in hits}
     more = {source.gives: getattr(places, source.gives) | keys, "upto": {**places.upto, table: upto}}
     return places._replace(**more)
 
 
-def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
+def erase_traces(rows: Rows, memory: Memory, places: Traces) -> Traces:
     """Deletes a memory from the journal of dreams and marks the days that may contain it.
 
-    Runs before its statements are deleted. Searches only what was added since `find_places`, or everything without it.
+    Runs before its statements are deleted. Searches only what was added since `find_traces`, or everything without it.
     """
     everything = places
     curations.drop_answers(rows)
     for table in _SOURCES:
-        after, last = places.upto.get(table, 0), _last(rows, table)
+        after, last = places.upto.get(table, 0), _last_seq(rows, table)
         if last > after:
-            everything = _look(rows, memory, table, everything, after, last)
+            everything = _extend_places(rows, memory, table, everything, after, last)
     for change in sorted(everything.changes):
-        journal.erase(rows, change)
+        journal.erase_images(rows, change)
     stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
     return everything
 
 
-def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) -> None:
+def erase_from_files(rows: Rows, memory: Memory, places: Traces, *, key: bytes) -> None:
     """Removes the lines of a memory from the files that dreams keep, after it is forgotten."""
     place_of = cache(lambda path: stored_pages.page_project(rows, path))
     is_unsaid = cache(lambda place, words: stored_pages.is_forgotten(rows, words, project=place, key=key))
     for seq in sorted(places.files):
-        row = rows.one("select path, before, after from changed_files where seq = :seq", seq=seq)
+        row = rows.first("select path, before, after from changed_files where seq = :seq", seq=seq)
         if row is None:  # its action was deleted with the memory
             continue
         path, *images = row
         (before, cut_before), (after, cut_after) = (
-            page_lines.without_lines(
+            page_lines.remove_lines(
                 str(image), lambda ids: [ident for ident in ids if ident == memory.id],
                 partial(is_unsaid, place_of(str(path))),
             )
@@ -168,7 +168,7 @@ def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) 
             rows.update("changed_files", seq, before=before, after=after)
 
 
-def _last(rows: Rows, table: str) -> int:
+def _last_seq(rows: Rows, table: str) -> int:
     return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
@@ -179,13 +179,13 @@ def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> froz
     @cache
     def may_tell(text: str) -> bool:
         others = similarity.gist(text).stems
-        every = stems if len(stems) >= MIN_BEGUN else stems | others
+        every = stems if len(stems) >= MIN_HEADING_WORDS else stems | others
         return not stems or similarity.share(every, stems & others) >= similarity.MIN_SAME_SHARE
 
     return frozenset(int(session) for session, text in texts if may_tell(str(text)))
 
 
-def _likely(text: str) -> list[str]:
+def _search_words(text: str) -> list[str]:
     """The longest stems of a text as beginnings of words, one of which every equal text has; [""] without words.
 
     The store ignores case only in ASCII, so other stems are given in each spelling.

@@ -1,4 +1,4 @@
-"""What a search of everything stored by newer redaction rules found."""
+"""Secrets that newer redaction rules found in stored texts."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
 #: The key in `meta` of the hash of the rules by which everything was searched.
-RULES_SEEN = "secret_rules"
-SECRETS_FOUND = "secrets_found"
+RULES_KEY = "secret_rules"
+FINDINGS_KEY = "secrets_found"
 
 
 #: A kind found in less than one turn of so many is rare: hardly any of it can be a false positive.
-RARE_TURNS = 1000
+RARE_ONE_IN = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSecrets:
-    """What newer rules found: how many by kind, since when, and the kinds found in hardly any turn."""
+    """The secrets found by newer rules: how many by kind, since when, and the kinds found in hardly any turn."""
 
     kinds: dict[str, int]
     rare: list[str]
@@ -32,8 +32,8 @@ class FoundSecrets:
 
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
-    """What the latest search found and nobody has removed; None for nothing."""
-    value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
+    """The findings of the latest search that are not removed yet; None if there are none."""
+    value = rows.find("meta", "value", key=FINDINGS_KEY)
     if not value:
         return None
     noted = wire.loads(value)
@@ -42,9 +42,9 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
     return FoundSecrets(**noted)
 
 
-def looked_through(rows: Rows) -> str:
-    """The keyed hash of the rules of the latest search; "" for none."""
-    return str(rows.value("select value from meta where key = :name", name=RULES_SEEN) or "")
+def rules_of_latest_scan(rows: Rows) -> str:
+    """The keyed hash of the rules of the latest search; "" if there is none."""
+    return str(rows.find("meta", "value", key=RULES_KEY) or "")
 
 
 def holds_text(rows: Rows) -> bool:
@@ -52,16 +52,16 @@ def holds_text(rows: Rows) -> bool:
     return rows.exists("select 1 from turns") or rows.exists("select 1 from memories")
 
 
-def note_looked_through(
+def record_scan(
     rows: Rows, rules: str, kinds: Mapping[str, int], in_turns: Mapping[str, int], *, key: bytes, now: str
 ) -> None:
     """Records what a search found, in all and in turns, and left in place."""
     before = found_secrets(rows)
-    rows.upsert("meta", "key", key=RULES_SEEN, value=tokens.keyed_hash(rules, key))
-    rows.delete("meta", key=SECRETS_FOUND)
+    rows.upsert("meta", "key", key=RULES_KEY, value=tokens.keyed_hash(rules, key))
+    rows.delete("meta", key=FINDINGS_KEY)
     if kinds:
         turns = rows.number("select count(*) from turns")
-        rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_TURNS < turns)
+        rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_ONE_IN < turns)
         since = before.since if before else {}
         secrets = FoundSecrets(dict(kinds), rare, {kind: since.get(kind, now) for kind in kinds})
-        rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(secrets)))
+        rows.upsert("meta", "key", key=FINDINGS_KEY, value=wire.dumps(asdict(secrets)))

@@ -48,30 +48,30 @@ FULL_TEXT: dict[str, Index] = {
     ),
 }
 #: The words of the passage `p` of the turn `t`.
-WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
+PASSAGE_TEXT = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
 #: Joins the turn `n` if it is searchable; by index, because its row would be read to the end of a long text.
-SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
+JOIN_SEARCHABLE = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MAX_ROWS = 20_000
 #: Words with at most so many rows are counted first: they often leave no room for counting another.
 FEW_ROWS = 2_000
 
 
 #: Pages that one write merges.
-MERGED_PAGES = 32
+MERGE_PAGES = 32
 #: How many parts of one size are merged: the fewest that SQLite takes.
-MERGED_PARTS = 2
+MIN_MERGE_PARTS = 2
 
 
-def merge(rows: Rows) -> bool:
+def merge_indexes(rows: Rows) -> bool:
     """Merges some of the parts that writes leave in the full-text indexes; returns whether there may be more.
 
     Each search reads every part, and SQLite itself leaves up to four parts of each size.
     """
     for table in full_text_tables(rows):
-        if rows.number(f"select v from {table}_config where k = 'usermerge'") != MERGED_PARTS:  # noqa: S608
-            rows.run(f"insert into {table} ({table}, rank) values ('usermerge', :parts)", parts=MERGED_PARTS)  # noqa: S608
+        if rows.number(f"select v from {table}_config where k = 'usermerge'") != MIN_MERGE_PARTS:  # noqa: S608
+            rows.run(f"insert into {table} ({table}, rank) values ('usermerge', :parts)", parts=MIN_MERGE_PARTS)  # noqa: S608
         before = rows.connection.total_changes()
-        rows.run(f"insert into {table} ({table}, rank) values ('merge', :pages)", pages=MERGED_PAGES)  # noqa: S608
+        rows.run(f"insert into {table} ({table}, rank) values ('merge', :pages)", pages=MERGE_PAGES)  # noqa: S608
         if rows.connection.total_changes() - before > 1:  # SQLite's sign that something was merged
             return True
     return False
@@ -103,11 +103,11 @@ def text_hits(
     `any_of` also requires one of these terms. If even the rarest term is in more than MAX_ROWS rows, only the newest
     are searched.
     """
-    chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
+    chosen, least = _choose_terms(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
         return []
     index = FULL_TEXT[kind]
-    key, whose = _joined(index, projects)
+    key, whose = _hit_columns(index, projects)
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
@@ -131,7 +131,7 @@ def literal_hits(
     )
     sql = (
         f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
-        f"join passages b on b.turn_seq = t.seq where {WORDS.replace('p.', 'b.')} like :text and {among} "
+        f"join passages b on b.turn_seq = t.seq where {PASSAGE_TEXT.replace('p.', 'b.')} like :text and {among} "
         "order by b.seq desc limit :limit"
     )
     seqs = rows.column(sql, text=f"%{text}%", least=least, limit=limit)
@@ -140,12 +140,12 @@ def literal_hits(
     return seqs, stated, least <= 0
 
 
-def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
+def _hit_columns(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
     """The key of a hit, and the joins to its project."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 
-def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
+def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str], int]:
     """The terms to search for, and the least row key if even the rarest is in too many rows (0 for none)."""
     index = FULL_TEXT[kind]
     last = rows.value(f"select max(seq) from {index.base}")  # noqa: S608
@@ -153,7 +153,7 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
         return list(terms), 0
     chosen: list[str] = []
     left = MAX_ROWS
-    for count, term in _from_the_rarest(rows, kind, terms):
+    for count, term in _count_from_rarest(rows, kind, terms):
         if count > left and chosen:
             break
         chosen.append(term)
@@ -168,11 +168,11 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
     return chosen, int(least or 0)
 
 
-def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tuple[int, str]]:
     """(rows, term), the rarest first; the rows of common terms are counted only up to the remaining room."""
 
     def counted(places: Iterable[int], most: int) -> list[tuple[int, int]]:
-        return sorted((rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
+        return sorted((count_rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
 
     at_first = min(FEW_ROWS, MAX_ROWS)
     counts = counted(range(len(terms)), at_first)
@@ -182,7 +182,7 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
     yield from ((count, terms[place]) for count, place in counted([place for _, place in counts[len(few) :]], left))
 
 
-def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
+def count_rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows contain a term (stemmed), counted up to `most` (0: one more than a search reads)."""
     most = most or MAX_ROWS + 1
     cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))

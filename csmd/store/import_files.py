@@ -23,26 +23,26 @@ from csmd.text.display import amount
 #: Most bytes of a file, and of all notes of a folder.
 MAX_BYTES = 200_000_000
 #: Most bytes of a note.
-NOTE_BYTES = 1_000_000
+MAX_NOTE_BYTES = 1_000_000
 #: Most bytes of a line.
-LINE_BYTES = 4_000_000
+MAX_LINE_BYTES = 4_000_000
 #: Most notes of a folder.
 MAX_NOTES = 10_000
 #: Bytes by which a file is recognized.
 BEGINNING_BYTES = 65_536
 #: Rows of a database that are read at once.
 ROWS_AT_ONCE = 200
-SQLITE = b"SQLite format 3\0"
+SQLITE_MAGIC = b"SQLite format 3\0"
 #: Bytes of a SQLite database's header.
 _HEAD_BYTES = 100
 #: (offset, bytes) of its page size, change counter, page count, and the change counter at that count.
 _HEAD_FIELDS = ((16, 2), (24, 4), (28, 4), (92, 4))
-SMALLER = "export less from the program that wrote it, or split it"
+SMALLER_HINT = "export less from the program that wrote it, or split it"
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
-    """A Markdown file: its path below the folder, its first NOTE_BYTES, whether it is longer, and its time."""
+class MarkdownNote:
+    """A Markdown file: its path below the folder, its first MAX_NOTE_BYTES, whether it is longer, and its time."""
 
     name: str
     data: bytes
@@ -64,10 +64,10 @@ class ForeignFile:
         """The lines that are not empty, with their numbers; raises TooLarge for a long line or file."""
         check_size(self.path)
         with open_regular(self.path) as file:
-            for number, line in enumerate(iter(partial(file.readline, LINE_BYTES + 1), b""), start=1):
-                if len(line) > LINE_BYTES:
+            for number, line in enumerate(iter(partial(file.readline, MAX_LINE_BYTES + 1), b""), start=1):
+                if len(line) > MAX_LINE_BYTES:
                     raise TooLarge(
-                        f"{self.path}: line {number} is longer than {LINE_BYTES // 1_000_000} MB", hint=SMALLER
+                        f"{self.path}: line {number} is longer than {MAX_LINE_BYTES // 1_000_000} MB", hint=SMALLER_HINT
                     )
                 if line.strip():
                     yield number, line
@@ -77,16 +77,16 @@ class ForeignFile:
         with open_regular(self.path) as file:
             data = file.read(most + 1)
         if len(data) > most:
-            raise TooLarge(f"{self.path} is larger than {most // 1_000_000} MB", hint=SMALLER)
+            raise TooLarge(f"{self.path} is larger than {most // 1_000_000} MB", hint=SMALLER_HINT)
         return data
 
-    def read_notes(self) -> Iterator[Note]:
+    def read_notes(self) -> Iterator[MarkdownNote]:
         """The Markdown files of a folder, or the one at the path."""
         for path in self.note_paths:
             with open_regular(path) as file:
-                data, info = file.read(NOTE_BYTES + 1), os.fstat(file.fileno())
+                data, info = file.read(MAX_NOTE_BYTES + 1), os.fstat(file.fileno())
             name = path.name if path == self.path else path.relative_to(self.path).as_posix()
-            yield Note(name, data[:NOTE_BYTES], len(data) > NOTE_BYTES, info.st_mtime)
+            yield MarkdownNote(name, data[:MAX_NOTE_BYTES], len(data) > MAX_NOTE_BYTES, info.st_mtime)
 
     def read_table(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         """The rows of a table by `id`; a column that this version of the file lacks is None."""
@@ -98,7 +98,7 @@ class ForeignFile:
             try:
                 part = self.rows.all(sql, after=after)
             except StoreError as error:
-                raise BadInput(f"{self.path} is damaged: {table} cannot be read", hint=_MEND) from error
+                raise BadInput(f"{self.path} is damaged: {table} cannot be read", hint=_MEND_HINT) from error
             for row in part:
                 yield {**dict.fromkeys(columns), **dict(zip(("id", *present), row, strict=True))}
             if len(part) < ROWS_AT_ONCE:
@@ -106,21 +106,21 @@ class ForeignFile:
             after = part[-1][0]
 
 
-_MEND = "import a backup of it, or mend it first: sqlite3 FILE .recover"
+_MEND_HINT = "import a backup of it, or mend it first: sqlite3 FILE .recover"
 
 
 @contextlib.contextmanager
 def open_import(path: Path) -> Iterator[ForeignFile]:
     """Opens the file or folder at a path; raises BadInput or TooLarge if it cannot be read whole."""
     if path.is_dir():
-        yield ForeignFile(path=path, note_paths=_notes_of(path))
+        yield ForeignFile(path=path, note_paths=_list_notes(path))
         return
     try:
         with open_regular(path) as file:
             beginning = file.read(BEGINNING_BYTES)
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror}", hint="name a file that you can read") from error
-    if not beginning.startswith(SQLITE):
+    if not beginning.startswith(SQLITE_MAGIC):
         is_note = path.suffix == ".md" and not path.name.startswith(".")
         yield ForeignFile(path=path, beginning=beginning, note_paths=(path,) if is_note else ())
         return
@@ -142,7 +142,7 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
     try:
         connection = connect(path, readonly=True, immutable=True)
     except StoreError as error:
-        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND) from error
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND_HINT) from error
     try:
         rows = Rows(connection)
         yield ForeignFile(path=path, beginning=beginning, tables=_tables(rows, path), rows=rows)
@@ -164,7 +164,7 @@ def check_size(path: Path) -> None:
     if (size := path.stat().st_size) > MAX_BYTES:
         raise TooLarge(
             f"{path} has {size // 1_000_000} MB; csmd imports files of at most {MAX_BYTES // 1_000_000} MB",
-            hint=SMALLER,
+            hint=SMALLER_HINT,
         )
 
 
@@ -178,16 +178,16 @@ def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
             name: frozenset(rows.column("select name from pragma_table_info(:table)", table=name)) for name in names
         }
     except StoreError as error:
-        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND) from error
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND_HINT) from error
 
 
-def _notes_of(folder: Path) -> tuple[Path, ...]:
+def _list_notes(folder: Path) -> tuple[Path, ...]:
     """The Markdown files in a folder and below, without hidden ones; none if transcripts are next to them."""
     if any(folder.glob("*.jsonl")):
         return ()
     notes = [
         (path, info.st_size)
-        for path in islice(_walk(folder), MAX_NOTES + 1)
+        for path in islice(_walk_notes(folder), MAX_NOTES + 1)
         if stat.S_ISREG((info := path.stat()).st_mode)
     ]
     if len(notes) > MAX_NOTES:
@@ -199,7 +199,7 @@ def _notes_of(folder: Path) -> tuple[Path, ...]:
     return tuple(path for path, _ in notes)
 
 
-def _walk(folder: Path) -> Iterator[Path]:
+def _walk_notes(folder: Path) -> Iterator[Path]:
     for directory, names, files in os.walk(folder):
         names[:] = sorted(name for name in names if not name.startswith("."))
         yield from (Path(directory, name) for name in sorted(files) if name.endswith(".md") and name[0] != ".")

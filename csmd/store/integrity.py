@@ -1,7 +1,7 @@
 """Invariants of beliefs as queries, and the soundness of the file.
 
 A row of INVARIANTS is a rule, the query for what breaks it (one column of ids), and the remedy. Forgotten statements
-are known only by keyed hashes, so `_forgotten` checks that rule in Python.
+are known only by keyed hashes, so `_find_forgotten` checks that rule in Python.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from csmd.text.display import amount
 from csmd.vocabulary import CATEGORIES
 
 #: How many violations of a rule are named.
-SHOWN = 20
+MAX_SHOWN = 20
 #: The least confidence of a new correction in any category (memory/confidence.py).
-CORRECTION = 0.6
+MIN_CORRECTION_CONFIDENCE = 0.6
 #: The least confidence that the candidate of an inferred memory reached.
-CONFIDENCE = 0.7
+MIN_INFERRED_CONFIDENCE = 0.7
 #: How often it was seen at least.
-SEEN = 3
+MIN_REINFORCEMENT = 3
 #: How many turns support it at least.
-EVIDENCE = 2
+MIN_EVIDENCE = 2
 
 
 class Invariant(NamedTuple):
@@ -36,7 +36,7 @@ class Invariant(NamedTuple):
     remedy: str
 
 
-def _case(bound: str) -> str:
+def _bound_by_category(bound: str) -> str:
     parts = " ".join(f"when '{name}' then {getattr(rule, bound)}" for name, rule in CATEGORIES.items())
     return f"case m.category {parts} else 0 end"
 
@@ -47,9 +47,9 @@ _REVIEW = "`csmd review` shows it"
 _OUTSIDE = (
     "select m.id from memories m where m.confidence < 0 or m.confidence > 1 "  # noqa: S608 - of a table of ours
     # Above the range only if said again or pinned, below only if contradicted since.
-    f"or (m.confidence > {_case('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
+    f"or (m.confidence > {_bound_by_category('high')} + 0.0001 and m.pinned = 0 and m.origin <> 'inferred' "
     "and (select count(*) from provenance p where p.memory_seq = m.seq and p.role <> 'beside') < 2) "
-    f"or (m.confidence < {_case('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
+    f"or (m.confidence < {_bound_by_category('low')} - 0.0001 and m.pinned = 0 and m.superseded_by = '' "
     "and m.origin <> 'inferred' and not (m.gate = 'correction' and m.confidence >= :correction) "
     "and not exists (select 1 from links l where l.from_seq = m.seq or l.to_seq = m.seq) "
     "and not exists (select 1 from belief_changes b where b.memory_id = m.id)) order by m.id limit :shown"
@@ -162,19 +162,25 @@ INVARIANTS: tuple[Invariant, ...] = (
 )  # fmt: skip
 
 
-def violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
-    """Rule -> up to SHOWN ids that break it; rules that hold are left out."""
-    values = {"shown": SHOWN, "confidence": CONFIDENCE, "seen": SEEN, "evidence": EVIDENCE, "correction": CORRECTION}
+def find_violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
+    """Rule -> up to MAX_SHOWN ids that break it; rules that hold are left out."""
+    values = {
+        "shown": MAX_SHOWN,
+        "confidence": MIN_INFERRED_CONFIDENCE,
+        "seen": MIN_REINFORCEMENT,
+        "evidence": MIN_EVIDENCE,
+        "correction": MIN_CORRECTION_CONFIDENCE,
+    }
     broken = {}
     for invariant in INVARIANTS:
         wanted = {name: value for name, value in values.items() if f":{name}" in invariant.sql}
-        ids = rows.column(invariant.sql, **wanted) if invariant.sql else _forgotten(rows, key)
+        ids = rows.column(invariant.sql, **wanted) if invariant.sql else _find_forgotten(rows, key)
         if ids:
             broken[invariant.name] = ids
     return broken
 
 
-def _forgotten(rows: Rows, key: bytes) -> list[str]:
+def _find_forgotten(rows: Rows, key: bytes) -> list[str]:
     """The memories that the user had forgotten, or that an assistant had and an assistant said."""
     gone = tombstones.forgotten_hashes(rows)
     idents = []
@@ -186,10 +192,10 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
                 rows, str(text), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
                 idents.append(str(ident))
-    return idents[:SHOWN]
+    return idents[:MAX_SHOWN]
 
 
-def _differing(counted: str, kept: str) -> str:
+def _difference_query(counted: str, kept: str) -> str:
     """The number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
@@ -200,7 +206,7 @@ def _differing(counted: str, kept: str) -> str:
 
 
 #: Problem -> the query that counts its rows.
-_COUNTED = {
+_PROBLEM_COUNTS = {
     "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
     ),
@@ -215,20 +221,20 @@ _COUNTED = {
     "counters: {} below zero": "select count(*) from counters where value < 0",
     "cursors: {} below zero": "select count(*) from cursors where position < 0",
     "files: {} read to a place before the beginning": "select count(*) from files where position < 0",
-    "graph_counts: {} projects are counted otherwise": _differing("graph_counted", "graph_counts"),
-    "link_counts: {} relationships are counted otherwise": _differing("links_counted", "link_counts"),
+    "graph_counts: {} projects are counted otherwise": _difference_query("graph_counted", "graph_counts"),
+    "link_counts: {} relationships are counted otherwise": _difference_query("links_counted", "link_counts"),
 }
 
 
-def integrity(rows: Rows) -> list[str]:
-    """What is wrong with the database's structure, rows, full-text indexes and vectors; empty if sound."""
-    problems = structure(rows)
+def check_database(rows: Rows) -> list[str]:
+    """Lists the problems of the structure, rows, full-text indexes and vectors; empty if sound."""
+    problems = check_structure(rows)
     # Unreadable rows cannot be counted.
-    return problems + ([] if problems else content(rows)) + indexes(rows)
+    return problems + ([] if problems else check_content(rows)) + check_indexes(rows)
 
 
-def structure(rows: Rows) -> list[str]:
-    """What is wrong with the file's pages and references, without the full-text indexes."""
+def check_structure(rows: Rows) -> list[str]:
+    """Lists the problems of the file's pages and references, without the full-text indexes."""
     problems: list[str] = []
     try:
         # Table by table, because virtual tables are checked below.
@@ -241,21 +247,21 @@ def structure(rows: Rows) -> list[str]:
     return problems
 
 
-def content(rows: Rows) -> list[str]:
-    """What is wrong between readable rows."""
-    counted = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
+def check_content(rows: Rows) -> list[str]:
+    """Lists the contradictions between readable rows."""
+    counted = [(text, rows.number(sql)) for text, sql in _PROBLEM_COUNTS.items()]
     return [text.format(count) for text, count in counted if count]
 
 
-def altered(rows: Rows) -> list[str]:
+def check_hashes(rows: Rows) -> list[str]:
     """Which texts differ from what was stored, by their keyed hashes; reads all of them."""
-    key = recovery.key_of(rows)
+    key = recovery.read_hash_key(rows)
     problems = []
-    for table in recovery.tables(rows):
-        sound = recovery.checked_by(table, key)
+    for table in recovery.list_tables(rows):
+        sound = recovery.make_row_check(table, key)
         try:
             wrong = sum(
-                not sound(row[1:]) for row in recovery.span(rows, table, recovery.MIN_ROWID, recovery.MAX_ROWID)
+                not sound(row[1:]) for row in recovery.read_span(rows, table, recovery.MIN_ROWID, recovery.MAX_ROWID)
             )
         except UnicodeDecodeError:
             problems.append(f"{table.name}: a row holds what is no text")
@@ -265,8 +271,8 @@ def altered(rows: Rows) -> list[str]:
     return problems
 
 
-def indexes(rows: Rows) -> list[str]:
-    """What is wrong with full text and vectors."""
+def check_indexes(rows: Rows) -> list[str]:
+    """Lists the problems of the full-text indexes and vectors."""
     problems: list[str] = []
     for table in full_text_tables(rows):
         try:
@@ -276,7 +282,7 @@ def indexes(rows: Rows) -> list[str]:
         except UnicodeDecodeError:
             problems.append(f"{table}: a row holds what is no text")
     try:
-        return problems + passages.index_problems(rows) + vectors.problems(rows)
+        return problems + passages.find_index_problems(rows) + vectors.find_problems(rows)
     except StoreError as error:
         return [*problems, f"vectors: {error.what}"]
 
@@ -286,7 +292,7 @@ _PRAGMAS = ("application_id", "user_version", "journal_mode", "synchronous", "pa
             "auto_vacuum", "secure_delete", "foreign_keys")  # fmt: skip
 
 
-def shape(rows: Rows) -> dict[str, dict[str, Any]]:
+def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:
     """The database without content: columns and row counts of each table, migrations, SQLite's settings."""
     tables: dict[str, Any] = {}
     for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0 order by name"):
@@ -301,7 +307,7 @@ def shape(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 class Inspection(NamedTuple):
-    """What is wrong with a file; `only_indexes` if its rows are sound and only derived data is not."""
+    """The problems of a file; `only_indexes` if its rows are sound and only derived data is not."""
 
     problems: list[str]
     only_indexes: bool = False
@@ -315,15 +321,15 @@ def inspect(path: Path) -> Inspection:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:
         with open_rows(path, readonly=False) as rows:
-            if not migrate.is_of_csmd(rows):
+            if not migrate.is_csmd_database(rows):
                 return Inspection(["the file is a database of another program"])
-            behind = bool(migrate.pending(rows))
-            wrong = structure(rows)
+            behind = bool(migrate.find_pending(rows))
+            wrong = check_structure(rows)
             if not wrong and not rows.value("select count(*) from meta where key = 'hash_key'"):
                 wrong = ["the key of the hashes is missing"]
             # An older schema is checked only by its pages: the other checks are for the present one.
-            derived = [] if behind else indexes(rows)
-            between = [] if behind or wrong else content(rows) + altered(rows)
+            derived = [] if behind else check_indexes(rows)
+            between = [] if behind or wrong else check_content(rows) + check_hashes(rows)
             return Inspection([*wrong, *between, *derived], only_indexes=not wrong and not between)
     except (SchemaTooNew, SchemaTooOld):
         raise
@@ -340,9 +346,9 @@ def mend_indexes(path: Path) -> bool:
                     if table != passages.INDEX:
                         rows.run(f"insert into {table} ({table}) values ('rebuild')")  # noqa: S608
                 passages.rebuild_index(rows)
-                if vectors.problems(rows):
+                if vectors.find_problems(rows):
                     vectors.reset_vectors(rows)
-            sound = not integrity(rows)
+            sound = not check_database(rows)
             rows.run("pragma wal_checkpoint(truncate)")
             return sound
     except StoreError:

@@ -19,12 +19,12 @@ from csmd.store import row_images, tombstones
 from csmd.store.belief_changes import DREAM
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows, columns, in_keys
-from csmd.store.tombstones import LOOKED_AT
+from csmd.store.tombstones import ROWS_PER_PASS
 
 #: Who gave an answer.
 PERSON = "person"
 #: The kind of a change set that wrote a file.
-PAGE = "page"
+FILE_KIND = "page"
 #: The answer that closes an open matter.
 DONE = "done"
 #: What a person did that cannot be undone.
@@ -127,7 +127,7 @@ def record_file(
     """Records that a dream writes a file; `path` is relative to the home, None means that there is no file."""
     if before == after:
         return
-    seq = _insert_action(rows, dream, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
+    seq = _insert_action(rows, dream, kind=FILE_KIND, project=0, reason=reason, evidence=(), now=now)
     presence = {"was_there": before is not None, "is_there": after is not None}
     rows.insert("changed_files", set_seq=seq, path=path, before=before or "", after=after or "", **presence)
 
@@ -192,12 +192,12 @@ def _record_rows(rows: Rows, set_seq: int, changed: Iterable[tuple[Image, Image]
         before, after = (
             (was, then) if not (was.state and then.state) else (was.without_receipts(), then.without_receipts())
         )
-        images = {"text": before.text, "state": _dumps(before.state), "more": _dumps(before.more)}
-        images |= {"text_after": after.text, "state_after": _dumps(after.state), "more_after": _dumps(after.more)}
+        images = {"text": before.text, "state": _dump(before.state), "more": _dump(before.more)}
+        images |= {"text_after": after.text, "state_after": _dump(after.state), "more_after": _dump(after.more)}
         rows.insert("changed_rows", set_seq=set_seq, item=was.item, **images)
 
 
-def _dumps(value: Mapping[str, Any]) -> str:
+def _dump(value: Mapping[str, Any]) -> str:
     return wire.dumps(value) if value else ""
 
 
@@ -214,7 +214,7 @@ def change_set(rows: Rows, seq: int) -> ChangeSet:
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
-    """Returns the latest answer of a person in these projects (None: in all) that is not undone; None for none.
+    """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
     With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
@@ -233,18 +233,18 @@ def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     return _where(rows, condition, item=answer.item, at=answer.at)
 
 
-def closed_items(rows: Rows) -> frozenset[str]:
+def list_closed(rows: Rows) -> frozenset[str]:
     """Returns the ids of the open matters that were closed."""
     sql = "select item from change_sets where kind = :done and dream_seq is null and undone_at = ''"
     return rows.distinct(sql, done=DONE)
 
 
-def actions(rows: Rows, dream: int) -> list[int]:
+def list_actions(rows: Rows, dream: int) -> list[int]:
     """Returns the row keys of a dream's change sets, in order."""
     return rows.column("select seq from change_sets where dream_seq = :dream order by seq", dream=dream)
 
 
-def action_counts(rows: Rows, dream: int) -> dict[str, int]:
+def count_actions(rows: Rows, dream: int) -> dict[str, int]:
     """Returns the number of a dream's change sets by kind."""
     counted = "select kind, count(*) from change_sets where dream_seq = :dream group by kind order by kind"
     return dict(rows.all(counted, dream=dream))
@@ -296,7 +296,7 @@ def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = Fals
 
 
 def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
-    """Returns how some dreams wrote a file, in the order of writing; with `undone_only` as far as it is to be restored."""
+    """Returns the writes of a file by some dreams, in order; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
     return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
@@ -339,7 +339,7 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
 
 
 def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool, str]]:
-    """Returns (dream, memory, candidate or path, whether it is a path, why it was not restored or ""), the newest action first.
+    """Returns (dream, item or path, whether it is a path, why it was not restored or ""), the newest action first.
 
     The item of an action that a purge erased is "".
     """
@@ -354,7 +354,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 # --- purging
 
 
-def erase(rows: Rows, set_seq: int) -> int:
+def erase_images(rows: Rows, set_seq: int) -> int:
     """Erases the images and the words of a change set: a half undo is none. Returns how many images."""
     rows.update("change_sets", set_seq, reason=PURGED, evidence="")
     return rows.delete("changed_rows", set_seq=set_seq)
@@ -393,14 +393,14 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         "select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after "
         "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"
     )
-    images = rows.all(sql, after=after, limit=LOOKED_AT)
+    images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     projects = tombstones.purged_projects(rows, key)
-    sources = [(row[1], row[3] <= projects.get(row[2], ""), _names(row[4], row[5:])) for row in images]
+    sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]
     names = [*{name for *_, some in sources for name in some}]
     purged = tombstones.purged_names(rows, "turn", names, key=key)
     purged |= tombstones.purged_names(rows, "session", names, key=key)
     for seq in {change for change, as_whole, some in sources if as_whole or some & purged.keys()}:
-        gone += erase(rows, seq)
+        gone += erase_images(rows, seq)
     return (images[-1][0] if images else None), gone
 
 
@@ -408,7 +408,7 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-def _names(evidence: str, images: Iterable[str]) -> set[str]:
+def _find_names(evidence: str, images: Iterable[str]) -> set[str]:
     """Every string in an action's evidence and images (JSON) that may name a turn or a session."""
     strings = [*evidence.split(), *(text for image in images for text in _STRING.findall(image))]
     return {name for text in strings for name in (text, text.partition("/")[0])}

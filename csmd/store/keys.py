@@ -20,16 +20,16 @@ from csmd import wire
 from csmd.errors import BadInput, KeyMissing
 from csmd.store import files, sqlite
 
-RECORD = "encryption.json"
+RECORD_FILE = "encryption.json"
 #: The place of a key that is not in a file.
 KEYRING = "keyring"
 KEY_BYTES = 32
 CHECKSUM_BYTES = 3
 #: Characters of a printed key between two hyphens.
-GROUP = 4
+GROUP_CHARACTERS = 4
 #: Most bytes of a key file.
-MAX_BYTES = 4096
-RECOVER = "`csmd encrypt recover` puts the key back from the recovery key"
+MAX_FILE_BYTES = 4096
+RECOVER_HINT = "`csmd encrypt recover` puts the key back from the recovery key"
 
 
 class Record(NamedTuple):
@@ -43,7 +43,7 @@ class Record(NamedTuple):
 def to_text(key: bytes) -> str:
     """A key as people write it down."""
     text = base64.b32encode(key + hashlib.sha256(key).digest()[:CHECKSUM_BYTES]).decode("ascii")
-    return "-".join(text[at : at + GROUP] for at in range(0, len(text), GROUP))
+    return "-".join(text[at : at + GROUP_CHARACTERS] for at in range(0, len(text), GROUP_CHARACTERS))
 
 
 def from_text(text: str) -> bytes | None:
@@ -63,20 +63,20 @@ def digest_of(key: bytes) -> str:
 
 def read_record(home: Path) -> Record | None:
     """How a home is encrypted; None for a plain one."""
-    noted = files.read_json(home / RECORD)
+    noted = files.read_json(home / RECORD_FILE)
     return Record(str(noted["place"]), str(noted["digest"]), bool(noted["wanted"])) if noted else None
 
 
 def write_record(home: Path, record: Record | None) -> None:
     """Records durably how a home is encrypted; None: no longer."""
     if record is None:
-        (home / RECORD).unlink(missing_ok=True)
+        (home / RECORD_FILE).unlink(missing_ok=True)
     else:
-        files.write_atomic(home / RECORD, wire.pretty(record._asdict()).encode())
-    files.to_disk(home)
+        files.write_atomic(home / RECORD_FILE, wire.pretty(record._asdict()).encode())
+    files.flush_to_disk(home)
 
 
-def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
+def use_stored_key(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
     """Gives SQLite the key of a home, or none for a plain one; raises KeyMissing, or ConfigError without a cipher.
 
     Call it before any connection is open: it reads the database's file.
@@ -87,7 +87,7 @@ def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
         return
     sqlite.require_cipher()
     if record is None:
-        raise KeyMissing(f"the database is encrypted, and {home / RECORD} is gone", hint=RECOVER)
+        raise KeyMissing(f"the database is encrypted, and {home / RECORD_FILE} is gone", hint=RECOVER_HINT)
     sqlite.use_key((fetch or fetch_key)(record), for_new=record.wanted)
 
 
@@ -99,14 +99,14 @@ def fetch_key(record: Record) -> bytes:
     else:
         text = _read_file(Path(record.place))
     if not text:
-        raise KeyMissing(f"the key of the database is not in {where}", hint=RECOVER)
+        raise KeyMissing(f"the key of the database is not in {where}", hint=RECOVER_HINT)
     key = from_text(text)
     if key is None or digest_of(key) != record.digest:
-        raise KeyMissing(f"{where} holds another key than the database's", hint=RECOVER)
+        raise KeyMissing(f"{where} holds another key than the database's", hint=RECOVER_HINT)
     return key
 
 
-def keep_key(key: bytes, place: str, home: Path) -> Record:
+def store_key(key: bytes, place: str, home: Path) -> Record:
     """Puts a key into its place and reads it back; raises BadInput for a file that holds something else."""
     record = Record(place, digest_of(key))
     if place == KEYRING:
@@ -140,7 +140,7 @@ def _account(digest: str) -> str:
 
 
 def _read_file(path: Path) -> str:
-    return (files.read_small(str(path), MAX_BYTES) or "").strip()
+    return (files.read_small(str(path), MAX_FILE_BYTES) or "").strip()
 
 
 def _in_keyring(action: str, *arguments: str) -> Any:

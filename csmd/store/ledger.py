@@ -42,28 +42,28 @@ def remove_provider(rows: Rows, name: str) -> bool:
     return bool(rows.delete("providers", name=name))
 
 
-def providers(rows: Rows) -> list[ProviderRow]:
+def list_providers(rows: Rows) -> list[ProviderRow]:
     """The providers, the last added first."""
     return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
-def asked_provider(rows: Rows) -> ProviderRow | None:
+def provider_to_ask(rows: Rows) -> ProviderRow | None:
     """The provider to ask: the last added one with a model, or None."""
-    return next((provider for provider in providers(rows) if provider.model), None)
+    return next((provider for provider in list_providers(rows) if provider.model), None)
 
 
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
     """The provider with this name."""
-    return next((provider for provider in providers(rows) if provider.name == name), None)
+    return next((provider for provider in list_providers(rows) if provider.name == name), None)
 
 
-def note_answer(rows: Rows, name: str, *, at: str) -> None:
+def record_answer(rows: Rows, name: str, *, at: str) -> None:
     """Records that a provider answered."""
     sql = "update providers set answered_at = :at, failed_at = '', failing_since = '', failure = '' where name = :name"
     rows.run(sql, name=name, at=at)
 
 
-def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
+def record_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
     """Records that a provider failed, and since when."""
     sql = (
         "update providers set failed_at = :at, failure = :failure, "
@@ -86,18 +86,18 @@ class Call:
     tokens_out: int
 
 
-def spent_on(rows: Rows, day: str) -> int:
+def tokens_spent_on(rows: Rows, day: str) -> int:
     """The tokens of a day that count towards its cap: all except those of texts for vectors."""
     sql = "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'"
     return rows.number(sql, day=day)
 
 
-def reserve(rows: Rows, call: Call) -> int:
-    """Records a call before it is made and returns its row; what is reserved counts until `book`."""
+def reserve_call(rows: Rows, call: Call) -> int:
+    """Records a call before it is made and returns its row; what is reserved counts until `settle_call`."""
     return rows.insert_keyed("calls", day=call.at[:10], **column_values(call))
 
 
-def underestimate(rows: Rows, provider: str, model: str) -> float:
+def underestimate_factor(rows: Rows, provider: str, model: str) -> float:
     """The greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
     sql = (
         "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
@@ -107,15 +107,17 @@ def underestimate(rows: Rows, provider: str, model: str) -> float:
     return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
 
-def book(rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False) -> None:
+def settle_call(
+    rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False
+) -> None:
     """Records how a call ended and the tokens that the server counted; None keeps the estimate."""
     rows.update("calls", seq, state=state)
     if tokens is not None:
         rows.update("calls", seq, tokens_in=tokens[0], tokens_out=tokens[1], is_estimated=int(is_estimated))
 
 
-class Spent(NamedTuple):
-    """What the calls of one day for one project, purpose and model took."""
+class DailySpending(NamedTuple):
+    """The calls of one day for one project, purpose and model, and their tokens."""
 
     day: str
     project_seq: int
@@ -129,12 +131,12 @@ class Spent(NamedTuple):
     tokens_out: int
 
 
-def sums(rows: Rows, *, since: str) -> list[Spent]:
-    """What was spent from a day on, the latest day first."""
+def spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
+    """The calls and tokens since a day by day, project, purpose and model, the latest day first."""
     sql = (
         "select day, project_seq, purpose, provider, model, count(*), "
         "sum(case when state = 'answered' then 0 else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) "
         "from calls where day >= :since group by day, project_seq, purpose, provider, model "
         "order by day desc, sum(tokens_in + tokens_out) desc"
     )
-    return [Spent(*row) for row in rows.all(sql, since=since)]
+    return [DailySpending(*row) for row in rows.all(sql, since=since)]

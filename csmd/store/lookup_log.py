@@ -1,4 +1,4 @@
-"""What was composed and looked up, in numbers, for 90 days."""
+"""Figures of composed injections and of lookups, without their words, for 90 days."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from csmd.store import tombstones
 from csmd.store.sqlite import Rows, column_values
 
 #: Rows of each table that are kept at most.
-MAX_NOTED = 50_000
+MAX_ROWS = 50_000
 
 
 class Composition(NamedTuple):
@@ -39,7 +39,7 @@ class Lookup(NamedTuple):
 def add_lookups(
     rows: Rows, composed: Sequence[Composition], recalled: Sequence[Lookup], *, before: str, key: bytes
 ) -> None:
-    """Stores a batch and deletes rows from before a time or beyond MAX_NOTED.
+    """Stores a batch and deletes rows from before a time or beyond MAX_ROWS.
 
     Compositions of sessions that were purged meanwhile are left out.
     """
@@ -53,10 +53,10 @@ def add_lookups(
             rows.insert(table, **column_values(value))
         rows.run(f"delete from {table} where at < :before", before=before)  # noqa: S608
         sql = f"delete from {table} where seq <= (select max(l.seq) from {table} l) - :most"  # noqa: S608
-        rows.run(sql, most=MAX_NOTED)
+        rows.run(sql, most=MAX_ROWS)
 
 
-def compositions_since(rows: Rows, since: str, *, limit: int = MAX_NOTED) -> list[Composition]:
+def compositions_since(rows: Rows, since: str, *, limit: int = MAX_ROWS) -> list[Composition]:
     """The compositions at or after a time, the latest first."""
     sql = (
         "select at, session_id, event, chosen, cut, tokens, degraded, ms from context_log where at >= :since "
@@ -65,7 +65,7 @@ def compositions_since(rows: Rows, since: str, *, limit: int = MAX_NOTED) -> lis
     return rows.read(Composition, sql, since=since, limit=limit)
 
 
-def lookups_since(rows: Rows, since: str, *, limit: int = MAX_NOTED) -> list[Lookup]:
+def lookups_since(rows: Rows, since: str, *, limit: int = MAX_ROWS) -> list[Lookup]:
     """The lookups at or after a time, the latest first."""
     sql = (
         "select at, kind, query_hash, results, top, ms from memory_recall_events where at >= :since "

@@ -12,17 +12,17 @@ from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
 
 #: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
-EDITED = "the code that it speaks of was edited later in its session"
-_AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
+EDITED_CODE = "the code that it speaks of was edited later in its session"
+_REFUTED_FOR = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
 #: Memories said here, not by a colleague.
-OWN = "m.seq not in (select memory_seq from team_memories)"
+NOT_COLLEAGUES = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,
     "m",
     author="coalesce((select a.author from team_memories a where a.memory_seq = m.seq), '')",
     provenance="''",
-    is_refuted=f"{_AGAINST} <> '{EDITED}')",
-    is_edited=f"{_AGAINST} = '{EDITED}')",
+    is_refuted=f"{_REFUTED_FOR} <> '{EDITED_CODE}')",
+    is_edited=f"{_REFUTED_FOR} = '{EDITED_CODE}')",
     # A memory that applies everywhere is shown without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
     tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
@@ -31,7 +31,7 @@ _COLUMNS = columns(
 #: The positions of its row key and its sources in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
 #: Fields that are not in a memory's own row, or that start with the column's default.
-_NOT_FIRST = (
+_UNSTORED_AT_FIRST = (
     "provenance",
     "version",
     "superseded_by",
@@ -44,7 +44,7 @@ _NOT_FIRST = (
     "seq",
 )
 #: The columns that confirmation, pinning or contradiction change.
-_BELIEF = (
+_BELIEF_COLUMNS = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "used_at",
 )  # fmt: skip
@@ -79,16 +79,16 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
     """Stores a new memory with its sources and returns its row key; raises StoreError if it has none."""
     if not memory.provenance:
         raise StoreError(f"the memory {memory.id} has no provenance")
-    seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
+    seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_UNSTORED_AT_FIRST))
     for source in memory.provenance:
         add_provenance(rows, seq, source)
     return seq
 
 
 def update_belief(rows: Rows, memory: Memory) -> None:
-    """Writes the columns of _BELIEF and increments the version."""
+    """Writes the columns of _BELIEF_COLUMNS and increments the version."""
     values = column_values(memory, "provenance")
-    rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF})
+    rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF_COLUMNS})
 
 
 def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
@@ -102,7 +102,7 @@ def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -
     return [source.uuid for source in roles if add_provenance(rows, memory_seq, source)]
 
 
-def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
+def set_stating_turn(rows: Rows, memory_seq: int, source: Provenance) -> None:
     """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
     sql = (
@@ -116,7 +116,7 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
     memories = where(
         rows,
-        f"m.project_seq = :project and m.text_hash = :hash and {OWN} "
+        f"m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES} "
         "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
         project=project,
         hash=text_hash,
@@ -151,6 +151,11 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
             by_uuid[uuid][seq] = memories[seq]
     by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
+
+
+def seq_of(rows: Rows, memory_id: str) -> int:
+    """The row key of a memory; 0 if there is none."""
+    return int(rows.find("memories", "seq", id=memory_id) or 0)
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
@@ -193,7 +198,7 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     )
 
 
-def page(
+def list_page(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int, gate: str = "", category: str = "",
     type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> tuple[list[Memory], int]:  # fmt: skip
@@ -229,7 +234,7 @@ def page(
     return [memories[seq] for seq in seqs], total
 
 
-def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
+def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
     """The memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
@@ -271,12 +276,12 @@ def move_provenance(rows: Rows, old: str, new: str) -> None:
     rows.delete("provenance", uuid=old)
 
 
-INFERRED = "inferred"
+INFERRED_ORIGIN = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:
     """Whether a memory still has the words `text` as csmd inferred it, and no person has adopted or changed it."""
-    return memory.origin == INFERRED and not memory.pinned and memory.text == text
+    return memory.origin == INFERRED_ORIGIN and not memory.pinned and memory.text == text
 
 
 def update_inferred(
@@ -286,7 +291,7 @@ def update_inferred(
 
     Sources of another origin (a user who said the same) stay.
     """
-    old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
+    old = rows.find("memories", "text", seq=memory.seq)
     changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
     rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)

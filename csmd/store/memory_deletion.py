@@ -24,13 +24,13 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
         "and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0",
         seq=memory.seq,
     )
-    delete_all(rows, [*aside, *memory_links.release_rest(rows, memory.id)])
+    delete_all(rows, [*aside, *memory_links.release_second_half(rows, memory.id)])
     candidates.forget(rows, memory.id)
-    vectors.delete_for(rows, "memory", memory.seq)
+    vectors.delete_of_row(rows, "memory", memory.seq)
     rows.delete("injection_items", memory_id=memory.id)
     rows.delete("memories", seq=memory.seq)
     for lifted in pass_on_supersessions(rows, memory.id, memory.superseded_by):
-        delete_all(rows, memory_links.release_rest(rows, lifted))
+        delete_all(rows, memory_links.release_second_half(rows, lifted))
 
 
 def delete_all(rows: Rows, seqs: Sequence[int]) -> None:

@@ -29,7 +29,7 @@ def links_of(rows: Rows, memory_id: str) -> list[Link]:
 GOES_ON_AS = "goes_on_as"
 
 
-def rest_of(rows: Rows, memory_id: str) -> int:
+def second_half_of(rows: Rows, memory_id: str) -> int:
     """The row key of the second half of a memory; 0 if it has none."""
     return rows.number(
         "select l.to_seq from links l join memories m on m.seq = l.from_seq "
@@ -38,7 +38,7 @@ def rest_of(rows: Rows, memory_id: str) -> int:
     )
 
 
-def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
+def whole_memories_of(rows: Rows, memory: Memory) -> list[Memory]:
     """The memories whose second half this is, or that it is injected in place of."""
     return memories.where(
         rows,
@@ -48,9 +48,9 @@ def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
     )
 
 
-def release_rest(rows: Rows, memory_id: str) -> list[int]:
+def release_second_half(rows: Rows, memory_id: str) -> list[int]:
     """The row key of a second half to delete with its first; one said by itself or pinned is unlinked instead."""
-    rest = rest_of(rows, memory_id)
+    rest = second_half_of(rows, memory_id)
     if not rest:
         return []
     sql = (

@@ -61,9 +61,9 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
 
 
-def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
+def scene_directories(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
     """The project of a session, and the directories whose files belong to it."""
-    row = rows.one(
+    row = rows.first(
         "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq "
         "where s.seq = :session",
         session=session_seq,
@@ -71,7 +71,7 @@ def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
     return (row[0], row[1:]) if row else (0, ())
 
 
-def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
+def set_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
     """Sets the scene of a memory; "" removes it."""
     if text:
         rows.upsert("scenes", "memory_seq", memory_seq=memory_seq, uuid=uuid, text=text)

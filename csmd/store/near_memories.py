@@ -11,13 +11,13 @@ from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, listed
 
 #: Two vectors are near from this cosine similarity on.
-LIKE = 0.74
+MIN_SIMILARITY = 0.74
 #: Near vectors that are considered for each memory.
-NEAREST = 5
+MAX_NEAREST = 5
 #: The largest share of differing signs of two near vectors. Near vectors differ in .235 of their signs on average
 #: (standard deviation .02 for 384 dimensions); of 30 million pairs of real passages none of the 22,871 near ones
 #: differed in more than .297. One pair in a hundred passes.
-FAR_SIGNS = 0.325
+MAX_DIFFERING_SIGNS = 0.325
 #: The squared length of a stored vector (csmd/embedding/worker.py): the similarity is 1 - squared distance / 2 of unit
 #: vectors.
 _LENGTH = (127 / 0.25) ** 2
@@ -35,7 +35,7 @@ class Signs(NamedTuple):
 NearPair = tuple[int, int, float]
 
 
-def model_of_memories(rows: Rows) -> int:
+def find_memory_model(rows: Rows) -> int:
     """Returns the newest model that has vectors of memories; 0 for none."""
     return rows.number(
         "select m.seq from vector_models m where exists (select 1 from vectors v where v.kind = 'memory' "
@@ -43,7 +43,7 @@ def model_of_memories(rows: Rows) -> int:
     )
 
 
-def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
+def read_signs(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     """Returns the signs of a model's vectors of some memories."""
     sql = (
         "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
@@ -59,20 +59,22 @@ def compare_with_later(rows: Rows, signs: Signs, part: Sequence[int]) -> list[Ne
 
     Signs are compared first, at 0.1 us each, and whole vectors only if their signs are similar enough.
     """
-    most = int(FAR_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
+    most = int(MAX_DIFFERING_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
     pairs: list[NearPair] = []
     for at in part:
         seq, code = signs.seqs[at], signs.codes[at]
         behind = (n for n, other in enumerate(signs.codes[at + 1 :], at + 1) if (code ^ other).bit_count() <= most)
         close = sorted({signs.seqs[n] for n in behind} - {seq})
-        for vector in vectors.of_row(rows, "memory", seq, model=signs.model) if close else ():
+        for vector in vectors.vectors_of_row(rows, "memory", seq, model=signs.model) if close else ():
             distances = vectors.distances(rows, "memory", signs.model, vector, close)
-            pairs += [(seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= LIKE]
+            pairs += [
+                (seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
+            ]
     return pairs
 
 
 def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
-    """Returns pairs of row keys, the smaller first: each memory with its NEAREST."""
+    """Returns pairs of row keys, the smaller first: each memory with its MAX_NEAREST."""
     near: dict[int, dict[int, float]] = defaultdict(dict)
     for pair in pairs:
         for seq, other in (pair[:2], pair[1::-1]):
@@ -80,7 +82,7 @@ def keep_nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     return {
         (min(seq, other), max(seq, other))
         for seq, distances in near.items()
-        for _, other in heapq.nsmallest(NEAREST, ((far, other) for other, far in distances.items()))
+        for _, other in heapq.nsmallest(MAX_NEAREST, ((far, other) for other, far in distances.items()))
     }
 
 
@@ -89,14 +91,14 @@ def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, 
 
     Empty without vectors.
     """
-    model = model_of_memories(rows)
+    model = find_memory_model(rows)
     pairs: set[tuple[int, int]] = set()
     for seq in seqs if model else ():
-        for vector in vectors.of_row(rows, "memory", seq, model=model):
-            hits = vectors.vector_hits(rows, "memory", model, vector, projects=[project], limit=NEAREST + 1)
+        for vector in vectors.vectors_of_row(rows, "memory", seq, model=model):
+            hits = vectors.vector_hits(rows, "memory", model, vector, projects=[project], limit=MAX_NEAREST + 1)
             pairs |= {
                 (min(seq, other), max(seq, other))
                 for other, _, _, far in hits
-                if other != seq and 1 - far / (2 * _LENGTH) >= LIKE
+                if other != seq and 1 - far / (2 * _LENGTH) >= MIN_SIMILARITY
             }
     return pairs

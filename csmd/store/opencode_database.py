@@ -16,24 +16,24 @@ from pathlib import Path
 
 from csmd.errors import StoreError, TooLarge
 from csmd.store.files import open_regular
-from csmd.store.import_files import SQLITE
+from csmd.store.import_files import SQLITE_MAGIC
 from csmd.store.sqlite import Rows, close_quietly, connect
 
 #: How many of the latest messages show which sessions changed just now.
 LATEST_MESSAGES = 200
 #: A valid time, in milliseconds since 1970; another value is a damaged row.
-_TIMED = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
+_HAS_VALID_TIME = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
 #: Characters of a part that distinguish its message from others of the same millisecond.
-TELLING_CHARACTERS = 1000
-LONGEST_TELLING = 32 * 1024 * 1024
+IDENTIFYING_CHARACTERS = 1000
+MAX_IDENTIFYING_BYTES = 32 * 1024 * 1024
 #: Hexadecimal digits of their hash: few messages share a time, and a longer hash could prove a guessed secret.
-TELLING_DIGITS = 4
+IDENTIFYING_DIGITS = 4
 #: How many parents are followed to the session that a person began.
-DEEPEST = 20
+MAX_PARENTS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedSession:
     """A session: its id, the time of its newest message in milliseconds, and its number of messages."""
 
     id: str
@@ -92,8 +92,8 @@ class SessionDatabase:
     @contextmanager
     def open(cls, path: Path) -> Iterator[SessionDatabase]:
         """Opens a database for the duration of the block."""
-        log = _size(f"{path}-wal")
-        if log and _size(f"{path}-shm") is None:
+        log = _file_size(f"{path}-wal")
+        if log and _file_size(f"{path}-shm") is None:
             # To read it SQLite would have to create that file next to the assistant's.
             raise OSError(errno.EBUSY, "changes wait in its -wal and the -shm to read them is missing", str(path))
         try:
@@ -112,33 +112,33 @@ class SessionDatabase:
         return bool(cls.list_sessions(path))
 
     @classmethod
-    def list_sessions(cls, path: Path) -> list[Listed] | None:
+    def list_sessions(cls, path: Path) -> list[ListedSession] | None:
         """Every session with a message, [] for an unreadable database; None for another kind of file."""
         tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
-        sql = f"select session_id, max(time_created), count(*) from message where {_TIMED} group by session_id"  # noqa: S608
+        sql = f"select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME} group by session_id"  # noqa: S608
         with suppress(OSError):
             with open_regular(path) as file:
-                if file.read(len(SQLITE)) != SQLITE:
+                if file.read(len(SQLITE_MAGIC)) != SQLITE_MAGIC:
                     return None
             with cls.open(path) as database:
-                return database._rows.read(Listed, sql) if database._rows.number(tables) == 3 else []
+                return database._rows.read(ListedSession, sql) if database._rows.number(tables) == 3 else []
         return []
 
-    def latest_sessions(self) -> list[Listed]:
+    def latest_sessions(self) -> list[ListedSession]:
         """The sessions of the messages that were added last."""
         sql = (
-            f"select session_id, max(time_created), count(*) from message where {_TIMED} and session_id in "  # noqa: S608
+            f"select session_id, max(time_created), count(*) from message where {_HAS_VALID_TIME} and session_id in "  # noqa: S608
             "(select session_id from message order by rowid desc limit :most) group by session_id"
         )
-        return self._rows.read(Listed, sql, most=LATEST_MESSAGES)
+        return self._rows.read(ListedSession, sql, most=LATEST_MESSAGES)
 
     def session(self, ident: str) -> SessionRow | None:
         """A session, or None."""
         sql = (
             "select parent_id, directory, title, version, coalesce(permission, ''), "  # noqa: S608
-            f"case when {_TIMED} then time_created else 0 end from session where id = :id"
+            f"case when {_HAS_VALID_TIME} then time_created else 0 end from session where id = :id"
         )
-        row = self._rows.one(sql, id=ident)
+        row = self._rows.first(sql, id=ident)
         if row is None:
             return None
         parent, directory, title, version, permission, created = row
@@ -148,24 +148,24 @@ class SessionDatabase:
         )  # fmt: skip
 
     def _root(self, ident: str, parent: str | None) -> str:
-        for _ in range(DEEPEST):
+        for _ in range(MAX_PARENTS):
             if not parent:
                 break
             ident, parent = parent, self._rows.value("select parent_id from session where id = :id", id=parent)
         return ident
 
-    def listed(self, ident: str) -> Listed | None:
+    def listed(self, ident: str) -> ListedSession | None:
         """A session as in a listing; None for one without messages."""
         sql = (
             "select session_id, max(time_created), count(*) from message "  # noqa: S608
-            f"where session_id = :id and {_TIMED} group by session_id"
+            f"where session_id = :id and {_HAS_VALID_TIME} group by session_id"
         )
-        listed = self._rows.read(Listed, sql, id=ident)
+        listed = self._rows.read(ListedSession, sql, id=ident)
         return listed[0] if listed else None
 
     def count(self, ident: str, *, upto: int) -> int:
         """How many messages a session has up to a time."""
-        sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_TIMED}"  # noqa: S608
+        sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_HAS_VALID_TIME}"  # noqa: S608
         return self._rows.number(sql, id=ident, upto=upto)
 
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
@@ -178,7 +178,7 @@ class SessionDatabase:
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
             "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), "
             "json_extract(data, '$.error')) is not null else 1 end from message "
-            f"where session_id = :id and time_created > :after and {_TIMED} order by time_created, id"
+            f"where session_id = :id and time_created > :after and {_HAS_VALID_TIME} order by time_created, id"
         )
         messages = self._rows.all(sql, id=ident, after=after)
         answered = max((place for place, row in enumerate(messages) if row[3] == "assistant"), default=-1)
@@ -196,7 +196,7 @@ class SessionDatabase:
 
         Their times do not tell, because a clock may be set back.
         """
-        sql = f"select id, time_created from message where session_id = :id and {_TIMED} order by rowid"  # noqa: S608
+        sql = f"select id, time_created from message where session_id = :id and {_HAS_VALID_TIME} order by rowid"  # noqa: S608
         written = self._rows.all(sql, id=ident)
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
@@ -210,13 +210,13 @@ class SessionDatabase:
             "select length(data) > :most, case when length(data) > :most then '' "
             "when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"
         )
-        if (message := self._rows.one(sql, id=ident, most=most)) is None:
+        if (message := self._rows.first(sql, id=ident, most=most)) is None:
             return None
         if message[0]:
             raise TooLarge(f"a message beyond {most} characters")
         parts, bad = list[str](), list[str | None]()
         for part in self._rows.column("select id from part where message_id = :id order by id", id=ident):
-            state, data = self._rows.one(_PART, id=part, most=most) or ("", "")
+            state, data = self._rows.first(_PART, id=part, most=most) or ("", "")
             if state == "used" and len(data) <= most:
                 parts.append(str(data))
                 most -= len(data)
@@ -235,12 +235,14 @@ class SessionDatabase:
             "and not coalesce(json_extract(data, '$.synthetic'), 0) "
             "and not coalesce(json_extract(data, '$.ignored'), 0) order by id"
         )
-        parts = "\0".join(map(str, self._rows.column(sql, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))
+        parts = "\0".join(
+            map(str, self._rows.column(sql, id=ident, most=IDENTIFYING_CHARACTERS, longest=MAX_IDENTIFYING_BYTES))
+        )
         digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
-        return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:TELLING_DIGITS]}"
+        return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:IDENTIFYING_DIGITS]}"
 
 
-def _size(path: str) -> int | None:
+def _file_size(path: str) -> int | None:
     try:
         return Path(path).stat().st_size
     except OSError:

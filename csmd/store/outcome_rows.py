@@ -8,15 +8,15 @@ from typing import Any
 from csmd.store.sqlite import Rows, in_keys
 
 
-def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
+def replace_outcomes(rows: Rows, session_seq: int, endings: Sequence[Any], *, at: str) -> None:
     """Replaces the outcomes of a session's work."""
     rows.delete("self_capabilities", session_seq=session_seq)
-    for outcome in ended:
-        how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
-        rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
+    for ending in endings:
+        columns = {name: getattr(ending, name) for name in ("capability", "outcome", "why", "uuid")}
+        rows.insert("self_capabilities", session_seq=session_seq, at=at, **columns)
 
 
-def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
+def read_outcomes(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c join sessions s "  # noqa: S608
@@ -24,7 +24,7 @@ def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tupl
     )
 
 
-def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
+def model_and_version_spans(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
     """("model" or "version", its name, since, until, sessions) of sessions of these projects (None: all), by time."""
     spans: list[tuple[str, str, str, str, int]] = []
     for column in ("model", "version"):
@@ -36,7 +36,7 @@ def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str,
     return spans
 
 
-def projects_held(rows: Rows) -> list[int]:
+def projects_with_outcomes(rows: Rows) -> list[int]:
     """The projects with outcomes."""
     return rows.column(
         "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq "
@@ -44,8 +44,8 @@ def projects_held(rows: Rows) -> list[int]:
     )
 
 
-def warned(rows: Rows) -> list[int]:
-    """The projects with a waiting warning of the self model."""
+def projects_with_warning(rows: Rows) -> list[int]:
+    """The projects with an unanswered warning of the self model."""
     return rows.column(
         "select distinct project_seq from candidates where source = 'selfmodel' and status in ('open', 'needs_review') "
         "order by project_seq"

@@ -9,7 +9,7 @@ from csmd.knowledge import Packet, State
 from csmd.store.sqlite import Rows, as_value, column_values, in_keys
 
 #: The stage whose cursors record how far a project's packets were scanned.
-SCAN = "scan"
+SCAN_STAGE = "scan"
 
 
 #: Characters of a turn that are read.
@@ -54,10 +54,10 @@ def put_packets(rows: Rows, packets: Iterable[Packet]) -> int:
 
 
 def _put_packet(rows: Rows, packet: Packet) -> bool:
-    session = rows.value("select seq from sessions where id = :id", id=packet.session_id)
+    session = rows.find("sessions", "seq", id=packet.session_id)
     if session is None:
         return False
-    state = {name: UNKNOWN if figure is None else figure for name, figure in column_values(packet.state).items()}
+    state = {name: UNKNOWN_FIGURE if figure is None else figure for name, figure in column_values(packet.state).items()}
     values = column_values(packet, "session_id", "state")
     return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
 
@@ -79,7 +79,9 @@ def latest_packets(
     )
     packet_rows = rows.all(sql, limit=limit, session=session, kind=kind, since=since, until=until)
     return [
-        as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
+        as_value(
+            Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN_FIGURE else figure for figure in row[9:]]))
+        )
         for row in packet_rows
     ]
 
@@ -115,14 +117,14 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
 
 
 def take_back_session_packets(rows: Rows, session_seq: int) -> None:
-    """Does the same for every observed turn of a session."""
+    """Deletes the observations of every turn of a session, with the evidence in them."""
     for uuid in rows.column("select distinct uuid from packets where session_seq = :seq", seq=session_seq):
         take_back_packets(rows, uuid)
 
 
 def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
     """Moves the observations of a turn to another project."""
-    uuid = rows.value("select uuid from turns where seq = :seq", seq=turn_seq)
+    uuid = rows.find("turns", "uuid", seq=turn_seq)
     before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
     if before:
         rows.run("update packets set project_seq = :to where uuid = :uuid", to=project, uuid=uuid)
@@ -130,4 +132,4 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
 
 
 #: An unknown figure.
-UNKNOWN = -1.0
+UNKNOWN_FIGURE = -1.0

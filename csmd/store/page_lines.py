@@ -18,18 +18,18 @@ _ENDS_ITEM = re.compile(r"\s*$|\s*#{1,6}\s|\s*(?:`{3}|~{3})|.*<!-- csmd -->\s*$"
 _UNQUOTED = re.compile(r"^(\s*[\w-]+:[ ]+)([^'\"\s|>].*\[purged\].*|\[purged\].*)$")
 
 
-def without_lines(page: str, missing: Missing, is_forgotten: IsForgotten = frozenset().__contains__) -> tuple[str, int]:
+def remove_lines(page: str, missing: Missing, is_forgotten: IsForgotten = frozenset().__contains__) -> tuple[str, int]:
     """Returns (the page without the lines of missing memories and forgotten words, how many were removed).
 
     The text is the same object if none was removed.
     """
     lines = page.split("\n")
-    items = [*_items(lines)]
+    items = [*_find_items(lines)]
     gone = missing([*dict.fromkeys(ident for _, _, ident in items if ident)])
     removed: set[int] = set()
     count = 0
     for start, end, ident in items:
-        stop = end if ident in gone else 0 if ident else _forgotten_end(lines, start, end, is_forgotten)
+        stop = end if ident in gone else 0 if ident else _find_forgotten_end(lines, start, end, is_forgotten)
         if stop:
             count += 1
             while stop < len(lines) and lines[stop][:1] in (" ", "\t") and not ID_COMMENT.search(lines[stop]):
@@ -50,7 +50,7 @@ def quote_purged(page: str) -> str:
     return "\n".join(lines)
 
 
-def _items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+def _find_items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
     """(first line, line after the last, memory id or "") of whole list items, and of lines that end with an id."""
     at = 0
     while at < len(lines):
@@ -69,7 +69,7 @@ def _continues_item(line: str) -> bool:
     return not BULLET.match(line) and not _ENDS_ITEM.match(line)
 
 
-def _forgotten_end(lines: Sequence[str], start: int, end: int, is_forgotten: IsForgotten) -> int:
+def _find_forgotten_end(lines: Sequence[str], start: int, end: int, is_forgotten: IsForgotten) -> int:
     """The line after the shortest beginning of an item that says what was forgotten; 0 for none."""
     return next(
         (stop for stop in range(start + 1, end + 1) if is_forgotten(bullet_key(" ".join(lines[start:stop])))), 0

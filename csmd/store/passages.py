@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from csmd.store.fulltext import WORDS
+from csmd.store.fulltext import PASSAGE_TEXT
 from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 from csmd.text import prose, quotations
 from csmd.text.display import ARROW
@@ -48,7 +48,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
     stored = rows.all(
         "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
-        f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
+        f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, "
         f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
         "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
         f"join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}",
@@ -66,7 +66,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     return passages
 
 
-def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
+def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # By the order of turns: a changed turn has newer passages than those after it.
     places = rows.all(
@@ -80,39 +80,47 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
 
 
 #: How many passages of a turn before and after a hit may contain the rest of a memory's sentences.
-REACH = 2
+SURROUNDING_PASSAGES = 2
 
 
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
-    """The text of a turn right before and right after each passage, REACH passages of it, in lines."""
+    """The text of a turn right before and right after each passage, SURROUNDING_PASSAGES passages of it, in lines."""
     # The passages of a turn are stored one after the other.
-    near = by_seqs(rows, sorted({passage.seq + step for passage in among for step in range(-REACH, REACH + 1)}))
+    near = by_seqs(
+        rows,
+        sorted(
+            {passage.seq + step for passage in among for step in range(-SURROUNDING_PASSAGES, SURROUNDING_PASSAGES + 1)}
+        ),
+    )
 
     def join_neighbours(own: Passage, *steps: int) -> str:
         others = (near.get(own.seq + step) for step in steps)
         return "\n".join(passage.text for passage in others if passage is not None and passage.turn_seq == own.turn_seq)
 
     return {
-        passage.seq: (join_neighbours(passage, *range(-REACH, 0)), join_neighbours(passage, *range(1, REACH + 1)))
+        passage.seq: (
+            join_neighbours(passage, *range(-SURROUNDING_PASSAGES, 0)),
+            join_neighbours(passage, *range(1, SURROUNDING_PASSAGES + 1)),
+        )
         for passage in among
         if passage.seq > 0
     }
 
 
-def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
+def passages_of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     """The passages of each of these turns, in order; [] for a turn without any."""
     sql = f"select turn_seq, seq from passages where {in_keys('turn_seq', turn_seqs)} order by turn_seq, start_at, seq"  # noqa: S608
     passages = rows.grouped(sql)
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
 
 
-def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
+def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     """Stores the words of a tool call as passages of its turn, in place of other words; returns how many there are.
 
     None if the turn is gone or its text is not the `source` that the words were read from, because it was purged since.
     A fork lists a call again: stored passages keep their row keys.
     """
-    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
+    if rows.find("turns", "text", seq=turn_seq) != source:
         return 0
     spans = prose.find_passages(text)
     sql = "select text from passages where turn_seq = :turn and text <> '' order by start_at"
@@ -130,9 +138,9 @@ def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
 
 
 #: How many passages after a user's are searched for the reply to it.
-REPLIED = 3
+MAX_REPLY_DISTANCE = 3
 #: The weight of a thread that leads to a reply.
-ECHO = 0.9
+REPLY_WEIGHT = 0.9
 #: Whether the passage that a link `h` leads to surely follows at most `most` others.
 _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq and i.weight >= :sure) <= :most"
 
@@ -143,7 +151,7 @@ def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]
     return {seq: (turn, session) for seq, turn, session in places}
 
 
-def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
+def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
     """How many sessions these projects (None: all) have had."""
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
@@ -157,19 +165,19 @@ def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict
     return dict(rows.all(sql, most=most))
 
 
-def last_passage(rows: Rows) -> int:
+def last_passage_seq(rows: Rows) -> int:
     """The row key of the passage stored last, about the number of passages; 0 for none."""
     return rows.number("select max(seq) from passages")
 
 
-def after_passage(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
+def passages_after(rows: Rows, seq: int, *, until: int, limit: int) -> list[int]:
     """The next passages after a row key, up to another one."""
     sql = "select seq from passages where seq > :seq and seq <= :until order by seq limit :limit"
     return rows.column(sql, seq=seq, until=until, limit=limit)
 
 
 def passages_to_relink(rows: Rows, model: int) -> list[int]:
-    """The passages to link again, because they got another vector of a model (vectors.add)."""
+    """The passages to link again, because they got another vector of a model (vectors.add_vectors)."""
     sql = "select row_seq from embed_again where model_seq = :model and kind = 'thread' order by row_seq"
     return rows.column(sql, model=model)
 
@@ -180,12 +188,12 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
     return rows.run(sql, model=model)
 
 
-def count_after(rows: Rows, seq: int, *, until: int) -> int:
+def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
     """How many passages there are after a row key, up to another one."""
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
-def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
+def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
     """The passages right before each of these in its session, the nearest first, at most `most`."""
     sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
@@ -195,14 +203,14 @@ def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, l
     return {seq: rows.column(sql, seq=seq, most=most) for seq in seqs}
 
 
-def newer_than(
+def find_later(
     rows: Rows, seqs: Sequence[int], *, least: float, sure: float, most: int
 ) -> dict[int, list[tuple[int, float]]]:
     """Passage -> what follows it on the same matter with at least this weight, the surest first.
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
     said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
-    are its, too, with ECHO of their weight.
+    are its, too, with REPLY_WEIGHT of their weight.
     """
     links: dict[int, dict[int, float]] = {}
     sql = (
@@ -216,7 +224,9 @@ def newer_than(
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
         f"where h.weight * :echo >= :least and {_FEW}"
     )
-    for older, other, weight in rows.all(sql, least=least, sure=sure, most=most, echo=ECHO, replied=REPLIED):
+    for older, other, weight in rows.all(
+        sql, least=least, sure=sure, most=most, echo=REPLY_WEIGHT, replied=MAX_REPLY_DISTANCE
+    ):
         weights = links.setdefault(older, {})
         weights[other] = max(weights.get(other, 0.0), weight)
     return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
@@ -242,7 +252,7 @@ def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: in
 INDEX = "passages_fts"
 
 
-def _index(rows: Rows, turn_seq: int) -> None:
+def _index_turn(rows: Rows, turn_seq: int) -> None:
     """Indexes the passages of a turn that are slices of its text."""
     rows.run(
         "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at) "
@@ -256,14 +266,14 @@ def rebuild_index(rows: Rows) -> None:
     """Rebuilds the index of all passages inside the caller's write, for a repair."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
-        _index(rows, turn)
+        _index_turn(rows, turn)
     rows.run(
         "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at) "
         "from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"
     )
 
 
-def index_problems(rows: Rows) -> list[str]:
+def find_index_problems(rows: Rows) -> list[str]:
     """Which passages are missing in their full-text index, and which of its rows have no passage; empty if sound.
 
     The index stores no texts, so SQLite's own check cannot compare it.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from csmd.store import belief_changes
-from csmd.store.dream_scopes import Place
+from csmd.store.dream_scopes import DreamScope
 from csmd.store.sqlite import Rows, in_keys
 
 #: In the audit: a memory was shown in further sessions.
@@ -24,7 +24,7 @@ NOT_ASKED = "not asked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastDecisions:
-    """What was decided about memories before, by id; `undone` has (kind of action, memory).
+    """Earlier decisions about memories, by id; `undone` has (kind of action, memory).
 
     `let_stand` is when a person undid a dream's supersession, `questioned` the pairs (`older:newer`) of undone
     questions.
@@ -40,7 +40,7 @@ class PastDecisions:
     questioned: set[str] = field(default_factory=set)
 
 
-def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisions:
+def read_decisions(rows: Rows, place: DreamScope, seqs: Sequence[int]) -> PastDecisions:
     """Returns the past decisions about those of some memories that belong to the scope itself."""
     decisions = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
@@ -53,7 +53,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
         elif change == NOT_ASKED:
             decisions.questioned.add(after)
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
-            other = belief_changes.read_state(after).get("superseded_by", "")
+            other = belief_changes.parse_state(after).get("superseded_by", "")
             decisions.refused[ident].add(other)
             decisions.refused[other].add(ident)  # in either direction
             decisions.let_stand[ident] = max(undone_at, decisions.let_stand.get(ident, ""))
@@ -70,7 +70,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
     return decisions
 
 
-def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
+def questioned_pairs(rows: Rows, place: DreamScope, source: str) -> frozenset[str]:
     """Returns the pairs `older:newer` of a scope that a rule (`source`) has asked a person about, answered or not."""
     sql = (
         "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"

@@ -15,7 +15,7 @@ NO_PROJECT = 0
 
 def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
     """Stores a probe's turn; False if it is known."""
-    if rows.exists("select 1 from turns where uuid = :uuid", uuid=turn.uuid):
+    if rows.has("turns", uuid=turn.uuid):
         return False
     session = turns.ensure_session(rows, turn, host=PROBE_HOST, project=NO_PROJECT, path="")
     seq = turns.insert_turn(rows, turn, session.seq, text_hash=text_hash, project=NO_PROJECT, source=PROBE_HOST)

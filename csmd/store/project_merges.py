@@ -14,7 +14,7 @@ from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveCounts:
     """How many rows of each kind changed their project; `twins` of the memories said the same on both sides."""
 
     sessions: int = 0
@@ -23,23 +23,23 @@ class Moved:
     twins: int = 0
 
 
-def merge_projects(rows: Rows, source: int, into: int) -> Moved:
+def merge_projects(rows: Rows, source: int, into: int) -> MoveCounts:
     """Merges a project into another, which also gets what is said there later."""
-    bases = _bases(rows, source)
+    bases = _confirmation_days(rows, source)
     for day in projects.active_days(rows, source):
-        projects.touch(rows, into, day, source=source)
+        projects.record_active_day(rows, into, day, source=source)
     rows.update("projects", source, merged_into=into)
     turns, sessions = _move_turns(rows, source, into, places=None)
     moved = twins = 0
-    for memory in _believed(rows, source):
+    for memory in _memories_without_twins(rows, source):
         other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
         if other is not None:
             twins += 1
             if _strength(memory) <= _strength(other):
-                _set_aside(rows, memory, twin_of=other, now_in=source, origin=source)
+                _hide_memory(rows, memory, twin_of=other, now_in=source, origin=source)
                 continue
-            _move_memory(rows, other, source, base=_base(rows, into, other))
-            _set_aside(rows, other, twin_of=memory, now_in=source, origin=into)
+            _move_memory(rows, other, source, base=_confirmation_day(rows, into, other))
+            _hide_memory(rows, other, twin_of=memory, now_in=source, origin=into)
         _move_memory(rows, memory, into, base=bases[memory.seq])
         sql = "update memories set origin_seq = :source where seq = :seq and origin_seq = 0"
         rows.run(sql, source=source, seq=memory.seq)
@@ -47,63 +47,63 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
     checkpoints.merge_goals(rows, source, into)
     candidates.merge(rows, source, into)
     digests.clear_comparisons(rows, [source, into])
-    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
+    return MoveCounts(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 
-def split_projects(rows: Rows, source: int, part: int) -> Moved:
+def split_projects(rows: Rows, source: int, part: int) -> MoveCounts:
     """Splits `part` off the project that it was merged into, or was just made a part of; moves its rows only.
 
     A memory moves if it came from there or was said nowhere else; one that was said again in what stays is left there
     as a copy.
     """
     tree = projects.with_merged(rows, part)
-    bases = _bases(rows, source)
-    aside = _aside(rows, part)
+    bases = _confirmation_days(rows, source)
+    aside = _hidden_memories(rows, part)
     rows.update("projects", part, merged_into=0)
     turns, sessions = _move_turns(rows, source, part, places=_directories(rows, part, tree))
     moved = twins = 0
-    for memory in _believed(rows, source):
+    for memory in _memories_without_twins(rows, source):
         origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
         for other in aside.get(memory.seq, ()):
-            _separate(rows, memory, other, source, part, leaves=origin in tree)
+            _separate_twins(rows, memory, other, source, part, leaves=origin in tree)
             twins += 1
         stays = _sources_in(rows, memory, source)
         if origin in tree or (not stays and _sources_in(rows, memory, part)):
             if stays:
-                _copy(rows, memory, source, stays)
+                _leave_copy(rows, memory, source, stays)
             _move_memory(rows, memory, part, base=bases[memory.seq])
             sql = "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)"
             rows.run(sql, seq=memory.seq, part=part)
             moved += 1
-    _give_back_days(rows, source, part, tree)
+    _split_days(rows, source, part, tree)
     checkpoints.split_goals(rows, source, part, tree=tree)
     candidates.split(rows, source, part)
     digests.clear_comparisons(rows, [source, part])
-    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
+    return MoveCounts(sessions=sessions, turns=turns, memories=moved, twins=twins)
 
 
-def give_project(rows: Rows, memory: Memory, scope: int) -> None:
+def move_to_scope(rows: Rows, memory: Memory, scope: int) -> None:
     """Moves a memory to another scope for good; a memory with the same text there gets its sources."""
     other = memories.by_hash(rows, _hash(rows, memory.seq), project=scope)
     if other is None:
-        _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
+        _move_memory(rows, memory, scope, base=_confirmation_day(rows, memory.project_seq, memory))
         return
     memories.add_confirming(rows, other.seq, memory.provenance)
     rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
-    vectors.delete_for(rows, "memory", memory.seq)
+    vectors.delete_of_row(rows, "memory", memory.seq)
     rows.delete("memories", seq=memory.seq)
 
 
-def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
+def _split_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
     stays = set(rows.column("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source))
     for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p order by 1", p=part):
-        projects.touch(rows, part, str(day))
+        projects.record_active_day(rows, part, str(day))
     brought = {day for seq in tree for day in projects.active_days(rows, source, source=seq)}
     for day in sorted(brought, reverse=True):
         if day in stays:
             rows.run("update activity set from_seq = 0 where project_seq = :p and day = :day", p=source, day=day)
         else:
-            projects.take_day(rows, source, day)
+            projects.remove_active_day(rows, source, day)
 
 
 def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
@@ -128,11 +128,11 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
     return rows.column(sql, root=root)
 
 
-def lineage(rows: Rows, project: int) -> frozenset[int]:
+def project_lineage(rows: Rows, project: int) -> frozenset[int]:
     """A project, what was merged into it and what it was split off from: statements about these are about it."""
     if not project:  # nothing was merged into everywhere
         return frozenset({project})
-    return projects.reached(
+    return projects.reachable_projects(
         rows,
         project,
         "select seq from projects where merged_into = :seq union select part_of from projects "
@@ -144,22 +144,22 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at
 
 
-def _believed(rows: Rows, project: int) -> list[Memory]:
+def _memories_without_twins(rows: Rows, project: int) -> list[Memory]:
     """A project's memories without those covered by a twin."""
     return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
 
 
 def _hash(rows: Rows, seq: int) -> str:
-    return str(rows.value("select text_hash from memories where seq = :seq", seq=seq))
+    return str(rows.find("memories", "text_hash", seq=seq))
 
 
-def _base(rows: Rows, project: int, memory: Memory) -> int:
+def _confirmation_day(rows: Rows, project: int, memory: Memory) -> int:
     return projects.active_day(rows, project, on=memory.fresh_at[:10])
 
 
-def _bases(rows: Rows, project: int) -> dict[int, int]:
+def _confirmation_days(rows: Rows, project: int) -> dict[int, int]:
     """Memory -> the active day of its project on which it was last confirmed."""
-    return {memory.seq: _base(rows, project, memory) for memory in _believed(rows, project)}
+    return {memory.seq: _confirmation_day(rows, project, memory) for memory in _memories_without_twins(rows, project)}
 
 
 def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
@@ -170,12 +170,12 @@ def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
         "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"
     )
-    rows.run(sql, to=to, never=NEVER, by=_base(rows, to, memory) - base, seq=memory.seq)
-    vectors.move_to(rows, "memory", memory.seq, to)
-    topics.move_to(rows, memory.seq, to)
+    rows.run(sql, to=to, never=NEVER, by=_confirmation_day(rows, to, memory) - base, seq=memory.seq)
+    vectors.move_vectors(rows, "memory", memory.seq, to)
+    topics.move_tags(rows, memory.seq, to)
 
 
-def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
+def _hide_memory(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
     """Hides a memory of the merged project; the memory that says the same gets its sources."""
     sql = (
         "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
@@ -185,7 +185,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
     memories.add_confirming(rows, twin_of.seq, memory.provenance)
 
 
-def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
+def _hidden_memories(rows: Rows, project: int) -> dict[int, list[Memory]]:
     """The hidden memories of a merged project, by the memory that represents each."""
     hidden: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
@@ -193,16 +193,16 @@ def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
     return hidden
 
 
-def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
+def _separate_twins(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
     """Separates two memories that one represented: each gets the sources of its own side."""
     own = {origin.uuid for origin in other.provenance}
     for origin in kept.provenance:
-        stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
+        stays = rows.find("turns", "project_seq", uuid=origin.uuid) == source
         if origin.uuid in own or (leaves and stays):
             memories.add_provenance(rows, other.seq, origin)
             rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
     if leaves:  # then the other memory was the source's own
-        _move_memory(rows, other, source, base=_base(rows, part, other))
+        _move_memory(rows, other, source, base=_confirmation_day(rows, part, other))
     here = source if leaves else part
     sql = (
         "update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end "
@@ -216,11 +216,11 @@ def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, .
     return tuple(
         source
         for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
-        if rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) == project
+        if rows.find("turns", "project_seq", uuid=source.uuid) == project
     )
 
 
-def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
+def _leave_copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
     """Leaves a copy of a moving memory where it was said again; the copy gets those sources."""
     digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
     kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
@@ -240,27 +240,29 @@ def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
     return rows.column(sql, below=below, worktree=projects.WORKTREE)
 
 
-def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
+def assign_worktree(
+    rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str
+) -> int:
     """Assigns a missing worktree to its repository and returns how many projects were merged for it.
 
     Does nothing across a wall, nor for a project that was split off again: `csmd project split` undoes this. An unknown
     repository is created only if there is something to merge.
     """
-    repository_seq = projects.recognised_row(rows, repository)
+    repository_seq = projects.find_by_key(rows, repository)
     into = None if repository_seq is None else projects.current_project(rows, repository_seq, repository.root)
-    wall = projects.wall_around(rows, repository.root) if into is None else projects.everywhere(rows, into)
+    wall = projects.workspace_around(rows, repository.root) if into is None else projects.everywhere_of(rows, into)
     merged = 0
     for root in lone_worktrees(rows, below=worktree.root):
         sql = "select seq, key from projects where root = :root and kind = 'path' order by seq"
         own, key = rows.all(sql, root=root)[0]
-        if is_gone(root) and own not in (repository_seq, into) and projects.everywhere(rows, own) == wall:
+        if is_gone(root) and own not in (repository_seq, into) and projects.everywhere_of(rows, own) == wall:
             projects.add_alias(rows, key, own, path=root, why=projects.WORKTREE, now=now)
             merge_projects(rows, own, projects.ensure(rows, repository, now=now))
             merged += 1
-    repository_seq = projects.recognised_row(rows, repository)
+    repository_seq = projects.find_by_key(rows, repository)
     # The directory may be known as a project, possibly as a repository that is gone.
     is_known = rows.exists("select 1 from projects where root = :root and seq > 0", root=worktree.root)
-    is_new = projects.recognised_row(rows, worktree) is None and not is_known
-    if repository_seq and is_new and projects.is_place_behind(rows, repository_seq, worktree):
+    is_new = projects.find_by_key(rows, worktree) is None and not is_known
+    if repository_seq and is_new and projects.may_join_repository(rows, repository_seq, worktree):
         projects.add_alias(rows, worktree.key, repository_seq, path=worktree.root, why=projects.WORKTREE, now=now)
     return merged

@@ -13,7 +13,7 @@ from csmd.vocabulary import NEVER
 LAST_DAY = "9999-12-31"
 
 
-class Settled(NamedTuple):
+class SettledProject(NamedTuple):
     """The row of the project that a directory belongs to now, and the row of the directory (0 if not recorded)."""
 
     seq: int
@@ -22,52 +22,53 @@ class Settled(NamedTuple):
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
     """Returns the row key of a directory's project, created if it is new."""
-    return current_project(rows, _own(rows, project, now), project.place or project.root)
+    return current_project(rows, _ensure_own_row(rows, project, now), project.place or project.root)
 
 
-def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> Settled:
+def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> SettledProject:
     """Returns the project as `ensure` does, and records the directory, so that a project can be split off again."""
     place = project.place or project.root
-    own = _own(rows, project, now)
+    own = _ensure_own_row(rows, project, now)
     seq = current_project(rows, own, place)
-    raw = _identified(rows, own, seq)
-    sql = "select seq from directories where path = :path and project_seq = :project"
-    directory = rows.value(sql, path=place, project=raw)
-    return Settled(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
+    raw = _identified_row(rows, own, seq)
+    directory = rows.find("directories", "seq", path=place, project_seq=raw)
+    return SettledProject(seq, directory or rows.insert_keyed("directories", path=place, project_seq=raw))
 
 
-def _identified(rows: Rows, own: int, current: int) -> int:
-    part = current != own and rows.value("select part_of from projects where seq = :seq", seq=current)
+def _identified_row(rows: Rows, own: int, current: int) -> int:
+    part = current != own and rows.find("projects", "part_of", seq=current)
     return current if part else own
 
 
-def identified(rows: Rows, project: Project) -> int | None:
+def identified_row(rows: Rows, project: Project) -> int | None:
     """The row that a directory was identified as, before any merge; None if unknown."""
-    own = recognised_row(rows, project)
-    return None if own is None else _identified(rows, own, current_project(rows, own, project.place or project.root))
+    own = find_by_key(rows, project)
+    return (
+        None if own is None else _identified_row(rows, own, current_project(rows, own, project.place or project.root))
+    )
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
     """The row key of a directory's project, by its key alone; None if unknown."""
-    own = recognised_row(rows, project)
+    own = find_by_key(rows, project)
     return None if own is None else current_project(rows, own, project.place or project.root)
 
 
-def _own(rows: Rows, project: Project, now: str) -> int:
+def _ensure_own_row(rows: Rows, project: Project, now: str) -> int:
     """The row of a directory's own key, before merges and splits; created or recognized if the key is new."""
-    seq = recognised_row(rows, project)
+    seq = find_by_key(rows, project)
     if seq is not None:
         if project.fingerprint or project.remote:
             _refresh(rows, seq, project)
         return seq
-    match = recognised(rows, project)
+    match = recognise(rows, project)
     main = project.worktree_of
-    if match is None and main is not None and may_be_made(rows, main, project):
-        match = _own(rows, main, now), WORKTREE
+    if match is None and main is not None and may_create(rows, main, project):
+        match = _ensure_own_row(rows, main, now), WORKTREE
     if match is None:
         return rows.insert_keyed(
             "projects", key=project.key, root=project.root, name=project.name, kind=project.kind, created_at=now,
-            remote=project.remote, fingerprint=project.fingerprint, workspace_seq=wall_around(rows, project.root),
+            remote=project.remote, fingerprint=project.fingerprint, workspace_seq=workspace_around(rows, project.root),
         )  # fmt: skip
     seq, why = match
     key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
@@ -86,7 +87,7 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
         if identity != [project.remote, project.fingerprint]:
             rows.update("projects", seq, remote=project.remote, fingerprint=project.fingerprint)
         return
-    why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
+    why = rows.find("aliases", "why", key=project.key, path=project.root)
     if why == "moved" and files.is_missing(str(root)):
         rows.update("projects", seq, root=project.root, name=project.name)
 
@@ -106,7 +107,7 @@ def remove_alias(rows: Rows, key: str) -> bool:
 
 def key_of(rows: Rows, seq: int) -> str:
     """The first identity of a project."""
-    return str(rows.value("select key from projects where seq = :seq", seq=seq))
+    return str(rows.find("projects", "key", seq=seq))
 
 
 def name_of(rows: Rows, seq: int) -> str:
@@ -114,7 +115,7 @@ def name_of(rows: Rows, seq: int) -> str:
     return rows.text("select name from projects where seq = :seq", seq=seq) if seq else ""
 
 
-def visible(rows: Rows, *, inside: int) -> list[int] | None:
+def visible_projects(rows: Rows, *, inside: int) -> list[int] | None:
     """Every row visible from inside a workspace (0: from outside all); None if there is no wall."""
     closed = rows.value("select seq from projects where kind = 'workspace' limit 1") or rows.value(
         "select seq from projects where merged_into > 0 limit 1"
@@ -128,23 +129,23 @@ def visible(rows: Rows, *, inside: int) -> list[int] | None:
     )
 
 
-def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
+def record_active_day(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
     """Records an active day; an earlier day than the last shifts the thresholds of memories confirmed after it.
 
     `source` is the project whose merge brings the day.
     """
-    for scope in {project, everywhere(rows, project), 0}:
+    for scope in {project, everywhere_of(rows, project), 0}:
         if rows.insert("activity", "on conflict do nothing", project_seq=scope, day=at[:10], from_seq=source):
-            _shift(rows, scope, at[:10], 1)
+            _shift_thresholds(rows, scope, at[:10], 1)
 
 
-def take_day(rows: Rows, project: int, day: str) -> None:
+def remove_active_day(rows: Rows, project: int, day: str) -> None:
     """Removes an active day and shifts the thresholds back."""
     if rows.delete("activity", project_seq=project, day=day):
-        _shift(rows, project, day, -1)
+        _shift_thresholds(rows, project, day, -1)
 
 
-def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
+def _shift_thresholds(rows: Rows, scope: int, day: str, by: int) -> None:
     sql = (
         "update memories set hot_until = hot_until + :by, "
         "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
@@ -177,7 +178,7 @@ _BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_se
 WORKTREE = "worktree"
 
 
-def recognised_row(rows: Rows, project: Project) -> int | None:
+def find_by_key(rows: Rows, project: Project) -> int | None:
     """The row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
     sql = (
         "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
@@ -187,7 +188,7 @@ def recognised_row(rows: Rows, project: Project) -> int | None:
 
 
 def current_project(rows: Rows, seq: int, place: str) -> int:
-    """Where a project's rows belong now: the part split off for this directory, or what the project was merged into."""
+    """The project that a project's rows belong to now: the part split off for a directory, or the merged one."""
     seen = {seq}
     while True:
         merged, parts = rows.all(
@@ -205,7 +206,7 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
         seen.add(seq)
 
 
-def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
+def recognise(rows: Rows, project: Project) -> tuple[int, str] | None:
     """Returns (row key, why) of the known project of a directory with an unknown key; None if it is new.
 
     Why is "same place", "worktree" or "moved". Moved: the directory has the fingerprint of exactly one known project
@@ -219,8 +220,8 @@ def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
     place_row = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
     if place_row is not None:
         return int(place_row), "same place"
-    repository = repository_of(rows, project)
-    if repository is not None and is_place_behind(rows, repository, project):
+    repository = find_repository(rows, project)
+    if repository is not None and may_join_repository(rows, repository, project):
         return repository, WORKTREE
     for marked, mark in ((_PRINT, project.fingerprint), (_BROUGHT, project.remote)):
         alike = rows.all(f"select seq, root from projects where {marked} and part_of = 0 and seq > 0", mark=mark)  # noqa: S608
@@ -230,7 +231,7 @@ def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
     return None
 
 
-def repository_of(rows: Rows, project: Project) -> int | None:
+def find_repository(rows: Rows, project: Project) -> int | None:
     """The row of the known repository of a missing worktree, by its transcript, then by its path; None if unknown."""
     if not project.gone:
         return None
@@ -244,35 +245,35 @@ def repository_of(rows: Rows, project: Project) -> int | None:
     main = project.worktree_of
     if main is None:
         return None
-    seq = recognised_row(rows, main)
-    match = recognised(rows, main) if seq is None else (seq, "")
+    seq = find_by_key(rows, main)
+    match = recognise(rows, main) if seq is None else (seq, "")
     return None if match is None else match[0]
 
 
-def is_place_behind(rows: Rows, repository: int, worktree: Project) -> bool:
+def may_join_repository(rows: Rows, repository: int, worktree: Project) -> bool:
     """Whether new rows of a worktree may go to its repository: both are in the same workspace or in none."""
-    wall = everywhere(rows, current_project(rows, repository, worktree.root))
-    return wall_around(rows, worktree.root) in (0, wall)
+    wall = everywhere_of(rows, current_project(rows, repository, worktree.root))
+    return workspace_around(rows, worktree.root) in (0, wall)
 
 
-def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
-    """The same for a repository that is not known yet."""
-    walls = (0, wall_around(rows, repository.root))
-    return repository_of(rows, worktree) is None and wall_around(rows, worktree.root) in walls
+def may_create(rows: Rows, repository: Project, worktree: Project) -> bool:
+    """Whether an unknown repository may be created for its worktree: both are in the same workspace or in none."""
+    walls = (0, workspace_around(rows, repository.root))
+    return find_repository(rows, worktree) is None and workspace_around(rows, worktree.root) in walls
 
 
-def all_seqs(rows: Rows) -> list[int]:
+def list_seqs(rows: Rows) -> list[int]:
     """The row keys of all projects."""
     return rows.column("select seq from projects order by seq")
 
 
-def everywhere(rows: Rows, project: int) -> int:
+def everywhere_of(rows: Rows, project: int) -> int:
     """The row of what applies everywhere for a project: its workspace's, or 0."""
     sql = "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq"
     return rows.number(sql, seq=project)
 
 
-def wall_around(rows: Rows, place: str) -> int:
+def workspace_around(rows: Rows, place: str) -> int:
     """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     sql = f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
     return rows.number(sql, place=place)
@@ -284,7 +285,7 @@ def lens_around(rows: Rows, place: str) -> int:
     return rows.number(sql, place=place)
 
 
-def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
+def reachable_projects(rows: Rows, project: int, step: str) -> frozenset[int]:
     """Returns a project and everything that a query reaches from it, repeatedly."""
     reached_projects, waiting = {project}, [project]
     while waiting:
@@ -296,7 +297,7 @@ def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:
     """A project and all that was merged into it, directly or not."""
-    return reached(rows, project, "select seq from projects where merged_into = :seq")
+    return reachable_projects(rows, project, "select seq from projects where merged_into = :seq")
 
 
 # --- memories

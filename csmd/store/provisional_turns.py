@@ -15,18 +15,18 @@ HOOK_UUID = "hook:"
 
 
 #: Event -> kinds of its turn in a transcript: a prompt that no person wrote is a notification there.
-_KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": turns.SUBMITTED}
+_KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": turns.SUBMITTED_KINDS}
 
 
 #: The position at which reading waiting turns begins.
-FIRST = ("", 0)
+START = ("", 0)
 
 
 #: Latest turns of the assistant in which a message of several lines is searched.
 LATEST_TURNS = 300
 
 
-_KINDS_OF_ANSWERS: tuple[TurnKind, ...] = ("assistant", "notification")
+_ANSWER_KINDS: tuple[TurnKind, ...] = ("assistant", "notification")
 
 
 def add_provisional(
@@ -39,7 +39,7 @@ def add_provisional(
     project: int,
     path: str,
     directory: int = 0,
-    room: int = turns.EVERYTHING,
+    room: int = turns.UNLIMITED_BYTES,
     waited: bool = False,
 ) -> bool:
     """Stores a hook's turn unless the transcript has it: its k-th event matches the k-th row of that text.
@@ -62,15 +62,15 @@ def add_provisional(
     )
     turns.list_turn(rows, session.seq, seq, turn, grown=size)
     if waited:
-        turns.put_in_time(rows, session.seq, seq)
-    projects.touch(rows, project, turn.at)
+        turns.place_by_time(rows, session.seq, seq)
+    projects.record_active_day(rows, project, turn.at)
     return True
 
 
 def expired_provisional(
     rows: Rows, *, before: str, after: tuple[str, int], most: int
 ) -> tuple[list[int], tuple[str, int]]:
-    """Returns (the expired turns among the next `most`, the next position, FIRST after the last).
+    """Returns (the expired turns among the next `most`, the next position, START after the last).
 
     Reads provisional turns older than `before`. A turn is a double if the transcript has as many of its text as hooks
     reported: one that is there only once may have been said twice. A turn without a double is kept once its session has
@@ -84,13 +84,13 @@ def expired_provisional(
     expired: list[int] = []
     silent: set[int] = set()  # nothing is later than one turn, so nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
-        if _double(rows, uuid, session, text_hash) is not None or (
-            session not in silent and _went_on(rows, session, after=at)
+        if _find_double(rows, uuid, session, text_hash) is not None or (
+            session not in silent and _has_continued(rows, session, after=at)
         ):
             expired.append(seq)
         else:
             silent.add(session)
-    return expired, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else FIRST
+    return expired, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else START
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
@@ -100,16 +100,16 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
         "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
         f"where {in_keys('seq', seqs)} and provisional = 1 order by at, seq"
     ):
-        double = _double(rows, uuid, session, text_hash)
+        double = _find_double(rows, uuid, session, text_hash)
         if double is None:
             kept += rows.update("turns", seq, provisional=0)
         else:
-            turns.merge(rows, seq, uuid, into=double[0], uuid=double[1])
+            turns.merge_double(rows, seq, uuid, into=double[0], uuid=double[1])
             dropped += 1
     return dropped, kept
 
 
-def _went_on(rows: Rows, session: int, *, after: str) -> bool:
+def _has_continued(rows: Rows, session: int, *, after: str) -> bool:
     """Whether a session has a transcript turn after a time, or has ended since."""
     sql = (
         "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
@@ -124,29 +124,29 @@ def _went_on(rows: Rows, session: int, *, after: str) -> bool:
     return ended is not None
 
 
-def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
+def _find_double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
     """(row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
-    reported = rows.one(
+    reported = rows.first(
         "select e.name, count(*) from events own join events e on e.stream = own.stream "
         "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
         event=uuid.removeprefix(HOOK_UUID),
     )
     if reported is None:
         return None
-    kinds = _KINDS.get(reported[0], _KINDS_OF_ANSWERS)
+    kinds = _KINDS.get(reported[0], _ANSWER_KINDS)
     sql = (
         "select t.seq, t.uuid, t.kind from turns t cross join session_turn st where t.text_hash = :hash "
         "and t.source = 'transcript' and st.turn_seq = t.seq and st.session_seq = :session order by st.ordinal"
     )
     stored = [(seq, of) for seq, of, kind in rows.all(sql, hash=text_hash, session=session) if kind in kinds]
-    if not stored and kinds is _KINDS_OF_ANSWERS:
-        stored = _in_parts(rows, uuid, session)
+    if not stored and kinds is _ANSWER_KINDS:
+        stored = _find_split_message(rows, uuid, session)
     return stored[reported[1] - 1] if len(stored) >= reported[1] else None
 
 
-def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
+def _find_split_message(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     """The first turns of messages that say in several lines what a hook's turn says in one."""
-    whole = _words(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
+    whole = _letters(rows.find("turns", "text", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = (
         "select t.seq, t.uuid, t.message_id, t.text from session_turn st join turns t on t.seq = st.turn_seq "
@@ -158,15 +158,15 @@ def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
     return [
         parts[0][:2]
         for parts in reversed(messages.values())
-        if len(parts) > 1 and _words("".join(text for *_, text in parts)) == whole
+        if len(parts) > 1 and _letters("".join(text for *_, text in parts)) == whole
     ]
 
 
-def _words(text: str) -> str:
+def _letters(text: str) -> str:
     return "".join(tokens.normalise(text).split())
 
 
-def settle_provisional(rows: Rows, session_id: str, *, at: str) -> None:
+def record_settled(rows: Rows, session_id: str, *, at: str) -> None:
     """Records that the assistant finished its turn, or the session ended, at this time."""
     sql = "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at"
     rows.run(sql, at=at, id=session_id)

@@ -28,7 +28,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Rows, in_keys, secure_delete
-from csmd.store.tombstones import LOOKED_AT
+from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import tokens
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
@@ -57,12 +57,12 @@ _COLUMNS: dict[Way, str] = {
     "empty": "sessions.path",
 }
 #: (table, column) -> what happens to it.
-WAYS: dict[tuple[str, str], Way] = {
+TEXT_COLUMN_WAYS: dict[tuple[str, str], Way] = {
     (table, column): way for way, names in _COLUMNS.items() for table, column in re.findall(r"(\w+)\.(\w+)", names)
 }
-TEXT_COLUMNS = frozenset(WAYS)
+TEXT_COLUMNS = frozenset(TEXT_COLUMN_WAYS)
 #: Columns that are walked by distinct value, not by row.
-OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
+PATH_WAYS: frozenset[Way] = frozenset({"hide", "empty"})
 #: Tables whose rows are keyed by a path; every other by `seq`.
 KEYED_BY_PATH = frozenset({"files", "elsewhere"})
 #: Prefixes of the tables and views whose content is derived from TEXT_COLUMNS and is deleted with it.
@@ -72,9 +72,9 @@ DERIVED = (
 )  # fmt: skip
 
 #: The key in `meta` of the time when an unfinished purge began.
-UNFINISHED = "purge_begun"
+UNFINISHED_KEY = "purge_begun"
 #: Rows of turns and memories that one transaction changes at most.
-CHANGED = 100
+MAX_CHANGED_ROWS = 100
 
 #: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
@@ -98,31 +98,31 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
     return total
 
 
-def begin(rows: Rows, *, now: str) -> None:
+def record_begin(rows: Rows, *, now: str) -> None:
     """Records that a purge has begun, in the transaction that writes its tombstones."""
     secure_delete(rows)
     curations.drop_answers(rows)
-    rows.upsert("meta", "key", key=UNFINISHED, value=now)
+    rows.upsert("meta", "key", key=UNFINISHED_KEY, value=now)
 
 
 def is_unfinished(rows: Rows) -> bool:
     """Whether a purge was begun and not finished."""
-    return rows.exists("select 1 from meta where key = :name", name=UNFINISHED)
+    return rows.has("meta", key=UNFINISHED_KEY)
 
 
-def end(rows: Rows) -> None:
+def record_end(rows: Rows) -> None:
     """Records that the purge is finished."""
-    rows.delete("meta", key=UNFINISHED)
+    rows.delete("meta", key=UNFINISHED_KEY)
 
 
 # --- texts, wherever they stand
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as WAYS says."""
-    if WAYS[table, column] in OF_PATHS:
-        return None, _hide(rows, table, column, key)
-    marks = tombstones.marks(rows, key)
+    """A pass over one part of a column, which changes each purged text as TEXT_COLUMN_WAYS says."""
+    if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
+        return None, _hide_paths(rows, table, column, key)
+    marks = tombstones.purged_marks(rows, key)
     if not marks:
         return None, 0
     part = texts_after(rows, table, column, after)
@@ -131,13 +131,13 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
         cleaned, hits = remove_purged(text, marks)
         if hits:
             cleaned = page_lines.quote_purged(cleaned) if table == "pages" else cleaned
-            change(rows, table, column, seq, cleaned, key)
+            change_row(rows, table, column, seq, cleaned, key)
             total += 1
     return (part[-1][0] if part else None), total
 
 
 #: Table -> its column with the key of the row's turn.
-OF_TURNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
+TURN_KEY_COLUMNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
 
 
 def texts_after(
@@ -145,16 +145,16 @@ def texts_after(
 ) -> list[tuple[int, str]]:
     """(row key, text) of the next rows of a column; `sessions` (row keys) limits turns and what was made of them."""
     of_turns = "true"
-    if sessions is not None and table in OF_TURNS:
+    if sessions is not None and table in TURN_KEY_COLUMNS:
         listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
-        of_turns = f"{OF_TURNS[table]} in ({listed})"
+        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({listed})"
     sql = f"select seq, {column} from {table} where seq > :after and {of_turns} order by seq limit :limit"  # noqa: S608
-    return rows.all(sql, after=after, limit=LOOKED_AT)
+    return rows.all(sql, after=after, limit=ROWS_PER_PASS)
 
 
 def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
     """(row key, text) of a whole column, read in parts; the key is 0 for paths."""
-    if WAYS[table, column] in OF_PATHS:
+    if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
         yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
         return
     after = 0
@@ -163,16 +163,16 @@ def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str
         after = part[-1][0]
 
 
-def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
-    """Changes one row as WAYS says; with `in_place` statements and memories are rewritten, too."""
-    way = WAYS[table, column]
+def change_row(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
+    """Changes one row as TEXT_COLUMN_WAYS says; with `in_place` statements and memories are rewritten, too."""
+    way = TEXT_COLUMN_WAYS[table, column]
     if way == "turn":
         rewrite_turn(rows, seq, new, key)
     elif way == "memory" and not in_place:
         _delete_memories(rows, [seq])
     elif table == "changed_rows":  # what could restore the text is deleted, and half an undo is useless
         for change_set in rows.column("select set_seq from changed_rows where seq = :seq", seq=seq):
-            journal.erase(rows, change_set)
+            journal.erase_images(rows, change_set)
     elif way == "drop" and (not in_place or (table == "statements" and _is_stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     else:
@@ -196,20 +196,20 @@ def _is_stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
     return rows.exists(sql, seq=seq, hash=tokens.keyed_hash(new, key))
 
 
-def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
+def _hide_paths(rows: Rows, table: str, column: str, key: bytes) -> int:
     """Removes purged paths from a column; a hidden one is replaced by a keyed hash, so that it stays distinct."""
-    if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
+    if not tombstones.purged_marks(rows, key) and not tombstones.has_kind(rows, "file"):
         return 0
     total = 0
     for path in rows.column(f"select distinct {column} from {table} where {column} <> ''"):  # noqa: S608
-        name = tombstones.listed_path(rows, path, key=key)
+        name = tombstones.cursor_name(rows, path, key=key)
         if name == path:
             continue
         is_known = table in KEYED_BY_PATH and rows.value(f"select 1 from {table} where path = :name", name=name)  # noqa: S608
         if is_known:
             rows.run(f"delete from {table} where path = :path", path=path)  # noqa: S608
         else:
-            new = name if WAYS[table, column] == "hide" else ""
+            new = name if TEXT_COLUMN_WAYS[table, column] == "hide" else ""
             rows.run(f"update {table} set {column} = :new where {column} = :path", new=new, path=path)  # noqa: S608
         total += 1
     return total
@@ -217,11 +217,11 @@ def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
 
 def _delete_forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """Deletes memories and statements that were forgotten one by one."""
-    if not tombstones.has(rows, "memory"):
+    if not tombstones.has_kind(rows, "memory"):
         return None, 0
     total = 0
     sql = "select seq from memories where seq > :after order by seq limit :limit"
-    part = rows.column(sql, after=after, limit=LOOKED_AT)
+    part = rows.column(sql, after=after, limit=ROWS_PER_PASS)
     for memory in memories.by_seqs(rows, part).values():
         if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
             memory_deletion.delete_memory(rows, memory)
@@ -269,7 +269,7 @@ SESSION_IDS = (
 
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """The sessions with purged text in their id, which a program may choose."""
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     return (
         [ident for ident in rows.column("select id from sessions where parent = ''") if marks.spans(ident)]
         if marks
@@ -282,11 +282,7 @@ def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, in
     for ident in _ids_with_purged_text(rows, key):
         if not tombstones.purged_names(rows, "session", [ident], key=key):
             tombstones.purge_names(
-                rows,
-                "session",
-                [ident],
-                key=key,
-                now=rows.value("select value from meta where key = :n", n=UNFINISHED) or "",
+                rows, "session", [ident], key=key, now=rows.find("meta", "value", key=UNFINISHED_KEY) or ""
             )
     return None, 0
 
@@ -307,11 +303,11 @@ def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int
 
 def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
-    marks, total = tombstones.marks(rows, key), 0
+    marks, total = tombstones.purged_marks(rows, key), 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = remove_purged(name, marks)
         if hits:
-            is_taken = rows.exists("select 1 from projects where key = :name", name=cleaned)
+            is_taken = rows.has("projects", key=cleaned)
             tombstones.rename_project(rows, seq, f"{cleaned}-{seq}" if is_taken else cleaned, key=key)
             total += 1
     return None, total
@@ -319,10 +315,10 @@ def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has(rows, "session"):
+    if not gone_projects and not tombstones.has_kind(rows, "session"):
         return None, 0
     sql = "select seq, id, parent, project_seq, started_at from sessions where seq > :after order by seq limit :limit"
-    part = rows.all(sql, after=after, limit=LOOKED_AT)
+    part = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     names = [name for row in part for name in row[1:3] if name]
     gone = tombstones.purged_names(rows, "session", names, key=key)
     total = 0
@@ -341,10 +337,10 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         "select t.seq from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"
     )
-    listed = rows.column(sql, session=seq, purged=PURGED, limit=CHANGED)
+    listed = rows.column(sql, session=seq, purged=PURGED, limit=MAX_CHANGED_ROWS)
     for turn in listed:
         purge_turn(rows, turn, key)
-    if len(listed) == CHANGED:
+    if len(listed) == MAX_CHANGED_ROWS:
         return len(listed), False
     changed = len(listed) + rows.run(
         "update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = '' "
@@ -357,7 +353,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         id=ident,
     )
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
-    changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
+    changed += checkpoints.delete_of_session(rows, seq) + checkpoints.clear_session_goals(rows, ident)
     for table in ("injections", "events", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
@@ -366,13 +362,13 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
 
 def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     gone_projects = tombstones.purged_projects(rows, key)
-    if not gone_projects and not tombstones.has(rows, "turn"):
+    if not gone_projects and not tombstones.has_kind(rows, "turn"):
         return None, 0
     sql = (
         "select t.seq, t.uuid, t.project_seq, t.at, s.id, t.text_hash from turns t join sessions s "
         "on s.seq = t.session_seq where t.seq > :after and t.text <> :purged order by t.seq limit :limit"
     )
-    part = rows.all(sql, after=after, purged=PURGED, limit=CHANGED)
+    part = rows.all(sql, after=after, purged=PURGED, limit=MAX_CHANGED_ROWS)
     names = {seq: tombstones.turn_names(uuid, stream, hash_) for seq, uuid, _, _, stream, hash_ in part}
     gone = tombstones.purged_names(rows, "turn", [name for some in names.values() for name in some], key=key)
     total = 0
@@ -385,7 +381,7 @@ def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     """Empties a turn and deletes everything made of it; it stays listed, so that its line is recognized."""
-    uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
+    uuid = rows.find("turns", "uuid", seq=seq)
     stored_days.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
     rows.update("turns", seq, searchable=0)
@@ -400,7 +396,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
 
 def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     """Gives a turn another text; the hook events that reported the old one get the new one's hash."""
-    old, stream = rows.one(
+    old, stream = rows.first(
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
     new = tokens.keyed_hash(text, key)
@@ -411,9 +407,9 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     rows.run(sql, text=text, hash=new, purged=PURGED, seq=seq)
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
-    digests.take_back(rows, seq)
+    digests.clear_sessions_of_turn(rows, seq)
     curations.delete_notes_of_turn(rows, seq)
-    checkpoints.take_back(rows, seq)
+    checkpoints.drop_turn(rows, seq)
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -421,18 +417,18 @@ def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
     total = 0
     for seq, since in tombstones.purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
-        part = rows.column(sql, seq=seq, since=since, limit=CHANGED)
+        part = rows.column(sql, seq=seq, since=since, limit=MAX_CHANGED_ROWS)
         _delete_memories(rows, part)
         total += len(part) + checkpoints.clear_goals(rows, project=seq, until=since)
-        if len(part) == CHANGED:
+        if len(part) == MAX_CHANGED_ROWS:
             return after, total
-        total += _purge_name(rows, seq, since, key)
+        total += _erase_project_name(rows, seq, since, key)
     return None, total
 
 
-def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
-    """Erases a project's name, paths, instructions and candidates, unless it was created or used again after the purge."""
-    name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
+def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
+    """Erases a project's name, paths, instructions and candidates, unless it is newer than the purge."""
+    name, made = rows.first("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
         return 0
@@ -444,7 +440,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
         rows.update("directories", directory, path=hidden)
     # With the row key: a project that was purged twice has two rows.
     hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
-    team.unshare(rows, seq)
+    team.unshare_project(rows, seq)
     rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
     return 1
 
@@ -452,7 +448,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 def _purge_links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """Deletes the links whose relationship, named by a person, holds purged text."""
     del after
-    marks = tombstones.marks(rows, key)
+    marks = tombstones.purged_marks(rows, key)
     named = rows.column("select distinct relationship from links order by relationship")
     purged = [name for name in named if marks.spans(name.replace("_", " "))]
     return None, sum(rows.delete("links", relationship=name) for name in purged)
@@ -461,23 +457,23 @@ def _purge_links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 #: In this order: what is purged as a whole first, and pages once it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
     journal.purge_answers, journal.purge_actions, _purge_links, _mark_sessions_by_id, _purge_sessions, _purge_turns, _purge_projects,
-    *(partial(_purge_column, table, column) for table, column in sorted(WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
+    *(partial(_purge_column, table, column) for table, column in sorted(TEXT_COLUMN_WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
 
 
 # --- secrets that were known as such only after something was stored
 
 #: The stage whose cursors count how often a session had secrets that became known later.
-LATE_SECRETS = "late secrets"
+LATE_SECRETS_STAGE = "late secrets"
 
 
 def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key: bytes, now: str) -> None:
     """Keeps secrets out of a session from now on, also where they appear alone.
 
     Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
-    the pass over LATE_SECRETS.
+    the pass over LATE_SECRETS_STAGE.
     """
-    if not tombstones.note_secrets(rows, session, secrets, key=key, now=now):
+    if not tombstones.record_secrets(rows, session, secrets, key=key, now=now):
         return
     secure_delete(rows)
     marks = tombstones.secrets_of(rows, [session], key)
@@ -489,19 +485,21 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
         if hits:
             rewrite_turn(rows, seq, cleaned, key)
-    if rows.exists("select 1 from sessions where id = :id", id=session):
-        cursors.move_cursor(rows, LATE_SECRETS, session, cursors.cursor(rows, LATE_SECRETS, session) + 1)
+    if rows.has("sessions", id=session):
+        cursors.move_cursor(
+            rows, LATE_SECRETS_STAGE, session, cursors.read_cursor(rows, LATE_SECRETS_STAGE, session) + 1
+        )
 
 
-def late_secrets(rows: Rows) -> dict[str, int]:
+def sessions_with_late_secrets(rows: Rows) -> dict[str, int]:
     """The sessions (ids) with secrets that became known later, and the position of each cursor."""
-    return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS))
+    return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS_STAGE))
 
 
 def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
-    """Records that sessions were searched up to the positions that `late_secrets` returned."""
+    """Records that sessions were searched up to the positions that `sessions_with_late_secrets` returned."""
     for session, position in seen.items():
-        rows.delete("cursors", stage=LATE_SECRETS, subject=session, position=position)
+        rows.delete("cursors", stage=LATE_SECRETS_STAGE, subject=session, position=position)
 
 
 def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
@@ -513,5 +511,5 @@ def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
 def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Schedules every session with known secrets for a search: a restored state may predate them."""
     for session in tombstones.sessions_with_secrets(rows, key):
-        cursors.move_cursor(rows, LATE_SECRETS, session, 1)
+        cursors.move_cursor(rows, LATE_SECRETS_STAGE, session, 1)
     return None, 0

@@ -69,24 +69,24 @@ STRUCTURE_FILES: tuple[str, ...] = (
 #: No file of csmd's is larger, except the database.
 MAX_BYTES = 1 << 30
 #: Bytes of other files that are read at a time, to the end of their line.
-PIECE_BYTES = 1 << 18
+MAX_PIECE_BYTES = 1 << 18
 #: Most bytes to the end of that line.
-LINE_BYTES = 1 << 22
+MAX_LINE_BYTES = 1 << 22
 #: Rows of a copy that are read at a time.
-PART = 500
+ROWS_PER_READ = 500
 #: Fields that stay in the line of a purged turn: others refer to it by them, and a reader recognizes it.
-KNOWN_BY = frozenset(
+IDENTIFYING_FIELDS = frozenset(
     {"type", "uuid", "parentUuid", "leafUuid", "replaces", "tombstones", "sessionId", "timestamp", "role", "userType",
      "version", "model", "subtype", "stop_reason", "id"}
 )  # fmt: skip
 #: Returns (a text without purged text, how often it occurred).
 Clean = Callable[[str], tuple[str, int]]
 #: (path, text) -> whether to change a file with purged text.
-Chosen = Callable[[Path, str], bool]
+ShouldChange = Callable[[Path, str], bool]
 #: Handles a file that the disk does not let be read or changed.
-Refusing = Callable[[Path, OSError], None]
+HandleRefusal = Callable[[Path, OSError], None]
 #: (kind, names) -> the names that were purged as a whole.
-Purged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
+FindPurged = Callable[[Literal["turn", "session", "memory"], Sequence[str]], set[str]]
 
 
 @dataclass(slots=True)
@@ -104,7 +104,7 @@ def purge(
     marks: Marks,
     needles: list[Needle],
     *,
-    purged: Purged = lambda *_: set(),
+    purged: FindPurged = lambda *_: set(),
     everything: bool,
 ) -> ChangedFiles:
     """Removes purged text from every file that may hold text; with `everything` no copy of the database is left.
@@ -121,7 +121,7 @@ def purge(
             path.parent.rmdir()  # it has the project's name; it stays while another session is in it
     turns: set[str] = set()
     for path in set(session_files) - set(gone):
-        named = map(_uuid, path.read_bytes().decode("utf-8", "replace").split("\n"))
+        named = map(_uuid_of_line, path.read_bytes().decode("utf-8", "replace").split("\n"))
         turns |= purged("turn", [uuid for uuid in named if uuid])
 
     def cleaned(text: str, hole: str = PURGED) -> tuple[str, int]:
@@ -131,7 +131,7 @@ def purge(
             hits += more
         return text, hits
 
-    done = change(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory"))
+    done = change_files(home, log_dir, cleaned, every_copy=everything, turns=turns, missing=partial(purged, "memory"))
     done.removed += [str(path) for path in gone]
     for root in NAMED_BY_TEXT:
         _purge_names(home, root, partial(cleaned, hole=PURGED_NAME), done)
@@ -168,7 +168,7 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
             done.rewritten.append(str(target))
 
 
-def _uuid(line: str) -> str:
+def _uuid_of_line(line: str) -> str:
     """The uuid of a file's line; "" if it has none."""
     try:
         value = wire.loads(line) if line.strip() else None
@@ -182,14 +182,14 @@ def _raise(_: Path, error: OSError) -> None:
     raise error
 
 
-def change(
+def change_files(
     home: Path,
     log_dir: Path,
     cleaned: Clean,
     *,
     every_copy: bool = False,
-    chosen: Chosen = lambda *_: True,
-    refusing: Refusing = _raise,
+    chosen: ShouldChange = lambda *_: True,
+    refusing: HandleRefusal = _raise,
     ways: Collection[FileWay] | None = None,
     turns: Set[str] = frozenset(),
     missing: Missing = lambda _: (),
@@ -197,7 +197,7 @@ def change(
     """Changes or removes each file in which `cleaned` finds something, as its kind requires.
 
     `ways` and `chosen` limit the files. `refusing` handles a file that the disk refuses; it raises by default. A line
-    of one of `turns` keeps only KNOWN_BY; a line of a page about a `missing` memory is removed.
+    of one of `turns` keeps only IDENTIFYING_FIELDS; a line of a page about a `missing` memory is removed.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):
@@ -207,9 +207,9 @@ def change(
             path.unlink(missing_ok=True)
             done.removed.append(str(path))
         elif way != "copy":
-            mend = partial(_paged, cleaned, missing) if way == "page" else cleaned
+            mend = partial(_clean_page, cleaned, missing) if way == "page" else cleaned
             try:
-                _plain(path, way, mend, done, turns, chosen)
+                _change_file(path, way, mend, done, turns, chosen)
             except OSError as error:
                 refusing(path, error)
     return done
@@ -218,28 +218,30 @@ def change(
 def list_files(home: Path, log_dir: Path) -> list[tuple[Path, FileWay]]:
     """Every file except the database that may hold text, and its way."""
     return [(path, way) for pattern, way in TEXT_FILES.items() if way != "database"
-            for path in _matching(home, log_dir, pattern)]  # fmt: skip
+            for path in _match_pattern(home, log_dir, pattern)]  # fmt: skip
 
 
-def copies(home: Path, log_dir: Path) -> list[Path]:
+def list_copies(home: Path, log_dir: Path) -> list[Path]:
     """The copies of the database; each that holds purged text, or may, is removed."""
     return [path for path, way in list_files(home, log_dir) if way == "copy" and path.suffix != ".json"]
 
 
-def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
+def _match_pattern(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
     places = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
     paths = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
     return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
-def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
+def _change_file(
+    path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: ShouldChange
+) -> None:
     with path.open("r+b" if way == "lines" else "rb") as file:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             return  # the byte search at the end of a purge reports it
         if way == "lines":
             fcntl.flock(file, fcntl.LOCK_EX)  # a line appended meanwhile comes before or after
-            text, hits = _lines(file.read().decode("utf-8", "replace"), cleaned, turns)
+            text, hits = _clean_json_lines(file.read().decode("utf-8", "replace"), cleaned, turns)
             if hits:
                 _overwrite(file, text.encode("utf-8", "replace"))
                 done.rewritten.append(str(path))
@@ -267,13 +269,13 @@ def _overwrite(file: BinaryIO, data: bytes) -> None:
     os.fsync(file.fileno())
 
 
-def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
-    text, hits = page_lines.without_lines(whole, missing)
+def _clean_page(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
+    text, hits = page_lines.remove_lines(whole, missing)
     text, more = cleaned(text)
     return page_lines.quote_purged(text) if more else text, hits + more
 
 
-def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
+def _clean_json_lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
     """A file of JSON lines with every string cleaned; a line that is not JSON is cleaned as plain text."""
     total = 0
 
@@ -285,7 +287,9 @@ def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
         elif isinstance(value, list):
             value = [mended(item, clean_one) for item in value]
         elif isinstance(value, dict):
-            value = {key: mended(item, cleaned if key in KNOWN_BY else clean_one) for key, item in value.items()}
+            value = {
+                key: mended(item, cleaned if key in IDENTIFYING_FIELDS else clean_one) for key, item in value.items()
+            }
         return value
 
     lines = []
@@ -296,12 +300,12 @@ def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
         except BadInput:
             lines.append(mended(line, cleaned))
         else:
-            value = mended(value, _emptied if turns and _uuid(line) in turns else cleaned)
+            value = mended(value, _empty_text if turns and _uuid_of_line(line) in turns else cleaned)
             lines.append(wire.dumps(value) if total > before else line)
     return "\n".join(lines), total
 
 
-def _emptied(text: str) -> tuple[str, int]:
+def _empty_text(text: str) -> tuple[str, int]:
     return PURGED, int(text not in ("", PURGED))
 
 
@@ -310,11 +314,11 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
     if path.suffix == ".json":  # what is written next to a copy
         return bool(cleaned(path.read_text("utf-8", "replace"))[1])
     with contextlib.suppress(StoreError):
-        return any(cleaned(text)[1] for text in texts_in(path))
+        return any(cleaned(text)[1] for text in read_texts(path))
     return True
 
 
-def texts_in(path: Path) -> Iterator[str]:
+def read_texts(path: Path) -> Iterator[str]:
     """Every text in the ordinary tables of a closed database, whatever its schema.
 
     Raises StoreError if it cannot be read.
@@ -324,32 +328,33 @@ def texts_in(path: Path) -> Iterator[str]:
         tables = "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
         for (table,) in rows.all(tables):
             start = 0
-            while part := rows.all(f'select * from "{table}" limit :limit offset :start', limit=PART, start=start):  # noqa: S608
+            sql = f'select * from "{table}" limit :limit offset :start'  # noqa: S608
+            while part := rows.all(sql, limit=ROWS_PER_READ, start=start):
                 start += len(part)
                 yield from (value for row in part for value in row if isinstance(value, str))
 
 
-def pieces_of(path: Path) -> Iterator[str]:
+def read_pieces(path: Path) -> Iterator[str]:
     """The text of a file in pieces of whole lines, unless a line is huge; raises StoreError if it is too large."""
     with path.open("rb") as file:
         if os.fstat(file.fileno()).st_size > MAX_BYTES:
             raise StoreError(f"{path}: larger than {MAX_BYTES} bytes")
-        while piece := file.read(PIECE_BYTES):
-            yield (piece + file.readline(LINE_BYTES)).decode("utf-8", "replace")
+        while piece := file.read(MAX_PIECE_BYTES):
+            yield (piece + file.readline(MAX_LINE_BYTES)).decode("utf-8", "replace")
 
 
 #: Returns (a text without its secrets, how many there were by kind).
 Redact = Callable[[str], tuple[str, dict[str, int]]]
 _MARK = re.compile(r"\[redacted:([a-z-]+)\]")
 #: More secrets in one text are only counted, since telling them apart takes too long.
-MAX_APART = 12
+MAX_SEPARATED = 12
 #: Characters from which a secret is shown by its first ones.
-PREVIEWED = 16
+MIN_PREVIEWED_CHARACTERS = 16
 #: How many of its first characters are shown.
-PREVIEW = 4
+PREVIEW_CHARACTERS = 4
 
 #: Table -> (id, session) by which people know a row.
-PLACES: dict[str, str] = {
+SECRET_PLACE_QUERIES: dict[str, str] = {
     "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
     "statements": "select t.uuid, s.id from statements x join turns t on t.seq = x.turn_seq "
     "join sessions s on s.seq = x.session_seq where x.seq = :seq",
@@ -372,21 +377,21 @@ class Secret:
 
 def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
     """(id, session) by which people know a row; its key in other tables."""
-    place = rows.one(PLACES[table], seq=seq) if table in PLACES else None
+    place = rows.first(SECRET_PLACE_QUERIES[table], seq=seq) if table in SECRET_PLACE_QUERIES else None
     return (str(place[0]), str(place[1])) if place else (str(seq), "")
 
 
-def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
-    """What of a text would be redacted today."""
+def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
+    """The secrets that the present rules would redact in a text."""
     redacted, kinds = redact(text)
-    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_APART else []
+    apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_SEPARATED else []
     if len(apart) != sum(kinds.values()):
         return [Secret(kind=kind, count=count) for kind, count in kinds.items()]
     return [
         Secret(
             kind=kind,
             count=1,
-            preview=f"{secret[:PREVIEW]}…" if len(secret) >= PREVIEWED else "…",
+            preview=f"{secret[:PREVIEW_CHARACTERS]}…" if len(secret) >= MIN_PREVIEWED_CHARACTERS else "…",
             length=len(secret),
             hash=hash_name("secret", secret, key),
         )
@@ -412,19 +417,19 @@ CHUNK_BYTES = 4 * 1024 * 1024
 #: Bytes of the chunk before that are searched again with the next.
 OVERLAP_BYTES = 64 * 1024
 #: Lines of one file that are named.
-LINES = 20
+MAX_LINES = 20
 #: Texts that are returned.
-TEXTS = 2000
+MAX_TEXTS = 2000
 #: Folders below the home that are not searched: files that csmd did not write, or copies of its own program.
-NOT_LOOKED_AT = ("models", "hook")
+SKIPPED_FOLDERS = ("models", "hook")
 #: The file that marks a Python environment, such as csmd's own in its home, with other people's packages.
-ENVIRONMENT = "pyvenv.cfg"
-WIDEST_TEXT = 4000
+ENVIRONMENT_MARKER = "pyvenv.cfg"
+MAX_TEXT_CHARACTERS = 4000
 
 
 @dataclass(slots=True)
 class FileHits:
-    """Where a text occurs: a file, at least how often, and the first lines' numbers (from 1) in a file of lines."""
+    """Occurrences of a text in a file: at least how many, and the numbers (from 1) of the first lines."""
 
     path: str
     count: int = 0
@@ -442,7 +447,7 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
     for place, subfolders, names in os.walk(folder):
         if Path(place) == folder:
             subfolders[:] = [name for name in subfolders if name not in leave_out]
-        elif not environments and ENVIRONMENT in names:
+        elif not environments and ENVIRONMENT_MARKER in names:
             subfolders.clear()
             continue
         subfolders.sort()
@@ -453,7 +458,7 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
                     yield path
 
 
-def in_bytes(path: Path, needles: Sequence[Needle]) -> int:
+def count_in_bytes(path: Path, needles: Sequence[Needle]) -> int:
     """How often any of the texts occurs in a file of any kind."""
     count = 0
     rest = b""
@@ -476,8 +481,8 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
     return [text[start:end] for needle in likely for start, end in needle.spans(text)]
 
 
-def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
-    """Where texts and names occur in a file of lines; adds each match in whole words to `texts`."""
+def find_in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
+    """Finds texts and names in a file of lines; adds each match in whole words to `texts`."""
     hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
@@ -485,8 +490,8 @@ def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], text
             amount = len(spans) + sum(name in line for name in names)
             if amount:
                 hits.count += amount
-                hits.lines += [number] if len(hits.lines) < LINES else []
-                texts |= {span for span in spans if len(span) <= WIDEST_TEXT and len(texts) < TEXTS}
+                hits.lines += [number] if len(hits.lines) < MAX_LINES else []
+                texts |= {span for span in spans if len(span) <= MAX_TEXT_CHARACTERS and len(texts) < MAX_TEXTS}
     return hits
 
 
@@ -497,11 +502,11 @@ def scan_files(
     needles = [Needle(text) for text in texts]
     left: list[FileHits] = []
     for root in own:
-        for path in files_below(root, leave_out=NOT_LOOKED_AT, environments=False):
+        for path in files_below(root, leave_out=SKIPPED_FOLDERS, environments=False):
             with contextlib.suppress(OSError):
                 named = str(path.relative_to(root)) if path != root else ""
                 if needles and (
-                    count := in_bytes(path, needles) + sum(bool(needle.spans(named)) for needle in needles)
+                    count := count_in_bytes(path, needles) + sum(bool(needle.spans(named)) for needle in needles)
                 ):
                     left.append(FileHits(str(path), count))
     in_hosts: list[FileHits] = []
@@ -509,7 +514,7 @@ def scan_files(
     for root in hosts:
         for path in files_below(root):
             with contextlib.suppress(OSError):
-                hits = in_lines(path, needles, [name.encode() for name in names], seen)
+                hits = find_in_lines(path, needles, [name.encode() for name in names], seen)
                 if hits.count:
                     in_hosts.append(hits)
     return left, in_hosts, sorted(seen)

@@ -1,4 +1,4 @@
-"""Plans of a purge: what a typed argument means, what would be removed, and the tombstones."""
+"""Plans of a purge: the meaning of a typed argument, and the texts and rows to remove."""
 
 from __future__ import annotations
 
@@ -14,19 +14,13 @@ from csmd.store.sqlite import Rows, in_keys
 from csmd.text import similarity
 from csmd.text.display import ARROW, amount
 
-What = Literal["memory", "turn", "session", "project", "text"]
-
-
-WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
-
-
+PurgeKind = Literal["memory", "turn", "session", "project", "text"]
+PURGE_KINDS: tuple[PurgeKind, ...] = ("memory", "turn", "session", "project", "text")
 #: The fewest characters of a session's id that select it.
-MIN_OF_SESSION = 6
-
-
-#: How many texts of purged turns are searched for afterwards.
-PROBES = 20
-#: How many words of each are searched for.
+MIN_SESSION_PREFIX = 6
+#: Texts of purged turns that are searched for afterwards.
+MAX_PROBES = 20
+#: Words of each that are searched for.
 PROBE_WORDS = 12
 
 
@@ -34,7 +28,7 @@ PROBE_WORDS = 12
 class Plan:
     """A purge: texts to remove everywhere; turns, sessions (ids) and projects (keys) to remove as a whole."""
 
-    what: What
+    what: PurgeKind
     about: str
     texts: list[str] = field(default_factory=list)
     turns: list[str] = field(default_factory=list)
@@ -46,8 +40,13 @@ class Plan:
     #: Texts that must be nowhere at the end; for a purge of a text the text itself.
     probes: list[str] = field(default_factory=list)
 
-    def named(self) -> dict[tombstones.Kind, list[str]]:
-        """What is purged as a whole, by kind."""
+    @property
+    def needles(self) -> list[Needle]:
+        """The texts to search for."""
+        return [Needle(text) for text in self.texts]
+
+    def names_by_kind(self) -> dict[tombstones.Kind, list[str]]:
+        """The names of turns, sessions, projects and files that are purged as a whole."""
         return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
 
 
@@ -57,17 +56,17 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     Tried in order: a memory's id, a turn's uuid, a session's id or its beginning, a project's path (its key is given),
     a text. `kind` selects one.
     """
-    if kind and kind not in WHATS:
-        raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
-    ways: dict[What, Callable[[], Plan | None]] = {
+    if kind and kind not in PURGE_KINDS:
+        raise BadInput(f"unknown kind {kind!r}: choose {', '.join(PURGE_KINDS[:-1])} or {PURGE_KINDS[-1]}")
+    resolvers: dict[PurgeKind, Callable[[], Plan | None]] = {
         "memory": lambda: _plan_memory(rows, typed),
         "turn": lambda: _plan_turn(rows, typed),
         "session": lambda: _plan_session(rows, typed),
         "project": lambda: _plan_project(rows, project_key, key),
         "text": lambda: Plan("text", "this text wherever it occurs", texts=[check_text(typed)], probes=[typed]),
     }
-    for name, way in ways.items():
-        if kind in ("", name) and (plan := way()) is not None:
+    for name, resolve in resolvers.items():
+        if kind in ("", name) and (plan := resolve()) is not None:
             return plan
     raise BadInput(f"there is no such {kind}", hint="`csmd search` and `csmd memories` show ids")
 
@@ -81,17 +80,17 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     for source in memory.provenance:
         stated = rows.column(sql, uuid=source.uuid)
         texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
-    # What was asked or proposed is in the assistant's turn, without the answer.
+    # The part before the arrow is the assistant's question; it is purged there, too.
     texts += [before for text in texts for before, arrow, _ in [text.partition(ARROW)] if arrow]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
     plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
     plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
-    needles = [Needle(text) for text in plan.texts]
+    needles = plan.needles
     for source in memory.provenance:
         for seq, text in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
-            if not _holds(text, needles):  # it says the memory in other words
-                plan.turns += _names_of_turn(rows, seq)
-                plan.probes += _probes(rows, [seq])
+            if not _holds(text, needles):  # the turn states the memory in other words
+                plan.turns += _tombstone_names(rows, seq)
+                plan.probes += _choose_probes(rows, [seq])
     plan.probes += plan.texts
     return plan
 
@@ -102,14 +101,14 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
         return None
     sql = "select seq from turns where substr(uuid, 1, :size) = :line"
     seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
-    names = [name for seq in seqs for name in _names_of_turn(rows, seq)]
-    texts = [text for seq in seqs for text in _accepted_from(rows, seq)]
+    names = [name for seq in seqs for name in _tombstone_names(rows, seq)]
+    texts = [text for seq in seqs for text in _find_accepted(rows, seq)]
     return Plan(
-        "turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_probes(rows, seqs)
+        "turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_choose_probes(rows, seqs)
     )
 
 
-def _accepted_from(rows: Rows, seq: int) -> list[str]:
+def _find_accepted(rows: Rows, seq: int) -> list[str]:
     """The parts of later statements in a turn's session that repeat what the turn proposed."""
     sql = (
         "select distinct x.text, t.text from session_turn here join session_turn there "
@@ -121,15 +120,15 @@ def _accepted_from(rows: Rows, seq: int) -> list[str]:
     return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
 
 
-def _names_of_turn(rows: Rows, seq: int) -> list[str]:
-    """The names by which a turn is kept out: its uuid, and its text in its session, for a hook's report."""
+def _tombstone_names(rows: Rows, seq: int) -> list[str]:
+    """The names by which a turn is kept out: its uuid, and the hash by which a hook reports it."""
     sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
-    names = tombstones.turn_names(*(rows.one(sql, seq=seq) or ("", "", "")))
+    names = tombstones.turn_names(*(rows.first(sql, seq=seq) or ("", "", "")))
     return [names[0], names[-1]]
 
 
 def _plan_session(rows: Rows, typed: str) -> Plan | None:
-    if len(typed) < MIN_OF_SESSION:
+    if len(typed) < MIN_SESSION_PREFIX:
         return None
     sql = "select id from sessions where substr(id, 1, :size) = :typed and (parent = '' or id = :typed) order by id"
     idents = rows.column(sql, size=len(typed), typed=typed)
@@ -139,12 +138,12 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
         raise BadInput(f"{typed!r} begins {len(idents)} sessions", hint="type some more of the id")
     if not idents:
         return None
-    turns = _of_sessions(rows, idents)
+    turns = _turns_of_sessions(rows, idents)
     return Plan("session", f"the session {idents[0]} and everything that was said in it", sessions=idents,
-                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
+                turns=list(turns.values()), probes=_choose_probes(rows, list(turns)))  # fmt: skip
 
 
-def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
+def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
     """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
     sql = (
         "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
@@ -155,36 +154,36 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """The plan for a project, also for one that was purged: its row is found by a keyed hash."""
-    row = project_key and rows.one(
-        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
-        "order by seq desc",
-        key=project_key,
-        hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
-        size=len(hidden),
-    )
-    if not row:
+    if not project_key:
         return None
-    seq, root, into, now_key = row
-    if into and now_key == project_key:
-        other = workspaces.root_of(rows, into)
+    hidden = f"{tombstones.hidden_name('project', project_key, key)}:"
+    sql = (
+        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
+        "order by seq desc"
+    )
+    row = rows.first(sql, key=project_key, hidden=hidden, size=len(hidden))
+    if row is None:
+        return None
+    seq, root, merged_into, stored_key = row
+    if merged_into and stored_key == project_key:
+        other = workspaces.root_of(rows, merged_into)
         raise BadInput(
-            f"{root} was merged into {other}, and what was said in it is that project's now",
+            f"{root} was merged into {other}; its conversations now belong to that project",
             hint=f"csmd project split '{other}' '{root}' takes it out again",
         )
     tree = sorted(projects.with_merged(rows, seq))
     keys = [projects.key_of(rows, project) for project in tree if project != seq]
     keys += [key for project in tree for key in projects.worktrees_of(rows, project) if key not in keys]
     paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
-    here = rows.all(
-        "select seq, uuid from turns where project_seq = :seq", seq=seq
-    )  # some turns may be of sessions that began elsewhere
-    turns = {**_of_sessions(rows, list(paths)), **dict(here)}
+    # Some turns may be of sessions that began elsewhere.
+    own_turns = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)
+    turns = {**_turns_of_sessions(rows, list(paths)), **dict(own_turns)}
     return Plan("project", f"the project {root} and its {amount(len(paths), 'session')}", projects=[project_key, *keys],
                 sessions=list(paths), files=[path for path in paths.values() if path],
-                turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
+                turns=list(turns.values()), probes=_choose_probes(rows, list(turns)))  # fmt: skip
 
 
-def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
+def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """The longest beginnings of what people and assistants said in these turns and nowhere else."""
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
@@ -193,7 +192,9 @@ def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
             "'relayed', 'assistant') "
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
-    beginnings = [" ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]
+    beginnings = [
+        " ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:MAX_PROBES]
+    ]
     return [text for text in dict.fromkeys(beginnings) if len(text.split(" ")) >= PROBE_WORDS // 2]
 
 
@@ -201,18 +202,18 @@ def _holds(text: str, needles: Sequence[Needle]) -> bool:
     return any(needle.spans(text) for needle in needles)
 
 
-def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
+def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
     """How many rows of each column hold what is to be removed, and how many turns and sessions go as a whole."""
     counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
-    needles = [Needle(text) for text in plan.texts]
-    for table, column in purge.WAYS if needles else ():
+    needles = plan.needles
+    for table, column in purge.TEXT_COLUMN_WAYS if needles else ():
         counts[f"{table}.{column}"] = sum(_holds(text, needles) for _, text in purge.column_texts(rows, table, column))
     return {name: count for name, count in counts.items() if count}
 
 
-def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
+def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
     """The projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
-    needles = [Needle(text) for text in plan.texts]
+    needles = plan.needles
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
         for seq, text in purge.column_texts(rows, table, "text"):
@@ -226,9 +227,11 @@ def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) 
     ]
 
 
-def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
+def find_variants(
+    rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int
+) -> tuple[int | None, set[str]]:
     """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
-    if purge.WAYS[table, column] in purge.OF_PATHS:
+    if purge.TEXT_COLUMN_WAYS[table, column] in purge.PATH_WAYS:
         part, follows = list(purge.column_texts(rows, table, column)), None
     else:
         part = purge.texts_after(rows, table, column, after)
@@ -236,18 +239,18 @@ def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, aft
     return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
 
 
-def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
+def add_tombstones(rows: Rows, plan: Plan, variants: Sequence[str], *, key: bytes, now: str) -> None:
     """Writes a plan's tombstones and the mark of an unfinished purge: nothing of it is stored from now on."""
-    purge.begin(rows, now=now)
+    purge.record_begin(rows, now=now)
     for text in plan.texts:
         tombstones.purge_text(rows, text, key=key, now=now)
-    needles = [(text, Needle(text)) for text in plan.texts]
-    for text_found in texts_found:
-        for finder in [text for text, needle in needles if needle.spans(text_found)] or [""]:
-            tombstones.purge_text(rows, text_found, key=key, now=now, found_by=finder)
+    needles = list(zip(plan.texts, plan.needles, strict=True))
+    for variant in variants:
+        for finder in [text for text, needle in needles if needle.spans(variant)] or [""]:
+            tombstones.purge_text(rows, variant, key=key, now=now, found_by=finder)
     for text, correction in plan.forgotten:
         tombstones.forget(rows, text, correction=correction, by="user", key=key, now=now)
-    for kind, names in plan.named().items():
+    for kind, names in plan.names_by_kind().items():
         tombstones.purge_names(rows, kind, names, key=key, now=now)
 
 
@@ -255,5 +258,7 @@ def remove_tombstones(rows: Rows, plan: Plan, *, key: bytes) -> int:
     """Deletes a plan's tombstones and returns how many there were."""
     gone = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
     return gone + sum(
-        tombstones.remove_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names
+        tombstones.remove_name(rows, kind, name, key=key)
+        for kind, names in plan.names_by_kind().items()
+        for name in names
     )

@@ -11,9 +11,9 @@ from csmd.briefs import BriefItem
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, columns, in_keys
 
 #: Sources of a session's start after which the assistant no longer has earlier injections.
-_FRESH = "('startup', 'clear', 'compact')"
+_CONTEXT_STARTS = "('startup', 'clear', 'compact')"
 #: Sources after which it no longer has what was said in the session; before "startup" nothing was.
-_LOST = "('clear', 'compact')"
+_CONVERSATION_STARTS = "('clear', 'compact')"
 
 
 def add_receipt(
@@ -43,17 +43,17 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
     rows.delete("injections", id=receipt_id)
 
 
-def fresh_since(rows: Rows, session_id: str) -> str:
+def context_since(rows: Rows, session_id: str) -> str:
     """Since when a session has its present context: its last start, clear or compaction; "" if unknown."""
-    return _last_start(rows, session_id, _FRESH)
+    return _last_start(rows, session_id, _CONTEXT_STARTS)
 
 
-def said_since(rows: Rows, session_id: str) -> str:
+def conversation_since(rows: Rows, session_id: str) -> str:
     """Since when a session has what was said in it: its last clear or compaction; "" from its beginning.
 
     A transcript may date a turn before the hook of the session's startup, because these are two clocks.
     """
-    return _last_start(rows, session_id, _LOST)
+    return _last_start(rows, session_id, _CONVERSATION_STARTS)
 
 
 def _last_start(rows: Rows, session_id: str, sources: str) -> str:
@@ -63,11 +63,11 @@ def _last_start(rows: Rows, session_id: str, sources: str) -> str:
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
     """(model, input tokens of its latest message) of a session; 0 if unknown since its context began."""
-    session = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
+    session = rows.first("select seq, model, context from sessions where id = :id", id=session_id)
     if session is None:
         return "", 0
     seq, model, used = int(session[0]), str(session[1]), int(session[2])
-    since = fresh_since(rows, session_id) if used else ""
+    since = context_since(rows, session_id) if used else ""
     answered = since and rows.value(
         "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "and t.kind = 'assistant' order by st.ordinal desc limit 1",
@@ -77,8 +77,8 @@ def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 
 def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """The same for the context that a session had last, compacted or not."""
-    return rows.one("select model, context from sessions where id = :id", id=session_id) or ("", 0)
+    """(model, input tokens) of the last context of a session, compacted or not."""
+    return rows.first("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
@@ -88,8 +88,8 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
         "where n.session_id = :session and n.at >= :since union select m.id from provenance p "
         "join memories m on m.seq = p.memory_seq where p.session_id = :session and p.at >= :said_since",
         session=session_id,
-        since=fresh_since(rows, session_id),
-        said_since=said_since(rows, session_id),
+        since=context_since(rows, session_id),
+        said_since=conversation_since(rows, session_id),
     )
 
 
@@ -125,10 +125,10 @@ def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
     return texts | dict.fromkeys(rows.column(f"select seq from turns where uuid {IS_LISTED}", listed=listed_ids))  # noqa: S608
 
 
-def was_briefed(rows: Rows, session_id: str) -> bool:
+def is_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was injected something at the start of its present context."""
     values = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
-    return bool(rows.value(values, session=session_id, since=fresh_since(rows, session_id)))
+    return bool(rows.value(values, session=session_id, since=context_since(rows, session_id)))
 
 
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
@@ -149,7 +149,7 @@ def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
         f"join injection_items i on i.injection_seq = n.seq join memories m on m.id = i.memory_id where {present}), "
         f"(select coalesce(sum(n.tokens), 0) from injections n where {present})"
     )
-    (totals,) = rows.all(sql, session=session_id, since=fresh_since(rows, session_id))
+    (totals,) = rows.all(sql, session=session_id, since=context_since(rows, session_id))
     return totals
 
 
@@ -229,7 +229,7 @@ def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
-    """The session of the last injection in these projects (None: all); "" for none."""
+    """The session of the last injection in these projects (None: all); "" if there is none."""
     among_places = in_keys("n.project_seq", projects)
     latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
     return rows.text(latest)
@@ -244,7 +244,7 @@ def sessions_like(rows: Rows, prefix: str) -> list[str]:
     )
 
 
-def items(rows: Rows, receipt: Receipt) -> list[Item]:
+def list_items(rows: Rows, receipt: Receipt) -> list[Item]:
     """The items of an injection, the best first."""
     sql = (
         "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
@@ -262,7 +262,7 @@ def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Recei
 
 def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """(text, project) of the prompt that an injection answered; None if there is none or it is gone."""
-    return rows.one(
+    return rows.first(
         "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
         "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
         "where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1",
@@ -279,7 +279,7 @@ _WAITING_COLUMNS = (
 )
 
 
-class Waiting(NamedTuple):
+class WaitingReceipt(NamedTuple):
     """A receipt whose use can be determined; `prompt_seq` is the row of the prompt it answered, 0 if not stored."""
 
     seq: int
@@ -291,7 +291,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Uses:
+class UseTotals:
     """Receipts since a time: how many, their tokens and items, the items of known use and the used ones."""
 
     injections: int
@@ -301,7 +301,7 @@ class Uses:
     used: int
 
 
-def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> list[Waiting]:
+def list_waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> list[WaitingReceipt]:
     """Receipts whose use can be determined, by session.
 
     A prompt's receipt can be with the next prompt; a start's with the session's end or its next fresh context, if that
@@ -311,15 +311,15 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
         f"select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :over "  # noqa: S608
         "or s.last_at < case when n.event = 'session_start' then :over else :still end and n.at < :still or exists "
         "(select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered "
-        f"and (e.name = 'session_end' or (e.name = 'session_start' and e.source in {_FRESH}) "
+        f"and (e.name = 'session_end' or (e.name = 'session_start' and e.source in {_CONTEXT_STARTS}) "
         "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit"
     )
-    return rows.read(Waiting, sql, answered=answered, still=still, over=over, limit=limit)
+    return rows.read(WaitingReceipt, sql, answered=answered, still=still, over=over, limit=limit)
 
 
-def waiting_receipt(rows: Rows, seq: int) -> Waiting | None:
+def find_waiting(rows: Rows, seq: int) -> WaitingReceipt | None:
     """One receipt for determining its use, even if it is not due."""
-    return rows.read_one(Waiting, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
+    return rows.read_one(WaitingReceipt, f"select {_WAITING_COLUMNS} where n.seq = :seq", seq=seq)
 
 
 def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
@@ -342,7 +342,7 @@ def _quoted(rows: Rows, ident: str) -> str:
         "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
         "and p.start_at = :start where t.uuid = :uuid"
     )
-    turn = rows.one(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
+    turn = rows.first(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
     if turn is None:
         return ""
     whole, words, begin, end = turn
@@ -358,7 +358,7 @@ def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     return rows.number(sql, session=session_seq, at=at)
 
 
-def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
+def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> None:
     """Records (used, kind of evidence) for each item whose use is known."""
     judged = "update injection_items set used = :used, used_by = :by where injection_seq = :seq and memory_id = :id"
     for ident, (used, by) in verdicts.items():
@@ -366,8 +366,8 @@ def note_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -> 
     rows.update("injections", seq, judged=1)
 
 
-def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> Uses:
-    """What was injected since a time in these projects (None: all), and what of it was used."""
+def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
+    """Totals of the injections since a time in these projects (None: all), and of the used items."""
     of = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608
     (items,) = rows.all(
@@ -375,4 +375,4 @@ def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None
         f"join injection_items i on i.injection_seq = n.seq where {of}",
         since=since,
     )
-    return Uses(*receipts, *items)
+    return UseTotals(*receipts, *items)

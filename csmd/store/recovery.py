@@ -21,25 +21,25 @@ from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
 
 #: Tables that triggers or stages rebuild, so that these read everything again.
-NOT_TAKEN = frozenset(
+REBUILT_TABLES = frozenset(
     {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies",
      "passage_threads", "dreamt_scopes", "graph_counts", "link_counts"}
 )  # fmt: skip
 #: Condition on the rows taken from a table, under new keys: passages are rebuilt from turns, except the words of tool
 #: calls, which outlive the calls' input.
-ONLY = {"passages": "text <> ''"}
+ROW_CONDITIONS = {"passages": "text <> ''"}
 #: Tables with a keyed hash that proves that a text is unchanged.
-HASHED = frozenset({"statements", "memories"})
+HASHED_TABLES = frozenset({"statements", "memories"})
 #: The first byte of a page of a table's tree that names other pages.
-INTERIOR = 5
+INTERIOR_PAGE = 5
 #: Most pages that a schema takes.
-SCHEMA_PAGES = 200
+MAX_SCHEMA_PAGES = 200
 MIN_ROWID = -(2**63)
 MAX_ROWID = 2**63 - 1
 #: How many keys are tried past the last readable one if nothing tells where the table ends.
-TRIED_PAST_THE_LAST = 1000
-TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
-DAMAGE = (apsw.Error, StoreError, UnicodeDecodeError, ValueError)
+MAX_KEYS_TRIED = 1000
+PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
+DAMAGE_ERRORS = (apsw.Error, StoreError, UnicodeDecodeError, ValueError)
 #: The header of csmd's page size and journal mode; SQLite derives the number of pages from the file's size.
 _HEADER = (
     b"SQLite format 3\0"
@@ -96,7 +96,7 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
                 name for (name,) in connection.execute("select name from sqlite_schema")
             }:
                 return connection
-        except DAMAGE:
+        except DAMAGE_ERRORS:
             pass
         if connection is not None:
             connection.close()
@@ -109,14 +109,14 @@ def schema_pages(sound: Path) -> dict[int, bytes]:
     pages: dict[int, bytes] = {}
     with sound.open("rb") as file:
         waiting = [1]
-        while waiting and len(pages) < SCHEMA_PAGES:
+        while waiting and len(pages) < MAX_SCHEMA_PAGES:
             number = waiting.pop()
             file.seek((number - 1) * size)
             page = file.read(size)
             begin = 100 if number == 1 else 0
             if number > 1:
                 pages[number] = page
-            if page[begin] == INTERIOR:
+            if page[begin] == INTERIOR_PAGE:
                 cells = int.from_bytes(page[begin + 3 : begin + 5], "big")
                 spots = [int.from_bytes(page[begin + 12 + 2 * at : begin + 14 + 2 * at], "big") for at in range(cells)]
                 waiting += [int.from_bytes(page[spot : spot + 4], "big") for spot in spots]
@@ -124,13 +124,13 @@ def schema_pages(sound: Path) -> dict[int, bytes]:
     return pages
 
 
-def tables(rows: Rows) -> list[Table]:
+def list_tables(rows: Rows) -> list[Table]:
     """The tables that no stage can rebuild."""
     readable_tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
-        if name in NOT_TAKEN or name.startswith((*purge.DERIVED, "sqlite_")):
+        if name in REBUILT_TABLES or name.startswith((*purge.DERIVED, "sqlite_")):
             continue
-        info = [row for row in rows.all(f"pragma table_info({name})") if name not in ONLY or row[1] != "seq"]
+        info = [row for row in rows.all(f"pragma table_info({name})") if name not in ROW_CONDITIONS or row[1] != "seq"]
         primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]
         bare = re.search(r"without\s+rowid\s*$", str(sql), re.IGNORECASE) is not None
         key = primary[0][0] if bare else "rowid"
@@ -152,7 +152,7 @@ def _columns_of(rows: Rows, table: Table) -> str:
     """The columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
         columns_there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
-    except DAMAGE:
+    except DAMAGE_ERRORS:
         columns_there = set(table.columns)  # the schema is damaged: unreadable columns become a gap
     return (
         ""
@@ -161,21 +161,25 @@ def _columns_of(rows: Rows, table: Table) -> str:
     )
 
 
-def span(
+def read_span(
     rows: Rows, table: Table, low: int, high: int, *, columns: str | None = None, backwards: bool = False
 ) -> Iterator[Row]:
     """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
     columns = _columns_of(rows, table) if columns is None else columns
     if not columns:
         return
-    where = "" if table.key == "''" else f"where {table.key} between :low and :high and {ONLY.get(table.name, '1')}"
+    where = (
+        ""
+        if table.key == "''"
+        else f"where {table.key} between :low and :high and {ROW_CONDITIONS.get(table.name, '1')}"
+    )
     order = "" if table.key == "''" else f"order by {table.key} {'desc' if backwards else ''}"
     values = {"low": low, "high": high} if where else {}
     sql = f"select {table.key}, {columns} from {table.name} {where} {order}"  # noqa: S608
     yield from rows.connection.execute(sql, values)
 
 
-def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
+def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
     """Every readable row, each range of keys from both ends, then its middle in halves; adds the rest to `gaps`."""
     columns = _columns_of(rows, table)
     spans = [(MIN_ROWID, MAX_ROWID)]
@@ -183,17 +187,17 @@ def readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[
         low, high = spans.pop()
         first, last = low - 1, high + 1
         try:
-            for row in span(rows, table, low, high, columns=columns):
+            for row in read_span(rows, table, low, high, columns=columns):
                 yield row
                 first = row[0] if table.key != "''" else first
             continue
-        except DAMAGE:
+        except DAMAGE_ERRORS:
             pass
         if table.key == "''":
             gaps.append((MIN_ROWID, MAX_ROWID))
             continue
-        with contextlib.suppress(*DAMAGE):
-            for row in span(rows, table, low, high, columns=columns, backwards=True) if high > low else ():
+        with contextlib.suppress(*DAMAGE_ERRORS):
+            for row in read_span(rows, table, low, high, columns=columns, backwards=True) if high > low else ():
                 yield row
                 last = row[0]
         # Of rows with the same key some may be past the damage.
@@ -218,8 +222,8 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
     """Whether no key of a table can be looked up, at its beginning or elsewhere: its root is damaged."""
     tried = {2**power for power in range(high.bit_length())} | set(range(0, high, max(1, high // 64)))
     for key in tried:
-        with contextlib.suppress(*DAMAGE):
-            list(span(rows, table, key, key, columns=columns))
+        with contextlib.suppress(*DAMAGE_ERRORS):
+            list(read_span(rows, table, key, key, columns=columns))
             return False
     return True
 
@@ -227,20 +231,20 @@ def _is_lost(rows: Rows, table: Table, high: int, columns: str) -> bool:
 def _last_key(rows: Rows, table: Table, low: int) -> int:
     """The last key of a table whose end cannot be read, from the sequence or an index."""
     questions = [f"select seq from sqlite_sequence where name = '{table.name}'"]  # noqa: S608
-    with contextlib.suppress(*DAMAGE):
+    with contextlib.suppress(*DAMAGE_ERRORS):
         questions += [
             f"select max({table.key}) from {table.name} indexed by {name}"  # noqa: S608
             for _, name, *_ in rows.connection.execute(f"pragma index_list({table.name})").fetchall()
             if not str(name).startswith("sqlite_autoindex")
         ]
-    best = low + TRIED_PAST_THE_LAST
+    best = low + MAX_KEYS_TRIED
     for question in questions:
-        with contextlib.suppress(*DAMAGE):
+        with contextlib.suppress(*DAMAGE_ERRORS):
             best = max([best, *(int(value or 0) for (value,) in rows.connection.execute(question))])
     return best
 
 
-def merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def join_gaps(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Joins gaps that touch, so that a copy is read once for each."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(gaps):
@@ -251,7 +255,7 @@ def merged(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return merged
 
 
-def checked_by(table: Table, key: bytes | None) -> Callable[[Row], bool]:
+def make_row_check(table: Table, key: bytes | None) -> Callable[[Row], bool]:
     """Returns whether csmd could have stored a row: foreign bytes in a page can still look like rows."""
     at = {name: number for number, name in enumerate(table.columns)}
 
@@ -260,15 +264,15 @@ def checked_by(table: Table, key: bytes | None) -> Callable[[Row], bool]:
             if value is None:
                 if required:
                     return False
-            elif kind in TYPES and not isinstance(value, TYPES[kind]):
+            elif kind in PYTHON_TYPES and not isinstance(value, PYTHON_TYPES[kind]):
                 return False
-        hashed = table.name in HASHED or (table.name == "turns" and row[at["searchable"]] == 1)
+        hashed = table.name in HASHED_TABLES or (table.name == "turns" and row[at["searchable"]] == 1)
         return not hashed or key is None or tokens.keyed_hash(row[at["text"]], key) == row[at["text_hash"]]
 
     return sound
 
 
-def with_defaults(table: Table, values: Row) -> Row:
+def fill_defaults(table: Table, values: Row) -> Row:
     """Fills in the empty value for columns that a later migration added."""
     empty: dict[str, Any] = {"integer": 0, "real": 0.0, "text": ""}
     return tuple(
@@ -277,32 +281,32 @@ def with_defaults(table: Table, values: Row) -> Row:
     )
 
 
-def key_of(rows: Rows | None) -> bytes | None:
+def read_hash_key(rows: Rows | None) -> bytes | None:
     """The key of a database's keyed hashes; None if it cannot be read."""
-    with contextlib.suppress(*DAMAGE):
+    with contextlib.suppress(*DAMAGE_ERRORS):
         key = rows.value("select value from meta where key = 'hash_key'") if rows else None
         return bytes(key) if isinstance(key, bytes) and len(key) == 32 else None
     return None
 
 
-def paths_read(rows: Rows) -> list[str]:
+def list_transcripts(rows: Rows) -> list[str]:
     """The transcripts that a database knows, as far as they can be read."""
     paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
-        with contextlib.suppress(*DAMAGE):
+        with contextlib.suppress(*DAMAGE_ERRORS):
             for (path,) in rows.connection.execute(sql):
                 paths.append(str(path))
     return paths
 
 
-def tombstones(rows: Rows) -> list[dict[str, Any]]:
+def read_tombstones(rows: Rows) -> list[dict[str, Any]]:
     """The tombstones by column, as far as they can be read."""
-    with contextlib.suppress(*DAMAGE):
-        tombstone_tables = [table for table in tables(rows) if table.name == "tombstones"]
+    with contextlib.suppress(*DAMAGE_ERRORS):
+        tombstone_tables = [table for table in list_tables(rows) if table.name == "tombstones"]
         return [
             dict(zip(table.columns, row[1:], strict=True))
             for table in tombstone_tables
-            for row in readable(rows, table, [])
+            for row in read_readable(rows, table, [])
         ]
     return []
 
@@ -311,7 +315,7 @@ BATCH_ROWS = 500
 
 
 @dataclass(slots=True)
-class Salvaged:
+class SalvageCounts:
     """How many rows of each table came from where, and what was lost."""
 
     #: Read from the damaged file.
@@ -328,22 +332,22 @@ class Salvaged:
     stubs: int = 0
 
 
-def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> Salvaged:
+def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes | None, new_key: bytes) -> SalvageCounts:
     """Fills a new, migrated and empty database inside the caller's write.
 
     `key` is that of both sources; if it is lost (None), texts are hashed with `new_key`, and tombstones become useless.
     """
-    salvaged = Salvaged()
+    salvaged = SalvageCounts()
     into.run("pragma defer_foreign_keys = on")
     into.run("delete from projects")
-    for table in tables(into):
+    for table in list_tables(into):
         gaps: list[tuple[int, int]] = [(MIN_ROWID, MAX_ROWID)]
         if damaged is not None:
             gaps = []
-            salvaged.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
+            salvaged.rows[table.name] = _insert_rows(into, table, read_readable(damaged, table, gaps), key, gaps)
         from_copy = [
-            _put(into, table, span(copy, table, low, high), key, []) if copy is not None else 0
-            for low, high in merged(gaps)
+            _insert_rows(into, table, read_span(copy, table, low, high), key, []) if copy is not None else 0
+            for low, high in join_gaps(gaps)
         ]
         salvaged.filled[table.name] = sum(from_copy)
         if damaged is not None:
@@ -357,14 +361,16 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
     return salvaged
 
 
-def _put(into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gaps: list[tuple[int, int]]) -> int:
+def _insert_rows(
+    into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gaps: list[tuple[int, int]]
+) -> int:
     """Stores the missing rows of a source and returns how many; adds invalid rows to `gaps`."""
     marks = ", ".join(f":c{number}" for number in range(len(table.columns)))
     sql = f"insert into {table.name} ({', '.join(table.columns)}) values ({marks}) on conflict do nothing"  # noqa: S608
-    sound = checked_by(table, key)
+    sound = make_row_check(table, key)
     stored = 0
     for at, *columns in source:
-        values = with_defaults(table, tuple(columns))
+        values = fill_defaults(table, tuple(columns))
         taken = sound(values)
         if taken:
             try:
@@ -438,7 +444,7 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
         into.run(sql)
     dangling = [
         f"delete from {table.name} where {column} not in (select {to} from {parent})"  # noqa: S608
-        for table in tables(into)
+        for table in list_tables(into)
         for _, _, parent, column, to, *_ in into.all(f"pragma foreign_key_list({table.name})")
     ]
     while sum(into.run(sql) for sql in dangling):  # a deleted row may be referred to by another
@@ -470,7 +476,7 @@ def _list_all_turns(into: Rows) -> set[int]:
     return set(listed)
 
 
-def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
+def sort_turns(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
     sql = (
         "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
@@ -491,7 +497,7 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     return len(hurt)
 
 
-def keep_forgotten(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) -> int:
+def merge_tombstones(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) -> int:
     """Adds tombstones of another state of this database and applies them; returns how many rows changed."""
     for tombstone in tombstones:
         rows.run(
@@ -519,7 +525,7 @@ def empty_stub_sessions(rows: Rows) -> int:
         )
     for (seq,) in rows.all(stub):  # everything made of a session is made again from those that list its turns
         digests.clear(rows, int(seq))
-        checkpoints.clear(rows, int(seq))
+        checkpoints.delete_of_session(rows, int(seq))
         packet_rows.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
@@ -552,7 +558,7 @@ def name_project(rows: Rows, seq: int, project: Project) -> None:
     rows.run(sql, key=project.key, root=project.root, name=project.name, kind=project.kind, seq=seq)
 
 
-def without_turn(rows: Rows) -> int:
+def count_without_turn(rows: Rows) -> int:
     """How many memories have no stored source turn, so that no transcript would bring them back."""
     return rows.number(
         "select count(*) from memories m where not exists (select 1 from provenance p join turns t "

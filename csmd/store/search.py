@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from csmd.knowledge import Memory
 from csmd.store import memories
-from csmd.store.fulltext import SEARCHED, rows_with, text_hits
+from csmd.store.fulltext import JOIN_SEARCHABLE, count_rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
 from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
-PASSAGES_EACH = 3
+PASSAGES_PER_TURN = 3
 
 
 class TurnRow(NamedTuple):
@@ -60,7 +60,7 @@ def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[in
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
     """The turns that contain any of `terms`, the best first, by their passages."""
-    hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
+    hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_PER_TURN * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(passages)
     return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
@@ -79,7 +79,7 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in digests}
 
 
-def roots(rows: Rows) -> dict[int, str]:
+def project_roots(rows: Rows) -> dict[int, str]:
     """The directory of each project by its row key."""
     return dict(rows.all("select seq, root from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"))
 
@@ -105,7 +105,7 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
 
 
 #: How many places ahead in a session a turn is looked for: tool calls are between what people say.
-FURTHEST = 60
+MAX_TURN_DISTANCE = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
@@ -114,15 +114,15 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
         "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq join session_turn n "
         "on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
-        f"join {SEARCHED} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
+        f"join {JOIN_SEARCHABLE} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
     )
-    behind = rows.grouped(sql, furthest=FURTHEST)
+    behind = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
     return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
 
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     """The row keys of turns by uuid."""
-    seqs = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}
+    seqs = {uuid: rows.find("turns", "seq", uuid=uuid) for uuid in uuids}
     return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 
@@ -131,7 +131,7 @@ def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
     return rows.column("select memory_seq from provenance where uuid = :uuid order by memory_seq", uuid=uuid)
 
 
-def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
+def turns_with_prefix(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
     sql = "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5"
     return rows.all(sql, prefix=prefix)
@@ -144,25 +144,25 @@ def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
     )
 
 
-def memories_with(rows: Rows, term: str) -> int:
+def count_memories_with(rows: Rows, term: str) -> int:
     """How many memories contain a term (stemmed), counted up to a limit."""
-    return rows_with(rows, "memory", term)
+    return count_rows_with(rows, "memory", term)
 
 
-def last_turn(rows: Rows) -> int:
+def last_turn_seq(rows: Rows) -> int:
     """The row key of the turn stored last, about the number of turns; 0 for none."""
     return rows.number("select max(seq) from turns")
 
 
-def memory_count(rows: Rows) -> int:
+def count_memories(rows: Rows) -> int:
     """How many memories there are."""
     return rows.number("select count(*) from memories")
 
 
 #: How far from an exchange's ends a turn is looked at; a turn further away is next to its neighbours.
-LONGEST_EXCHANGE = 200
+MAX_EXCHANGE_TURNS = 200
 #: What was said in the session of `me`.
-_SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_seq"
+_SEARCHABLE_TURNS = f"from session_turn n join {JOIN_SEARCHABLE} where n.session_seq = me.session_seq"
 
 
 class TurnNeighbours(NamedTuple):
@@ -181,7 +181,7 @@ class TurnNeighbours(NamedTuple):
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
     """The place of each of these turns in its session, among the turns of these projects (None: all)."""
-    spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
+    spoken = f"{_SEARCHABLE_TURNS} and {in_keys('t.project_seq', projects)}"
     neighbours = rows.all(
         f"select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken} "  # noqa: S608
         "and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' "
@@ -193,7 +193,7 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
         f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
         "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
         f"where {in_keys('own.seq', seqs)}",
-        most=LONGEST_EXCHANGE,
+        most=MAX_EXCHANGE_TURNS,
     )
     return {
         seq: TurnNeighbours(
@@ -216,7 +216,7 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
     )
 
 
-def superseded_in(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
+def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
     """(turn, memory) row keys of the superseded memories that these turns state or confirm."""
     return rows.all(
         "select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside' "  # noqa: S608
@@ -260,7 +260,7 @@ class SearchFilter(NamedTuple):
 
 #: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
 _OF_SESSION = "s.id = :session or s.parent = :session"
-_NARROWED = {
+_FILTERED_TABLES = {
     "turn": ("t.seq", "turns t join sessions s on s.seq = t.session_seq", "t.at", _OF_SESSION),
     "passage": (
         "p.seq",
@@ -282,7 +282,7 @@ def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter
 
     A sub-agent's turns are its session's; a memory's time is its last confirmation.
     """
-    key, source, at, of_session = _NARROWED[kind]
+    key, source, at, of_session = _FILTERED_TABLES[kind]
     wanted = f"where {in_keys(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "
     wanted += f"and (:session = '' or {of_session})"
     values = {"since": narrow.since, "until": narrow.until, "session": narrow.session}

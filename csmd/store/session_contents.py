@@ -1,4 +1,4 @@
-"""What a stored session contains: its turns, statements, tool calls, sub-agents and the receipts of injections."""
+"""The contents of a stored session: turns, statements, tool calls, sub-agents and receipts of injections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Agent(NamedTuple):
     answered: bool
 
 
-def conversation(
+def read_conversation(
     rows: Rows,
     session_seq: int,
     *,
@@ -96,7 +96,7 @@ def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple
     return rows.all(sql, session=session_seq, characters=characters)
 
 
-def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
+def read_statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
     """(text, gate, authority, time) of a session's statements of these projects (None: all), in order."""
     sql = (
         f"select m.text, m.gate, m.authority, m.at {_STATEMENTS} and {in_keys('m.project_seq', projects)} "
@@ -105,7 +105,7 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
     return rows.all(sql, session=session_seq)
 
 
-def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
+def list_gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """The traps that a session's statements name, the surest first."""
     sql = (
         f"select m.text {_STATEMENTS} and m.category = 'gotcha' "
@@ -114,7 +114,7 @@ def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     return rows.column(sql, session=session_seq, limit=limit)
 
 
-def corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+def list_corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     """(statement, time) of the user's corrections in a session, in order."""
     sql = (
         f"select m.text, m.at {_STATEMENTS} and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, "
@@ -123,7 +123,7 @@ def corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     return rows.all(sql, session=session_seq)
 
 
-def memories_of(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
+def session_memories(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """(id, text, role) of the memories of these projects (None: all) with a source in a session, by its time."""
     return rows.all(
         "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
@@ -142,7 +142,7 @@ def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, in
     )
 
 
-def agents_of(rows: Rows, ident: str) -> list[Agent]:
+def list_agents(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, the earliest first."""
     sql = (
         "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "

@@ -77,7 +77,7 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
 
 def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
     """Those of some session ids that are stored."""
-    return frozenset(ident for ident in idents if rows.exists("select 1 from sessions where id = :id", id=ident))
+    return frozenset(ident for ident in idents if rows.has("sessions", id=ident))
 
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:

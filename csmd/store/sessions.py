@@ -55,7 +55,7 @@ def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, off
     return _where(rows, latest, limit=limit, offset=offset)
 
 
-def memory_count(rows: Rows, ident: str) -> int:
+def count_memories(rows: Rows, ident: str) -> int:
     """How many memories have a source in a session."""
     return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
 
@@ -74,7 +74,7 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
     return rows.column(sql, size=len(prefix), prefix=prefix, agents=int("/" in prefix))
 
 
-def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
+def ids_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of some sessions by row key."""
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
@@ -86,7 +86,7 @@ def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
     return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
 
-def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
+def end_times(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
     """The end times of the last people's sessions of some projects, in order, without one session."""
     sql = (
         f"select last_at from sessions where {in_keys('project_seq', projects)} and parent = '' and host <> 'probe' "  # noqa: S608
@@ -102,20 +102,20 @@ def is_purged(rows: Rows, session_seq: int) -> bool:
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', "
         "'assistant')"
     )
-    turns, left = rows.one(sql, session=session_seq, purged=PURGED) or (0, 0)
+    turns, left = rows.first(sql, session=session_seq, purged=PURGED) or (0, 0)
     return bool(turns) and not left
 
 
-def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
+def list_agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
     """The sub-agents of a session in these projects (None: all), the earliest first."""
     return _where(
         rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=ident
     )
 
 
-def is_any_known(rows: Rows, ids: Sequence[str]) -> bool:
+def has_any(rows: Rows, ids: Sequence[str]) -> bool:
     """Whether one of these sessions is stored."""
-    return any(rows.exists("select 1 from sessions where id = :id", id=ident) for ident in ids)
+    return any(rows.has("sessions", id=ident) for ident in ids)
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
@@ -136,7 +136,7 @@ def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
     )
 
 
-def read_among(rows: Rows, sessions: Sequence[int]) -> int:
+def count_with_transcript(rows: Rows, sessions: Sequence[int]) -> int:
     """How many of these sessions have a turn from their transcript; the others were only reported by hooks."""
     sql = (
         f"select count(*) from sessions s where {in_keys('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
@@ -162,7 +162,7 @@ def live_sessions(
 
 
 #: Turns at the beginning of a session in which its first prompt is looked for.
-FIRST_TURNS = 100
+MAX_FIRST_TURNS = 100
 
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
@@ -175,11 +175,11 @@ def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
         f"where {in_keys('st.session_seq', seqs)} and st.ordinal <= :first and t.kind in ('user', 'relayed') "
         "group by st.session_seq"
     )
-    typed = rows.column(sql, first=FIRST_TURNS)
+    typed = rows.column(sql, first=MAX_FIRST_TURNS)
     return len(typed), sum(typed)
 
 
-def withdraw(rows: Rows, path: str, uuid: str) -> bool:
+def withdraw_turn(rows: Rows, path: str, uuid: str) -> bool:
     """Deletes a turn that its session's own file says is deleted, with its statements; returns whether it was there.
 
     The file must be the session's. Memories made of it stay: `forget` is for those.
@@ -189,8 +189,8 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     if seq is None:
         return False
     stored_days.take_back_days(rows, int(seq))
-    digests.take_back(rows, int(seq))
-    checkpoints.take_back(rows, int(seq))
+    digests.clear_sessions_of_turn(rows, int(seq))
+    checkpoints.drop_turn(rows, int(seq))
     rows.delete("turns", seq=seq)
     return True
 

@@ -11,9 +11,9 @@ from csmd.store.sqlite import Rows
 from csmd.vocabulary import SEARCHABLE, Authority, TurnKind
 
 #: Names of counters.
-CORRECTED = "speakers turns"
-LOWERED = "speakers lowered"
-ARCHIVED = "speakers archived"
+CORRECTED_COUNTER = "speakers turns"
+LOWERED_COUNTER = "speakers lowered"
+ARCHIVED_COUNTER = "speakers archived"
 
 
 class Prompt(NamedTuple):
@@ -39,14 +39,14 @@ def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
     if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
         if kind not in SEARCHABLE:
             rows.update("turns", seq, searchable=0)
-        activity.count(rows, [(CORRECTED, 1)])
+        activity.increment_counters(rows, [(CORRECTED_COUNTER, 1)])
         recheck_turn(rows, seq)
 
 
 def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
     """Moves a turn from a session to its sub-agent's conversation, which already lists it."""
-    was = rows.value("select kind from turns where seq = :seq", seq=seq)
-    activity.count(rows, [(CORRECTED, int(was == "user"))])
+    was = rows.find("turns", "kind", seq=seq)
+    activity.increment_counters(rows, [(CORRECTED_COUNTER, int(was == "user"))])
     rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
     recheck_turn(rows, seq)
     rows.delete("session_turn", turn_seq=seq, session_seq=session)
@@ -54,9 +54,9 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
 
 def recheck_turn(rows: Rows, seq: int) -> None:
     """Schedules a review of a turn's statements, and removes everything else that was made of it."""
-    packet_rows.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
-    digests.take_back(rows, seq)
-    checkpoints.take_back(rows, seq)
+    packet_rows.take_back_packets(rows, str(rows.find("turns", "uuid", seq=seq)))
+    digests.clear_sessions_of_turn(rows, seq)
+    checkpoints.drop_turn(rows, seq)
     rows.update("turns", seq, speaker_due=1)
 
 
@@ -81,7 +81,7 @@ def settle_speaker(rows: Rows, prompt: Prompt) -> None:
 
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
     """Counts of corrected speakers, and how many turns still wait for review."""
-    names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
+    names = {"prompts": CORRECTED_COUNTER, "lowered": LOWERED_COUNTER, "archived": ARCHIVED_COUNTER}
     left = rows.number("select count(*) from turns where speaker_due = 1")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 

@@ -27,21 +27,21 @@ from csmd.text import display
 #: Most rows of an answer.
 MAX_ROWS = 100
 #: Most characters of a value.
-VALUE_CHARACTERS = 2_000
+MAX_VALUE_CHARACTERS = 2_000
 #: Most characters of all values together.
-ANSWER_CHARACTERS = 100_000
+MAX_ANSWER_CHARACTERS = 100_000
 #: How long a question may take.
-SECONDS = 2.0
+MAX_SECONDS = 2.0
 #: Memory that SQLite may use for it.
-MEMORY_BYTES = 64 << 20
+MAX_MEMORY_BYTES = 64 << 20
 #: SQLite's steps between two checks of these limits.
-STEPS = 200
+STEPS_PER_CHECK = 200
 #: Most characters of a statement.
-STATEMENT_CHARACTERS = 8_000
+MAX_STATEMENT_CHARACTERS = 8_000
 #: Most bytes of a turn's text that a view shows.
-TURN_BYTES = 200_000
+MAX_TURN_BYTES = 200_000
 #: Most bytes of any value while the answer is computed.
-VALUE_BYTES = 1_000_000
+MAX_VALUE_BYTES = 1_000_000
 
 
 class View(NamedTuple):
@@ -115,14 +115,14 @@ VIEWS: tuple[View, ...] = (
             "project": "path of the project it was said in",
             "kind": "user, assistant, relayed (a prompt that a program wrote), summary, command, notification, tool_call or tool_result",
             "tool": "the tool, of a call",
-            "text": f"what was said; of tool output what was kept; '' beyond {TURN_BYTES:,} bytes",
+            "text": f"what was said; of tool output what was kept; '' beyond {MAX_TURN_BYTES:,} bytes",
             "at": "when",
             "tokens": "tokens that the assistant's message took, 0 for unknown",
         },
         ("turns.session = sessions.id", "turns.project = projects.path"),
         "select t.uuid, coalesce((select s.id from main.sessions s "  # noqa: S608
         f"where s.seq = t.session_seq and {{s.project_seq}}), ''), {_ROOT.format('t.project_seq')}, t.kind, "
-        f"t.tool_name, case when octet_length(t.text) <= {TURN_BYTES} then t.text else '' end, t.at, t.tokens "
+        f"t.tool_name, case when octet_length(t.text) <= {MAX_TURN_BYTES} then t.text else '' end, t.at, t.tokens "
         "from main.turns t where t.source <> 'probe' and {t.project_seq}",
     ),
     View(
@@ -254,9 +254,9 @@ VIEWS: tuple[View, ...] = (
         f"left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}",
     ),
 )
-NAMES = frozenset(view.name for view in VIEWS)
+VIEW_NAMES = frozenset(view.name for view in VIEWS)
 #: The tables behind the views: all that a statement can read.
-TABLES = frozenset({
+VIEW_TABLES = frozenset({
     "projects", "sessions", "session_turn", "turns", "usage", "memories", "provenance", "links", "topics", "memory_topics",
     "digests", "errors", "error_seen", "error_fixes", "injections", "injection_items",
 })  # fmt: skip
@@ -274,9 +274,9 @@ _LIMITS = {
     apsw.SQLITE_LIMIT_COMPOUND_SELECT: 20,
     apsw.SQLITE_LIMIT_EXPR_DEPTH: 100,
     apsw.SQLITE_LIMIT_FUNCTION_ARG: 20,
-    apsw.SQLITE_LIMIT_LENGTH: VALUE_BYTES,
+    apsw.SQLITE_LIMIT_LENGTH: MAX_VALUE_BYTES,
     apsw.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: 200,
-    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * STATEMENT_CHARACTERS,
+    apsw.SQLITE_LIMIT_SQL_LENGTH: 2 * MAX_STATEMENT_CHARACTERS,
     apsw.SQLITE_LIMIT_VARIABLE_NUMBER: 0,
     apsw.SQLITE_LIMIT_VDBE_OP: 25_000,
     apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
@@ -293,24 +293,26 @@ class Answer:
     is_cut: bool
 
 
-def ask(path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = SECONDS) -> Answer:
+def answer(
+    path: Path, statement: str, *, places: Sequence[int] | None, limit: int, seconds: float = MAX_SECONDS
+) -> Answer:
     """Answers one SELECT on the views of a database for these projects (None: all), with at most `limit` rows.
 
     Raises BadInput for any other statement, TooLarge for one that takes too long or too much memory.
     """
-    if len(statement) > STATEMENT_CHARACTERS:
-        raise TooLarge(f"a statement has at most {STATEMENT_CHARACTERS:,} characters", hint="ask for less at once")
+    if len(statement) > MAX_STATEMENT_CHARACTERS:
+        raise TooLarge(f"a statement has at most {MAX_STATEMENT_CHARACTERS:,} characters", hint="ask for less at once")
     guard = _Guard(seconds)
     with guard.explaining():
         only = _compile_one(statement, guard)
         with _open(path, places) as connection:
-            guard.watch(connection, reads=TABLES | NAMES)
+            guard.watch(connection, reads=VIEW_TABLES | VIEW_NAMES)
             return _fetch(connection, only, limit)
 
 
-def sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
+def read_sample(path: Path, view: View, *, places: Sequence[int] | None, limit: int) -> Answer:
     """The first rows of a view for these projects."""
-    return ask(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
+    return answer(path, f"select * from {view.name}", places=places, limit=limit)  # noqa: S608
 
 
 class _Guard:
@@ -318,9 +320,9 @@ class _Guard:
 
     def __init__(self, seconds: float) -> None:
         self._seconds, self._until = seconds, time.monotonic() + seconds
-        self._most_bytes = apsw.memory_used() + MEMORY_BYTES
+        self._most_bytes = apsw.memory_used() + MAX_MEMORY_BYTES
         self._reason = ""
-        """What was denied, or why it was stopped; "" for nothing."""
+        """The reason of a denial or of a stop; "" if there was none."""
 
     def watch(self, connection: apsw.Connection, *, reads: Collection[str]) -> None:
         """Restricts a connection to reading these tables and views and calling FUNCTIONS, within the limits."""
@@ -333,7 +335,7 @@ class _Guard:
         for limit, most in _LIMITS.items():
             connection.limit(limit, most)
         connection.authorizer = partial(self._authorize, reads, frozenset(others - set(reads)))
-        connection.set_progress_handler(self._is_over, STEPS)
+        connection.set_progress_handler(self._is_over, STEPS_PER_CHECK)
 
     def _authorize(
         self, reads: Collection[str], others: Collection[str], operation: int, name: str | None, more: str | None, *_: Any
@@ -359,7 +361,7 @@ class _Guard:
         if time.monotonic() >= self._until:
             self._reason = f"the question took longer than {self._seconds:g} s"
         elif apsw.memory_used() > self._most_bytes:
-            self._reason = f"the question took more than {MEMORY_BYTES >> 20} MB of memory"
+            self._reason = f"the question took more than {MAX_MEMORY_BYTES >> 20} MB of memory"
         else:
             return False
         return True
@@ -370,7 +372,7 @@ class _Guard:
         try:
             yield
         except (apsw.InterruptError, apsw.TooBigError, apsw.NoMemError) as error:
-            what = self._reason or f"a value has more than {VALUE_BYTES:,} bytes"
+            what = self._reason or f"a value has more than {MAX_VALUE_BYTES:,} bytes"
             raise TooLarge(what, hint="ask for less: fewer joins, a where clause, a limit inside") from error
         except (apsw.AuthError, apsw.SQLError, apsw.BindingsError, ValueError) as error:
             what = self._reason or f"SQLite does not take the statement: {display.cut(str(error), 300)}"
@@ -386,7 +388,7 @@ def _compile_one(statement: str, guard: _Guard) -> str:
         for view in VIEWS:
             nothing = ", ".join(["null"] * len(view.columns))
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as select {nothing}")
-        guard.watch(connection, reads=NAMES)
+        guard.watch(connection, reads=VIEW_NAMES)
         first, is_explained = _compile(connection, statement)
         rest = statement[len(first) :]
         if is_explained is None or not statement.startswith(first):
@@ -423,14 +425,14 @@ def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
-            sql = _seen_by(places, view.sql)
+            sql = _limit_view(places, view.sql)
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as {sql}")
         yield connection
     finally:
         close_quietly(connection)
 
 
-def _seen_by(places: Sequence[int] | None, sql: str) -> str:
+def _limit_view(places: Sequence[int] | None, sql: str) -> str:
     """The SELECT of a view for these projects; if nothing is hidden, plain columns, so that indexes are used."""
 
     def session(column: re.Match[str]) -> str:
@@ -455,20 +457,20 @@ def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:
 
     connection.exec_trace = trace
     rows: list[Row] = []
-    left, is_cut = ANSWER_CHARACTERS, False
+    left, is_cut = MAX_ANSWER_CHARACTERS, False
     for row in connection.execute(statement):
         if len(rows) == limit or left <= 0:
             is_cut = True
             break
-        rows.append(tuple(map(_shown, row)))
+        rows.append(tuple(map(_shorten_value, row)))
         left -= sum(len(value) for value in rows[-1] if isinstance(value, str))
     return Answer(columns=tuple(columns), rows=rows, is_cut=is_cut)
 
 
-def _shown(value: Any) -> Any:
+def _shorten_value(value: Any) -> Any:
     """A value that JSON can hold."""
     if isinstance(value, bytes):
-        return display.cut(f"x'{value[:VALUE_CHARACTERS].hex()}'", VALUE_CHARACTERS)
+        return display.cut(f"x'{value[:MAX_VALUE_CHARACTERS].hex()}'", MAX_VALUE_CHARACTERS)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return display.cut(wire.clean(value), VALUE_CHARACTERS) if isinstance(value, str) else value
+    return display.cut(wire.clean(value), MAX_VALUE_CHARACTERS) if isinstance(value, str) else value

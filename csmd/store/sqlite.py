@@ -25,7 +25,7 @@ from csmd.text import prose, search_terms
 
 BUSY_TIMEOUT_MS = 5000
 #: An interrupt between two statements stops neither, so after a deadline it is repeated at this interval.
-INTERRUPT_AGAIN_S = 0.01
+INTERRUPT_RETRY_S = 0.01
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
@@ -92,11 +92,11 @@ class Cipher(NamedTuple):
 
 _cipher = Cipher()
 #: How a plain database file begins.
-_PLAIN = b"SQLite format 3\0"
+_PLAIN_HEAD = b"SQLite format 3\0"
 #: Bytes 20 to 24 of an encrypted one: the cipher reserves 32 bytes of each page.
 _RESERVED = b"\x20\x40\x20\x20"
 #: How many bytes of a file tell whether it is encrypted.
-_SIZE = 24
+_HEAD_BYTES = 24
 
 
 def use_key(key: bytes | None, *, for_new: bool = True) -> None:
@@ -133,13 +133,13 @@ def is_encrypted_file(path: Path) -> bool:
     """Whether a closed database is encrypted; opening one that this process has open would drop its locks."""
     try:
         with path.open("rb") as file:
-            return _is_encrypted(file.read(_SIZE))
+            return _is_encrypted(file.read(_HEAD_BYTES))
     except OSError:
         return False
 
 
 def _is_encrypted(head: bytes) -> bool:
-    return not head.startswith(_PLAIN) and head[-len(_RESERVED) :] == _RESERVED
+    return not head.startswith(_PLAIN_HEAD) and head[-len(_RESERVED) :] == _RESERVED
 
 
 def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = None) -> None:
@@ -147,7 +147,7 @@ def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = Non
     if not connection.filename:
         return  # in memory
     if like is None:
-        head = bytes(connection.read("main", 0, 0, _SIZE)[1])
+        head = bytes(connection.read("main", 0, 0, _HEAD_BYTES)[1])
         wanted = _is_encrypted(head) if any(head) else _cipher.for_new
     else:
         wanted = has_key(like)
@@ -178,7 +178,7 @@ def _passages(*values: Any) -> str:
     (text,) = values
     if not isinstance(text, str):
         return "[]"
-    return _passages_of_short(text) if len(text) <= KEPT_CHARACTERS else _passages_as_json(text)
+    return _passages_of_short(text) if len(text) <= MAX_CACHED_CHARACTERS else _passages_as_json(text)
 
 
 def _passages_as_json(text: str) -> str:
@@ -187,7 +187,7 @@ def _passages_as_json(text: str) -> str:
 
 
 #: A trigger asks twice for the passages of a turn; the answer is cached up to this length.
-KEPT_CHARACTERS = 100_000
+MAX_CACHED_CHARACTERS = 100_000
 _passages_of_short = cached(1)(_passages_as_json)
 
 
@@ -221,7 +221,7 @@ def open_rows(path: Path, *, readonly: bool, vfs: str = "", inspect_only: bool =
 REPAIR_HINT = "`csmd repair` brings it back from what can be read, backups and transcripts"
 _SPOOLED = "; what is captured meanwhile waits in the spool"
 #: SQLite's error -> what follows from it, and what the user can do.
-HINTS: tuple[tuple[type[Exception], str, str], ...] = (
+ERROR_HINTS: tuple[tuple[type[Exception], str, str], ...] = (
     (apsw.FullError, _SPOOLED, "free some space on that disk"),
     (apsw.ReadOnlyError, _SPOOLED, "make that directory writable"),
     (apsw.CantOpenError, "", "check that the directory exists and belongs to you"),
@@ -237,7 +237,7 @@ def as_store_error(error: apsw.Error, path: Path | str = "the database") -> Stor
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         derived = getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB
         return (IndexDamaged if derived else Damaged)(f"{path} is damaged: {error}", hint=REPAIR_HINT)
-    fact, hint = next(((fact, hint) for kind, fact, hint in HINTS if isinstance(error, kind)), ("", ""))
+    fact, hint = next(((fact, hint) for kind, fact, hint in ERROR_HINTS if isinstance(error, kind)), ("", ""))
     return StoreError(f"{path}: {error}{fact}", hint=hint)
 
 
@@ -347,14 +347,14 @@ class Rows:
         """Seconds that one of several reads may take: `most`, or `part` of the time until the deadline if shorter."""
         return most if self._until is None else min(most, (self._until - time.monotonic()) * part)
 
-    def one(self, sql: str, **values: Any) -> Row | None:
+    def first(self, sql: str, **values: Any) -> Row | None:
         """The first row, or None."""
         rows = self.all(sql, **values)
         return rows[0] if rows else None
 
     def value(self, sql: str, **values: Any) -> Any:
         """The first column of the first row, or None."""
-        row = self.one(sql, **values)
+        row = self.first(sql, **values)
         return row[0] if row else None
 
     def key(self, sql: str, /, **values: Any) -> int | None:
@@ -372,7 +372,15 @@ class Rows:
 
     def exists(self, sql: str, /, **values: Any) -> bool:
         """Whether the result has a row."""
-        return self.one(sql, **values) is not None
+        return self.first(sql, **values) is not None
+
+    def find(self, table: str, column: str, /, **values: Any) -> Any:
+        """A column of the first row whose columns have these values, or None."""
+        return self.value(_select_sql(table, column, tuple(values)), **values)
+
+    def has(self, table: str, /, **values: Any) -> bool:
+        """Whether a table has a row whose columns have these values."""
+        return self.first(_select_sql(table, "1", tuple(values)), **values) is not None
 
     def column(self, sql: str, /, **values: Any) -> list[Any]:
         """The first column of every row."""
@@ -399,11 +407,11 @@ class Rows:
 
     def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
         """Inserts a row and returns whether it was written, which `conflict` ("on conflict ...") decides."""
-        return bool(self.run(_inserting(table, conflict, tuple(values)), **values))
+        return bool(self.run(_insert_sql(table, conflict, tuple(values)), **values))
 
     def insert_keyed(self, table: str, conflict: str = "", /, **values: Any) -> int:
         """Inserts a row as `insert` does and returns its key, 0 if it was not written."""
-        return int(self.value(f"{_inserting(table, conflict, tuple(values))} returning seq", **values) or 0)
+        return int(self.value(f"{_insert_sql(table, conflict, tuple(values))} returning seq", **values) or 0)
 
     def upsert(self, table: str, key: str, /, **values: Any) -> None:
         """Inserts a row, or updates the row with the same `key` (column names separated by commas)."""
@@ -463,7 +471,7 @@ class Rows:
                 with gate:
                     if not over.is_set():
                         self.connection.interrupt()
-                patience = INTERRUPT_AGAIN_S
+                patience = INTERRUPT_RETRY_S
 
         self._until = own if outer is None else min(outer, own)
         threading.Thread(target=watch, name="csmd-deadline", daemon=True).start()
@@ -499,7 +507,12 @@ class Rows:
 
 
 @cached(200)
-def _inserting(table: str, conflict: str, names: tuple[str, ...]) -> str:
+def _select_sql(table: str, column: str, names: tuple[str, ...]) -> str:
+    return f"select {column} from {table} where {' and '.join(f'{name} = :{name}' for name in names)} limit 1"  # noqa: S608
+
+
+@cached(200)
+def _insert_sql(table: str, conflict: str, names: tuple[str, ...]) -> str:
     marks = ", ".join(f":{name}" for name in names)
     return f"insert into {table} ({', '.join(names)}) values ({marks}) {conflict}"  # noqa: S608
 

@@ -62,7 +62,7 @@ class DayPart(NamedTuple):
     workspace_now: int
 
 
-def days_waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
+def endings_after(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     """The sessions whose last digest has a row key past `after`, in the order of these keys."""
     sql = (
         f"select d.seq, {_SESSION}, {_CLOSED}, coalesce(t.digest_seq, 0), coalesce(t.day, ''), coalesce(t.last_at, '') "  # noqa: S608

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd.store import candidates, tombstones
-from csmd.store.page_lines import without_lines
+from csmd.store.page_lines import remove_lines
 from csmd.store.sqlite import Rows, column_values, columns, in_keys
-from csmd.store.tombstones import LOOKED_AT
+from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import markdown, tokens
 
 #: How many of the latest tool calls are searched for who wrote a page.
@@ -44,7 +44,7 @@ class Call(NamedTuple):
     cwd: str
 
 
-def pages(rows: Rows) -> dict[str, PageRow]:
+def read_pages(rows: Rows) -> dict[str, PageRow]:
     """Every page by its path below the memory directory."""
     page_rows = rows.read(PageRow, f"select {columns(PageRow, 'p')} from pages p order by p.path")  # noqa: S608
     return {page.path: page for page in page_rows}
@@ -95,14 +95,14 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
 def content_stamp(rows: Rows) -> tuple[object, ...]:
     """A value that changes whenever the memories, links, walls or questions behind the pages change."""
     return (
-        rows.one("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
+        rows.first("select count(*), coalesce(max(seq), 0), coalesce(sum(version), 0) from memories"),
         rows.value("select count(*) from tombstones"),
         rows.all("select seq, name, root, workspace_seq, merged_into from projects order by seq"),
-        rows.one(
+        rows.first(
             "select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0) "
             "from memory_topics"
         ),
-        rows.one("select count(*), coalesce(max(seq), 0) from symptoms"),
+        rows.first("select count(*), coalesce(max(seq), 0) from symptoms"),
         rows.all(
             "select status, count(*), max(seq), sum(version) from candidates where source = :page group by status "
             "order by status",
@@ -116,7 +116,7 @@ def content_stamp(rows: Rows) -> tuple[object, ...]:
 
 def missing_memories(rows: Rows, ids: Sequence[str]) -> frozenset[str]:
     """Those of these ids that no memory has."""
-    return frozenset(ident for ident in ids if not rows.exists("select 1 from memories where id = :id", id=ident))
+    return frozenset(ident for ident in ids if not rows.has("memories", id=ident))
 
 
 def page_project(rows: Rows, path: str) -> int | None:
@@ -146,7 +146,7 @@ def is_forgotten(rows: Rows, words: str, *, project: int | None, key: bytes) -> 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
     """Returns (the text of a page's file without what was forgotten, by id or words, how many lines were removed)."""
     project = page_project(rows, path)
-    return without_lines(
+    return remove_lines(
         page, lambda ids: missing_memories(rows, ids), lambda words: is_forgotten(rows, words, project=project, key=key)
     )
 
@@ -155,11 +155,11 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over the recorded text of the pages."""
     del key
     sql = "select seq, text, also from pages where seq > :after order by seq limit :limit"
-    stored = rows.all(sql, after=after, limit=LOOKED_AT)
+    stored = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     total = 0
     for seq, *texts in stored:
         (text, count), (also, also_count) = (
-            without_lines(str(page), lambda ids: missing_memories(rows, ids)) for page in texts
+            remove_lines(str(page), lambda ids: missing_memories(rows, ids)) for page in texts
         )
         if count or also_count:
             rows.update("pages", seq, text=text, also=also)

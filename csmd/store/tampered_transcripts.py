@@ -8,21 +8,21 @@ from csmd.store import checkpoints, digests, failures, memory_deletion, packet_r
 from csmd.store.sqlite import Rows
 
 #: The kind of their tombstones.
-TAMPERED = "tampered"
+TAMPERED_KIND = "tampered"
 
 
-def note_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
+def record_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
     """Records by a hash the names of transcripts that a tool wrote, and removes what was concluded from them since."""
     for name in names:
         conflict = "on conflict (kind, hash, part_of) do nothing"
-        if rows.insert("tombstones", conflict, kind=TAMPERED, hash=hashed(name), created_at=at):
+        if rows.insert("tombstones", conflict, kind=TAMPERED_KIND, hash=hashed(name), created_at=at):
             for seq, ident in _sessions_read_since(rows, name, at):
                 _take_back(rows, seq, ident)
 
 
 def is_tampered(rows: Rows, name: str) -> bool:
     """Whether a tool wrote the transcript with this hashed name."""
-    return rows.exists("select 1 from tombstones where kind = :kind and hash = :name", kind=TAMPERED, name=name)
+    return rows.has("tombstones", kind=TAMPERED_KIND, hash=name)
 
 
 def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
@@ -50,6 +50,6 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     rows.delete("statements", session_seq=session_seq)
     digests.clear(rows, session_seq)
     stored_days.clear_days(rows, session_seq)
-    checkpoints.clear(rows, session_seq)
+    checkpoints.delete_of_session(rows, session_seq)
     packet_rows.take_back_session_packets(rows, session_seq)
     failures.forget_session(rows, session_seq)

@@ -80,30 +80,30 @@ def find_team(rows: Rows) -> TeamRow | None:
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
-def join(rows: Rows, team: TeamRow) -> None:
+def join_server(rows: Rows, team: TeamRow) -> None:
     """Records the server that was joined; a new one starts empty."""
     rows.upsert("team", "seq", seq=1, **column_values(team))
 
 
-def leave(rows: Rows) -> None:
+def leave_server(rows: Rows) -> None:
     """Forgets the server and what colleagues said on it; what was shared stays on the server."""
-    for place in places(rows):
+    for place in list_places(rows):
         drop_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
         rows.run(f"delete from {table}")  # noqa: S608
 
 
-def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
+def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
     """Records that the server answered; another one, or an earlier state of it, exchanges everything again."""
     stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
     if stored_epoch != epoch:
         rows.run("update team_places set xid = 0, item = 0")
-        for share in shares(rows):
+        for share in list_shares(rows):
             queue_project(rows, share)
 
 
-def note_failure(rows: Rows, failure: str, *, at: str) -> None:
+def record_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
     sql = (
         "update team "
@@ -115,29 +115,29 @@ def note_failure(rows: Rows, failure: str, *, at: str) -> None:
 # --- what is shared
 
 
-def shares(rows: Rows) -> list[Share]:
+def list_shares(rows: Rows) -> list[Share]:
     """The shared projects by name."""
     return rows.read(Share, f"{_SHARE} order by s.name")
 
 
-def names(rows: Rows) -> frozenset[str]:
+def names_for_team(rows: Rows) -> frozenset[str]:
     """The names that the team may know the projects here by: names of shares, and remotes."""
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
 def remote_of(rows: Rows, project: int) -> str:
-    """The remote of a project, by which colleagues know it; "" for none."""
+    """The remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
 
-def share(rows: Rows, project: int, *, name: str, readers: str, now: str) -> None:
+def share_project(rows: Rows, project: int, *, name: str, readers: str, now: str) -> None:
     """Shares a project under a name and queues everything in it."""
     rows.upsert("team_shares", "project_seq", project_seq=project, name=name, readers=readers, shared_at=now)
     for made in rows.read(Share, f"{_SHARE} where s.project_seq = :project", project=project):
         queue_project(rows, made)
 
 
-def unshare(rows: Rows, project: int) -> str:
+def unshare_project(rows: Rows, project: int) -> str:
     """Stops sharing a project; returns its name, whose removal is queued, "" if it was not shared."""
     name = rows.text("delete from team_shares where project_seq = :project returning name", project=project)
     if name:
@@ -174,8 +174,8 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 # --- what waits
 
 
-def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """What waits to be sent, projects before their contents."""
+def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
+    """The rows that wait to be sent, projects before their contents."""
     sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
     return rows.read(Waiting, sql, limit=limit)
 
@@ -185,7 +185,7 @@ def count_waiting(rows: Rows) -> int:
     return rows.number("select count(*) from team_outbox")
 
 
-def settle(rows: Rows, sent: Iterable[Waiting]) -> None:
+def remove_sent(rows: Rows, sent: Iterable[Waiting]) -> None:
     """Removes what was sent from the queue, unless it changed meanwhile."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
@@ -193,7 +193,7 @@ def settle(rows: Rows, sent: Iterable[Waiting]) -> None:
 
 def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
     """(row key, project) of one's own memory in a shared project; None for any other."""
-    memory = rows.one(
+    memory = rows.first(
         "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
         "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
         id=ident,
@@ -209,7 +209,7 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
 
 def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:
     """(row key, project, parent, host, last time) of a session of a shared project; None for any other."""
-    session = rows.one(
+    session = rows.first(
         "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
         "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
         id=ident,
@@ -220,7 +220,7 @@ def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | N
 # --- what colleagues said
 
 
-def places(rows: Rows) -> list[Place]:
+def list_places(rows: Rows) -> list[Place]:
     """The colleagues' projects that are received here."""
     return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
 
@@ -237,13 +237,13 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
         "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
     )
     seqs = rows.column(sql, name=name, wall=workspace)
-    is_shared = bool(seqs) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=seqs[0])
+    is_shared = bool(seqs) and rows.has("team_shares", project_seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
 
 
 def put_place(rows: Rows, place: Place) -> None:
     """Records how far a colleague's project was received; if it now is another project here, it starts again."""
-    before = next((earlier for earlier in places(rows) if earlier.seq == place.seq), None)
+    before = next((earlier for earlier in list_places(rows) if earlier.seq == place.seq), None)
     if before is not None and (before.author, before.project_seq) != (place.author, place.project_seq):
         drop_place(rows, before)
     rows.upsert("team_places", "seq", **place._asdict())
@@ -256,7 +256,7 @@ def drop_place(rows: Rows, place: Place) -> None:
     rows.delete("team_places", seq=place.seq)
 
 
-def known_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
+def find_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
     """The row here of a colleague's memory by its id there."""
     sql = "select memory_seq from team_memories where place_seq = :place and remote_id = :id"
     return rows.key(sql, place=place.seq, id=remote_id)
@@ -264,17 +264,17 @@ def known_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
 
 def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
     """Deletes a colleague's memory if it is here."""
-    seq = known_memory(rows, place, remote_id)
+    seq = find_memory(rows, place, remote_id)
     for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
         memory_deletion.delete_memory(rows, memory)
 
 
-def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
+def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
     """Records the author of a memory."""
     rows.insert("team_memories", memory_seq=seq, place_seq=place.seq, author=place.author, remote_id=remote_id)
 
 
-def received(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
+def received_counts(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
     """(author, project, memories) of what was received, in the projects `among` (None: all)."""
     counts = rows.all(
         "select p.author, p.project_seq, count(t.memory_seq) from team_places p "

@@ -8,18 +8,19 @@ from typing import NamedTuple
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, compactions, turns
 from csmd.store.sqlite import Row, Rows, live_bytes
+from csmd.text import display
 
 #: The time of a turn whose line has none; such a turn is never old.
 UNDATED = "1970-01-01T00:00:00.000Z"
 
 
 #: The share of the limit from which room is reported as short.
-WARN_SHARE = 0.9
+SHORT_SHARE = 0.9
 
 
 #: Names of counters.
-DROPPED = "tool outputs dropped"
-DROPPED_BYTES = "tool output bytes dropped"
+DROPPED_COUNTER = "tool outputs dropped"
+DROPPED_BYTES_COUNTER = "tool output bytes dropped"
 
 
 #: Tool calls and results that still have their text.
@@ -43,7 +44,7 @@ class Room(NamedTuple):
     @property
     def is_short(self) -> bool:
         """Whether it is near its limit, or larger."""
-        return bool(self.limit) and self.used > self.limit * WARN_SHARE
+        return bool(self.limit) and self.used > self.limit * SHORT_SHARE
 
 
 def room_used(rows: Rows, *, limit: int) -> Room:
@@ -51,7 +52,7 @@ def room_used(rows: Rows, *, limit: int) -> Room:
     return Room(used=live_bytes(rows), limit=limit)
 
 
-def is_any_output_left(rows: Rows) -> bool:
+def has_output(rows: Rows) -> bool:
     """Whether any tool call or result still has its text."""
     return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
 
@@ -60,17 +61,17 @@ def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` tool calls and results from before a time; returns how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     texts = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, texts, why=f"dropped after {days} days", cause="age")
+    return _drop(rows, texts, reason=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest tool calls and results that still have theirs; returns how many."""
     texts = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, texts, why="dropped for room", cause="room")
+    return _drop(rows, texts, reason="dropped for room", cause="room")
 
 
 #: Name of the counter of dropped conversation turns.
-SAID_DROPPED = "conversation turns dropped"
+DROPPED_TURNS_COUNTER = "conversation turns dropped"
 
 
 def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
@@ -85,7 +86,7 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
         "where c.stage in ('distill', 'digest') and c.subject = cast(s.seq as text) having count(*) = 2), 0))) "
         "order by s.last_at, s.seq limit 1"
     )
-    session = rows.one(sql, before=before, undated=UNDATED)
+    session = rows.first(sql, before=before, undated=UNDATED)
     if session is None:
         return 0
     seq, last_at = session
@@ -97,21 +98,21 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     texts = rows.all(sql, session=seq, purged=PURGED, limit=limit)
     for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
-        compactions.note_dropped(
-            rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
+        compactions.record_drop(
+            rows, turn, text=text, name=turns.CONVERSATION_NAME, reason=f"dropped after {days} days", cause="age"
         )
     if len(texts) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(texts))])
+    activity.increment_counters(rows, [(DROPPED_TURNS_COUNTER, len(texts))])
     return max(len(texts), 1)  # at least 1: the next session may have some
 
 
-def _drop(rows: Rows, texts: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
+def _drop(rows: Rows, texts: Sequence[Row], *, reason: str, cause: compactions.Cause) -> int:
     freed = 0
     for seq, kind, text in texts:
-        freed += len(text.encode())
+        freed += display.count_bytes(text)
         name = f"tool {_NOUNS[kind]}"
-        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
+        compactions.record_drop(rows, seq, text=text, name=name, reason=reason, cause=cause)
     if texts:
-        activity.count(rows, [(DROPPED, len(texts)), (DROPPED_BYTES, freed)])
+        activity.increment_counters(rows, [(DROPPED_COUNTER, len(texts)), (DROPPED_BYTES_COUNTER, freed)])
     return len(texts)

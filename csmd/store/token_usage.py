@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class MessageTokens:
     """The tokens of one message of a conversation (a `Turn.stream`), as its transcript reports them."""
 
     stream: str
@@ -22,7 +22,7 @@ class Spent:
 
 
 @dataclass(frozen=True, slots=True)
-class Sum:
+class TokenSum:
     """The messages of a conversation and their tokens."""
 
     messages: int = 0
@@ -32,31 +32,31 @@ class Sum:
     cache_write: int = 0
 
 
-def note_usage(rows: Rows, spent: Iterable[Spent]) -> None:
+def record_usage(rows: Rows, spent: Iterable[MessageTokens]) -> None:
     """Records the tokens of messages, in the transaction of their turns; the last report of a message counts."""
     for message in {(message.stream, message.message_id): message for message in spent}.values():
         values = asdict(message)
-        session = rows.value("select seq from sessions where id = :stream", stream=values.pop("stream"))
+        session = rows.find("sessions", "seq", id=values.pop("stream"))
         if session is not None:
             rows.upsert("usage", "session_seq, message_id", session_seq=session, **values)
 
 
-def usage_of(rows: Rows, session_seq: int) -> Sum:
+def usage_of(rows: Rows, session_seq: int) -> TokenSum:
     """The token usage of one conversation, without its sub-agents."""
     return _sum(rows, "usage u where u.session_seq = :session", session=session_seq)
 
 
-def usage_of_agents(rows: Rows, ident: str) -> Sum:
+def usage_of_agents(rows: Rows, ident: str) -> TokenSum:
     """The token usage of a session's sub-agents together."""
     return _sum(rows, "sessions s join usage u on u.session_seq = s.seq where s.parent = :id", id=ident)
 
 
-def _sum(rows: Rows, source: str, **values: Any) -> Sum:
+def _sum(rows: Rows, source: str, **values: Any) -> TokenSum:
     sums = ", ".join(f"coalesce(sum(u.{name}), 0)" for name in ("input", "output", "cache_read", "cache_write"))
-    return rows.read(Sum, f"select count(*), {sums} from {source}", **values)[0]  # noqa: S608
+    return rows.read(TokenSum, f"select count(*), {sums} from {source}", **values)[0]  # noqa: S608
 
 
 def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
     """(injections, tokens) that csmd put into a session."""
     sql = "select count(*), coalesce(sum(tokens), 0) from injections where session_id = :id"
-    return rows.one(sql, id=ident) or (0, 0)
+    return rows.first(sql, id=ident) or (0, 0)

@@ -14,7 +14,7 @@ from csmd.text import similarity, tokens
 from csmd.vocabulary import Authority
 
 #: Rows that one transaction of a pass over a table reads.
-LOOKED_AT = 400
+ROWS_PER_PASS = 400
 #: memory, near: a statement's words, and all but a few of them. secret: a secret of the session whose hash is `place`.
 #: tampered: the name of a transcript that a tool wrote (store/tampered_transcripts.py). Every other kind was purged.
 Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret", "tampered"]
@@ -31,25 +31,27 @@ def forget(
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     hashes = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
-    for place in [""] if scope is None else _places_of(rows, text, scope, key):
+    for place in [""] if scope is None else _place_hashes(rows, text, scope, key):
         for kind, hash_ in dict.fromkeys(hashes):
-            _add(rows, kind, hash_, by=by, part_of=_part(exact, place, now), place=place, now=now)
+            _insert(rows, kind, hash_, by=by, part_of=_part_name(exact, place, now), place=place, now=now)
 
 
-def _places_of(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
-    return [_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(text, key))]
+def _place_hashes(rows: Rows, text: str, scope: int, key: bytes) -> list[str]:
+    return [
+        _place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash=tokens.keyed_hash(text, key))
+    ]
 
 
-def _place(rows: Rows, scope: int, key: bytes) -> str:
+def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
     return hash_name("scope", projects.key_of(rows, scope), key)
 
 
-def _part(exact: str, place: str, at: str) -> str:
-    """What the tombstones of one forgetting share; a later one in the same place is separate."""
+def _part_name(exact: str, place: str, at: str) -> str:
+    """The `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
     return f"{exact}:{place}:{at}" if place else exact
 
 
-def _add(
+def _insert(
     rows: Rows,
     kind: str,
     hash_: str,
@@ -79,9 +81,9 @@ class _Tombstone(NamedTuple):
     again_at: str
 
 
-def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
+def _match_statement(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_Tombstone]:
     """The tombstones of any place that match a statement's words."""
-    if not has(rows, "memory"):
+    if not has_kind(rows, "memory"):
         return []
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
@@ -94,10 +96,12 @@ def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_T
     return rows.read(_Tombstone, sql, whole=whole)
 
 
-def _in_places(rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
+def _filter_by_place(
+    rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes
+) -> list[_Tombstone]:
     """Those of the tombstones that apply in some places, or everywhere."""
     places = (
-        {"", *(_place(rows, scope, key) for scope in scopes)}
+        {"", *(_place_hash(rows, scope, key) for scope in scopes)}
         if any(tombstone.place for tombstone in tombstones)
         else {""}
     )
@@ -122,13 +126,13 @@ def is_statement_forgotten(
     """
     matching = [
         tombstone
-        for tombstone in _matching(rows, text, correction=correction, key=key)
+        for tombstone in _match_statement(rows, text, correction=correction, key=key)
         if _applies(tombstone, authority, at)
     ]
     if not matching or project is None:
         return bool(matching)
     scopes = applicable_places(rows, project, home=home)
-    return scopes is None or bool(_in_places(rows, matching, scopes, key))
+    return scopes is None or bool(_filter_by_place(rows, matching, scopes, key))
 
 
 def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
@@ -137,10 +141,10 @@ def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
     return not tombstone.place or not tombstone.again_at or at < tombstone.again_at
 
 
-def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
+def record_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
     """Records that the user says a forgotten statement again, which is allowed for all speakers from then on."""
-    scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
-    for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
+    scopes = places_to_reopen(rows, project, home=projects.everywhere_of(rows, project))
+    for tombstone in _filter_by_place(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
             rows.run("update tombstones set again_at = :at where part_of = :part_of", at=at, part_of=tombstone.part_of)
 
@@ -185,33 +189,33 @@ def forgotten_hashes(rows: Rows) -> frozenset[str]:
     return frozenset(rows.column("select hash from tombstones where kind = 'memory'"))
 
 
-def remove(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
+def remove_statement(rows: Rows, text: str, *, correction: bool, project: int, home: int, key: bytes) -> None:
     """Deletes the tombstones of a statement that the user states again on purpose in a project, to apply in `home`."""
-    scopes = reopened_places(rows, project, home=home)
-    for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
+    scopes = places_to_reopen(rows, project, home=home)
+    for tombstone in _filter_by_place(rows, _match_statement(rows, text, correction=correction, key=key), scopes, key):
         sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
         rows.run(sql, part_of=tombstone.part_of)
 
 
-def take_back(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
+def remove_forgetting(rows: Rows, text: str, *, scope: int, at: str, key: bytes) -> None:
     """Deletes the tombstones of one forgetting: this exact text, in a scope, at a time."""
     exact = statement_hash(text, key)
     # In every place where it may be recorded, even if the text has become a memory there since.
-    for place in (_place(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
+    for place in (_place_hash(rows, seq, key) for seq in places_forgotten_in(rows, scope, text_hash="")):
         sql = "delete from tombstones where kind in ('memory', 'near') and part_of = :part_of"
-        rows.run(sql, part_of=_part(exact, place, at))
+        rows.run(sql, part_of=_part_name(exact, place, at))
 
 
 def copy_to_project(rows: Rows, workspace: int, project: int, *, key: bytes) -> None:
     """Copies what was forgotten in a workspace to a project that leaves it."""
-    _copy_place(rows, _place(rows, workspace, key), _place(rows, project, key))
+    _copy_place(rows, _place_hash(rows, workspace, key), _place_hash(rows, project, key))
 
 
 def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
     """Changes a project's key; what was forgotten there stays forgotten."""
-    old = _place(rows, project, key)
+    old = _place_hash(rows, project, key)
     rows.update("projects", project, key=name)
-    _copy_place(rows, old, _place(rows, project, key))
+    _copy_place(rows, old, _place_hash(rows, project, key))
     rows.delete("tombstones", place=old)
 
 
@@ -227,9 +231,9 @@ def _copy_place(rows: Rows, old: str, new: str) -> None:
     rows.run(sql, old=old, new=new, rest=34 + len(old))
 
 
-def has(rows: Rows, kind: Kind) -> bool:
+def has_kind(rows: Rows, kind: Kind) -> bool:
     """Whether there is any tombstone of a kind."""
-    return rows.exists("select 1 from tombstones where kind = :kind limit 1", kind=kind)
+    return rows.has("tombstones", kind=kind)
 
 
 def has_purged(rows: Rows) -> bool:
@@ -249,13 +253,13 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
     """Keeps a text out of everything; `found_by` is the purged text that this longer one contains."""
     mark, part_of = make_mark(text, key), make_mark(found_by, key).hash if found_by else ""
-    _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
+    _insert(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
 
 def purge_names(rows: Rows, kind: Kind, names: Iterable[str], *, key: bytes, now: str) -> None:
     """Keeps turns, sessions, projects (by key) or file names out."""
     for name in names:
-        _add(rows, kind, hash_name(kind, name, key), now=now)
+        _insert(rows, kind, hash_name(kind, name, key), now=now)
 
 
 def remove_text(rows: Rows, text: str, *, key: bytes) -> int:
@@ -269,23 +273,23 @@ def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
     return rows.delete("tombstones", kind=kind, hash=hash_name(kind, name, key))
 
 
-def marks(rows: Rows, key: bytes) -> Marks:
+def purged_marks(rows: Rows, key: bytes) -> Marks:
     """Every purged text; returns the same object while they are the same, which caches what it has learned."""
     stored = rows.all(
         "select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash"
     )
-    return _marks(tuple(Mark(*row) for row in stored), key)
+    return _cached_marks(tuple(Mark(*row) for row in stored), key)
 
 
 @cached(4)
-def _marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
+def _cached_marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
     return Marks(stored, key)
 
 
 MAX_SECRETS = 500
 
 
-def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
+def record_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes, now: str) -> bool:
     """Keeps secrets out of a session, also where they appear alone; returns whether any of them is new.
 
     At most MAX_SECRETS: a session that prints a key store has more than will ever be repeated.
@@ -297,14 +301,14 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
         mark = make_mark(secret, key)
         there = "select 1 from tombstones where kind = 'secret' and hash = :hash and part_of = :place"
         if room > 0 and not rows.exists(there, hash=mark.hash, place=place):
-            _add(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
+            _insert(rows, "secret", mark.hash, mark=mark, now=now, part_of=place, place=place)
             is_new, room = True, room - 1
     return is_new
 
 
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     """The known secrets of some sessions; returns the same object while they are the same."""
-    places = [hash_name("session", session, key) for session in sessions] if has(rows, "secret") else []
+    places = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = (
@@ -312,12 +316,12 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
             "where place = :place and place <> '' and kind = 'secret'"
         )
         stored |= set(rows.all(sql, place=place))
-    return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
+    return _cached_marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
 def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
     """The stored sessions with known secrets."""
-    if not has(rows, "secret"):
+    if not has_kind(rows, "secret"):
         return []
     places = set(rows.column("select distinct place from tombstones where kind = 'secret'"))
     ids = rows.column("select id from sessions where parent = ''")
@@ -326,7 +330,7 @@ def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
 
 def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) -> dict[str, str]:
     """Those of these names that were purged, with the time."""
-    if not names or not has(rows, kind):
+    if not names or not has_kind(rows, kind):
         return {}
     by_hash = {hash_name(kind, name, key): name for name in names}
     return {by_hash[hash_]: at for hash_, at in _with_tombstones(rows, f"('{kind}')", by_hash)}
@@ -334,7 +338,7 @@ def purged_names(rows: Rows, kind: Kind, names: Sequence[str], *, key: bytes) ->
 
 def purged_projects(rows: Rows, key: bytes) -> dict[int, str]:
     """The purged projects: everything in them up to the time is purged."""
-    if not has(rows, "project"):
+    if not has_kind(rows, "project"):
         return {}
     seqs: dict[str, int] = dict(rows.all("select key, seq from projects where seq > 0"))
     return {seqs[name]: at for name, at in purged_names(rows, "project", list(seqs), key=key).items()}
@@ -345,23 +349,23 @@ def turn_names(uuid: str, stream: str, text_hash: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((uuid, uuid.partition("/")[0], f"{stream}:{text_hash}")))
 
 
-def listed_path(rows: Rows, path: str, *, key: bytes) -> str:
+def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
     """The name under which a transcript's cursor is stored: its path, or a keyed hash if it was purged."""
     if not has_purged(rows):
         return path
-    hidden = remove_purged(path, marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
+    hidden = remove_purged(path, purged_marks(rows, key))[1] or purged_names(rows, "file", [path], key=key)
     return hidden_name("file", path, key) if hidden else path
 
 
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
-    """What replaces a purged name that must be recognized."""
+    """The keyed hash that replaces a purged name, so that the name is recognized."""
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 
 #: A statement that lacks up to so many content words of a forgotten one is kept out, too.
 MAX_LEFT_OUT = 2
 #: Above so many content words only one may be missing: the combinations are too many.
-MANY_WORDS = 20
+MAX_WORDS_WITHOUT_TWO = 20
 
 
 def statement_hash(text: str, key: bytes) -> str:
@@ -381,7 +385,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     if not stems:
         return
     yield hash_name("gist", head + " ".join(stems), key)
-    most = 1 if len(stems) > MANY_WORDS else MAX_LEFT_OUT
+    most = 1 if len(stems) > MAX_WORDS_WITHOUT_TWO else MAX_LEFT_OUT
     for gone in range(1, most + 1):
         if len(stems) - gone < similarity.MIN_SAME_SHARE * len(stems):
             return
@@ -401,7 +405,7 @@ def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
 
 def is_everywhere(rows: Rows, scope: int) -> bool:
     """Whether a scope applies to several projects: a workspace's or everything's."""
-    return projects.everywhere(rows, scope) == scope
+    return projects.everywhere_of(rows, scope) == scope
 
 
 def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
@@ -410,9 +414,9 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     Also what it was split off from, because an older state knows only that. Places where the same text is a memory are
     left out.
     """
-    inside = {scope, *_behind(rows, scope)}
+    inside = {scope, *_workspace_projects(rows, scope)}
     held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
-    around = held.union(*(project_merges.lineage(rows, seq) for seq in inside)) - held
+    around = held.union(*(project_merges.project_lineage(rows, seq) for seq in inside)) - held
     sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
     return sorted(held.union(seq for seq in around if rows.value(sql, hash=text_hash, seq=seq) is None))
 
@@ -423,16 +427,20 @@ def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> f
     None if all do. The project's, those of what it is or was a part of, and those of everywhere inside and outside its
     workspace; if it applies everywhere, also those of the projects that would see it.
     """
-    scopes = project_merges.lineage(rows, project) | {projects.everywhere(rows, project), 0}
+    scopes = project_merges.project_lineage(rows, project) | {projects.everywhere_of(rows, project), 0}
     if home is None or not is_everywhere(rows, home):
         return scopes
-    return scopes.union(*(project_merges.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
+    return (
+        scopes.union(*(project_merges.project_lineage(rows, seq) for seq in _workspace_projects(rows, home)))
+        if home
+        else None
+    )
 
 
-def reopened_places(rows: Rows, project: int, *, home: int) -> frozenset[int]:
+def places_to_reopen(rows: Rows, project: int, *, home: int) -> frozenset[int]:
     """The places whose forgettings end when a person states in a project what applies in `home`."""
-    return project_merges.lineage(rows, project) | {home}
+    return project_merges.project_lineage(rows, project) | {home}
 
 
-def _behind(rows: Rows, scope: int) -> list[int]:
+def _workspace_projects(rows: Rows, scope: int) -> list[int]:
     return rows.column("select seq from projects where workspace_seq = :scope and :scope > 0 order by seq", scope=scope)

@@ -24,28 +24,29 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Rows, in_keys
+from csmd.text import display
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
 #: Tenths of a session's room that tools may fill: the rest is kept for conversation.
-TOOLS_TENTHS = 9
+TOOL_ROOM_TENTHS = 9
 #: Unlimited room.
-EVERYTHING = 2**62
+UNLIMITED_BYTES = 2**62
 #: What replaces a text for which there was no room; the turn keeps its hash.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
 #: What replaces a text that was dropped for its age names the text so.
-CONVERSATION = "conversation"
+CONVERSATION_NAME = "conversation"
 _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
-    + rf"|\[{CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
+    + rf"|\[{CONVERSATION_NAME} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
 )
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
     """Returns (the turn with as much of its text as fits, its bytes); tools have less room than conversation."""
-    size = bytes_of(turn.text)
-    if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
+    size = stored_bytes(turn.text)
+    if used + size <= (room * TOOL_ROOM_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
         return turn, size
-    activity.count(rows, [("turns not kept", 1)])
+    activity.increment_counters(rows, [("turns not kept", 1)])
     return replace(turn, text=NOT_KEPT.format(room=f"{room / 1e6:g}")), 0
 
 
@@ -54,14 +55,14 @@ def is_placeholder(text: str) -> bool:
     return _NOT_KEPT.fullmatch(text) is not None
 
 
-def bytes_of(text: str) -> int:
-    return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
+def stored_bytes(text: str) -> int:
+    return 0 if is_placeholder(text) else display.count_bytes(text)
 
 
 #: The kinds that a submitted prompt can have in a transcript.
-SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
+SUBMITTED_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
 #: Kinds of prompts that can replace an earlier one.
-_BRANCHING: tuple[TurnKind, ...] = ("user", "relayed", "command")
+_BRANCHING_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "command")
 
 
 class Session(NamedTuple):
@@ -74,7 +75,7 @@ class Session(NamedTuple):
 
 def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
     """Returns the conversation of `turn`, created if it is new."""
-    row = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
+    row = rows.first("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
     if row is None:
         seq = rows.insert_keyed(
             "sessions", id=turn.stream, parent=turn.session_id if turn.agent_id else "", host=host, project_seq=project,
@@ -113,7 +114,7 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     return True
 
 
-def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
+def place_by_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     """Moves a hook's turn, the last of its session, before later hooks' turns at the end.
 
     A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
@@ -123,7 +124,7 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.turn_seq = :turn"
     )
-    turn = rows.one(sql, session=session_seq, turn=turn_seq)
+    turn = rows.first(sql, session=session_seq, turn=turn_seq)
     last, at, uuid = turn or (0, "", "")
     sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
@@ -161,7 +162,7 @@ def add_turn(
     project: int,
     path: str,
     directory: int = 0,
-    room: int = EVERYTHING,
+    room: int = UNLIMITED_BYTES,
     file: str = "",
 ) -> bool:
     """Stores a transcript's turn once and lists it in its session; True if no transcript had it before.
@@ -174,19 +175,19 @@ def add_turn(
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     if turn.form == "queued" and is_queued(rows, turn.uuid):
         return False
-    stored = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
+    stored = rows.first("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
     if stored is not None:
         seq, hash_then, home, text_then, kind_then = stored
         listed = list_turn(rows, session.seq, seq, turn)
         if listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
             rows.update("turns", int(seq), searchable=_is_searchable(turn))  # a fork from before a rewind
-        _leave_behind(rows, turn, session.seq, int(seq))
+        _mark_rewound(rows, turn, session.seq, int(seq))
         if home != session.seq or kind_then != turn.kind:
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
         reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
         if reported is not None:
             # A fork's file was read before this one: the turn is stored, and the hook's turn is its double.
-            merge(rows, *reported, into=int(seq), uuid=turn.uuid)
+            merge_double(rows, *reported, into=int(seq), uuid=turn.uuid)
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
@@ -198,35 +199,35 @@ def add_turn(
         )
     else:
         seq, old = reported
-        then = bytes_of(rows.value("select text from turns where seq = :seq", seq=seq))
+        then = stored_bytes(rows.find("turns", "text", seq=seq))
         turn, size = fit_to_room(rows, turn, session.bytes - then, room)
         size -= then
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
-    _note_left_out(rows, seq, turn, text)
+    _record_loss(rows, seq, turn, text)
     list_turn(rows, session.seq, seq, turn, grown=size)
-    _leave_behind(rows, turn, session.seq, seq)
+    _mark_rewound(rows, turn, session.seq, seq)
     if turn.form == "queued":
-        queue_prompt(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
-    projects.touch(rows, project, turn.at)
+        add_to_queue(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
+    projects.record_active_day(rows, project, turn.at)
     return reported is None or not is_queued(rows, reported[1])
 
 
-def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
+def _mark_rewound(rows: Rows, turn: Turn, session: int, seq: int) -> None:
     """Marks the turns that a prompt left behind by replacing an earlier one, except those that it continues."""
-    if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
-        for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
+    if turn.is_prompt_line and turn.kind in _BRANCHING_KINDS and turn.parent_uuid and not turn.agent_id:
+        for standing in rewinds.restore_branch(rows, session, parent=turn.parent_uuid):
             kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
-            rows.update("turns", standing, searchable=_may_be_found(kind, text))
-        rewinds.leave_behind(rows, session, seq, parent=turn.parent_uuid)
+            rows.update("turns", standing, searchable=_is_searchable_text(kind, text))
+        rewinds.mark_rewound(rows, session, seq, parent=turn.parent_uuid)
 
 
 def _correct_speaker(
     rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
 ) -> None:
     """Stores the speaker of a line that was taken for the user's; only the session's own file can correct it."""
-    of = rows.one("select id, path from sessions where seq = :home", home=home)
+    of = rows.first("select id, path from sessions where seq = :home", home=home)
     if of != (turn.session_id, file):
         return
     if home != session.seq:
@@ -239,7 +240,7 @@ def _correct_speaker(
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says after its own file was rewritten; a fork's or another file cannot change it."""
     text = turn.text
-    turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
+    turn, size = fit_to_room(rows, turn, session.bytes - stored_bytes(then), room)
     rows.update(
         "turns",
         seq,
@@ -250,24 +251,24 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
         counted=None,
         gone=0,
     )
-    compactions.forget(rows, seq)
-    _note_left_out(rows, seq, turn, text)
-    grown = size - bytes_of(then)
+    compactions.delete_record(rows, seq)
+    _record_loss(rows, seq, turn, text)
+    grown = size - stored_bytes(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
-    digests.take_back(rows, seq)
-    checkpoints.take_back(rows, seq)
+    digests.clear_sessions_of_turn(rows, seq)
+    checkpoints.drop_turn(rows, seq)
 
 
-def _note_left_out(rows: Rows, seq: int, turn: Turn, text: str) -> None:
+def _record_loss(rows: Rows, seq: int, turn: Turn, text: str) -> None:
     """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
     if turn.kind in TOOL_KINDS or turn.text != text:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
+        compactions.record_trim(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
     """Returns (row key, uuid) of the queued or hook's turn that a transcript's turn replaces, or None."""
-    if turn.form != "queued" and turn.kind in SUBMITTED:
-        queued_turn = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
+    if turn.form != "queued" and turn.kind in SUBMITTED_KINDS:
+        queued_turn = find_queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
         if queued_turn is not None:
             return queued_turn
     # A hook does not know whether a person wrote a prompt; the transcript does.
@@ -275,7 +276,7 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
         "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"
     )
-    return rows.one(sql, session=session, hash=text_hash, kind="user" if turn.kind == "relayed" else turn.kind)
+    return rows.first(sql, session=session, hash=text_hash, kind="user" if turn.kind == "relayed" else turn.kind)
 
 
 def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
@@ -295,7 +296,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         vectors.move_passages(rows, seq, project)
 
 
-def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
+def merge_double(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Deletes the hook's or queued turn `seq`; what was made of it belongs to the stored turn `into`."""
     memories.move_provenance(rows, old, uuid)
     packet_rows.take_back_packets(rows, old)
@@ -307,15 +308,15 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     # The queue's line stays known: read again, it would store its turn again.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
-    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
+    rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=stored_bytes(text), seq=home)
     rows.delete("turns", seq=seq)
 
 
 def _is_searchable(turn: Turn) -> int:
-    return _may_be_found(turn.kind, turn.text)
+    return _is_searchable_text(turn.kind, turn.text)
 
 
-def _may_be_found(kind: TurnKind, text: str) -> int:
+def _is_searchable_text(kind: TurnKind, text: str) -> int:
     return 1 if kind in SEARCHABLE and text not in ("", PURGED) and not is_placeholder(text) else 0
 
 
@@ -376,15 +377,15 @@ def _quoted(names: Iterable[str]) -> str:
 
 def is_queued(rows: Rows, key: str) -> bool:
     """Whether this line of the queue is stored."""
-    return rows.exists("select 1 from queued where key = :key", key=key)
+    return rows.has("queued", key=key)
 
 
-def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
+def add_to_queue(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
     """Records a prompt that was put into the queue."""
     rows.insert("queued", key=key, session_seq=session, turn_seq=turn, at=at)
 
 
-def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
+def mark_unqueued(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
     """Records that a prompt left the queue: the oldest (with this text), as the `nth` (from 0) at that moment."""
     sql = (
         "update queued set left_at = :at, absorbed = :absorbed where key = (select q.key from sessions s join queued q "
@@ -395,7 +396,7 @@ def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: b
     rows.run(sql, session=session_id, at=at, hash=text_hash, absorbed=int(absorbed), nth=nth)
 
 
-def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
+def find_queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
     """Returns (row key, uuid) of the queued turn that a line with this text repeats: the last to leave, or the oldest.
 
     A line follows its queued turn at once; a turn that left long ago is not repeated.
@@ -405,7 +406,7 @@ def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple
         "and t.uuid = q.key and t.text_hash = :hash and (q.left_at = '' or q.absorbed = :absorbed) "
         "order by q.left_at desc, q.at, q.key limit 1"
     )
-    return rows.one(sql, session=session, hash=text_hash, absorbed=int(absorbed))
+    return rows.first(sql, session=session, hash=text_hash, absorbed=int(absorbed))
 
 
 class Call(NamedTuple):
@@ -455,7 +456,9 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
     return rows.column(sql, session=session_id, back=back, limit=limit)
 
 
-def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
+def filter_quotable(
+    rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]
+) -> set[int]:
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
     Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
@@ -482,7 +485,7 @@ def text_of(rows: Rows, uuid: str) -> str:
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
-class LeftOut(NamedTuple):
+class CutTurn(NamedTuple):
     """A tool's turn or one that is not stored whole: its stored text, the bytes missing, and whether all are."""
 
     seq: int
@@ -498,7 +501,7 @@ class LeftOut(NamedTuple):
     project_seq: int
 
 
-def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
+def find_cut(rows: Rows, seqs: Sequence[int]) -> list[CutTurn]:
     """Those of these turns (row keys) that are a tool's or not stored whole."""
     rows_of_turns = rows.all(
         "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
@@ -506,7 +509,7 @@ def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
         f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
         "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
     )
-    turns = [LeftOut(*row) for row in rows_of_turns]
+    turns = [CutTurn(*row) for row in rows_of_turns]
     return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
@@ -516,7 +519,7 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     return rows.column(sql, limit=limit)
 
 
-class Prompted(NamedTuple):
+class UserPrompt(NamedTuple):
     """The beginning of a user's prompt, which may say that something was done."""
 
     seq: int
@@ -526,22 +529,22 @@ class Prompted(NamedTuple):
     text: str
 
 
-_PROMPTED = (
+_USER_PROMPTS = (
     "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t "
     "where t.kind = 'user' and t.provisional = 0"
 )
 
 
-def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
+def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[UserPrompt]:
     """The next prompts of transcripts past a row key, in order."""
-    sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
-    return rows.read(Prompted, sql, seq=seq, limit=limit)
+    sql = f"{_USER_PROMPTS} and t.seq > :seq order by t.seq limit :limit"
+    return rows.read(UserPrompt, sql, seq=seq, limit=limit)
 
 
-def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
+def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[UserPrompt]:
     """The prompts of a project (0: all) after a time, the latest first."""
-    sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
-    return rows.read(Prompted, sql, at=at, project=project, limit=limit)
+    sql = f"{_USER_PROMPTS} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
+    return rows.read(UserPrompt, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
@@ -574,7 +577,7 @@ class FailureTurn(NamedTuple):
     text: str
 
 
-def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
+def list_work(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
     sql = (
         "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq "

@@ -10,22 +10,24 @@ from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import CandidateKind
 
 #: The kinds of candidates that upkeep queues; the others are beliefs.
-KINDS: tuple[CandidateKind, ...] = ("duplicate", "near_duplicate", "stale", "missing_embedding", "orphan")
-_OF_UPKEEP = ", ".join(f"'{kind}'" for kind in KINDS)
+UPKEEP_KINDS: tuple[CandidateKind, ...] = ("duplicate", "near_duplicate", "stale", "missing_embedding", "orphan")
+_OF_UPKEEP = ", ".join(f"'{kind}'" for kind in UPKEEP_KINDS)
 
 
 def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
     """Returns the next memories past a row key, in order, without colleagues'."""
-    return memories.where(rows, f"m.seq > :seq and {memories.OWN} order by m.seq limit :limit", seq=seq, limit=limit)
+    return memories.where(
+        rows, f"m.seq > :seq and {memories.NOT_COLLEAGUES} order by m.seq limit :limit", seq=seq, limit=limit
+    )
 
 
 def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memory]:
     """Returns the living memories of some projects (None: all), without colleagues'."""
-    alive = f"m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN}"
+    alive = f"m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 and {memories.NOT_COLLEAGUES}"
     return memories.where(rows, f"{alive} and {in_keys('m.project_seq', projects)} order by m.seq")
 
 
-def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
+def memories_to_archive(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys whose `archive_at` has passed."""
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
@@ -35,7 +37,7 @@ def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
     return rows.column(sql, after=after, to=to)
 
 
-def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
+def memories_without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys none of whose sources has a stored turn.
 
     Statements at the command line and memories imported from another home (`brought`) are left out: they have no turns.
@@ -49,7 +51,7 @@ def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
     return rows.column(sql, after=after, to=to)
 
 
-def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
+def memories_without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys that an embedding model skipped; those that wait are left out."""
     sql = (
         "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
@@ -77,7 +79,9 @@ def dropped_pairs(rows: Rows) -> frozenset[tuple[int, str, str]]:
     return frozenset(rows.all(f"select project_seq, kind, fingerprint from candidates where {dropped}"))  # noqa: S608
 
 
-def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, since: str, limit: int) -> list[int]:
+def memories_to_review(
+    rows: Rows, *, projects: Sequence[int] | None, below: float, since: str, limit: int
+) -> list[int]:
     """Returns row keys of memories that wait for review, the least sure first.
 
     They were saved by a model unasked, or are not the user's, less sure than `below` and created since `since`.

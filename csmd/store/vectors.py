@@ -12,21 +12,24 @@ from typing import Any
 
 from csmd.errors import StoreError
 from csmd.store import cursors
-from csmd.store.fulltext import WORDS
+from csmd.store.fulltext import PASSAGE_TEXT
 from csmd.store.sqlite import IS_LISTED, Row, Rows, listed
 
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158.
 VECTOR_CHUNK_ROWS = 64
 #: Kind -> the table of its rows, in the order in which they are embedded.
 _TABLES = {"memory": "memories", "passage": "passages"}
-KINDS = tuple(_TABLES)
+VECTOR_KINDS = tuple(_TABLES)
 #: Up to so many vectors are compared whole, at 0.5 ms a thousand.
-WHOLE = 20_000
+MAX_WHOLE_VECTORS = 20_000
 #: Of more vectors only this many with the nearest signs are: comparing signs takes a quarter of the time. In 50,000
 #: real vectors 99 % of the true nearest ten are among them (docs/benchmarks.md).
 NEAREST_SIGNS = 1600
 #: Kind -> its words and tables; `p` is the row itself.
-_WORDS = {"memory": "p.text from memories p", "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq"}
+_WORDS = {
+    "memory": "p.text from memories p",
+    "passage": f"{PASSAGE_TEXT} from passages p join turns t on t.seq = p.turn_seq",
+}
 
 
 # --- the tables of one model
@@ -34,7 +37,7 @@ _WORDS = {"memory": "p.text from memories p", "passage": f"{WORDS} from passages
 
 def vector_table(kind: str, model_seq: int) -> str:
     """The vec0 table of one model's vectors for memories or passages."""
-    if kind not in KINDS:
+    if kind not in VECTOR_KINDS:
         raise StoreError(f"no vectors are kept for {kind!r}")
     return f"vec_{kind}_{int(model_seq)}"
 
@@ -44,7 +47,7 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
 
     A foreign key deletes a passage with its turn, so a trigger deletes its vector and signs.
     """
-    for kind in KINDS:
+    for kind in VECTOR_KINDS:
         rows.run(
             f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
@@ -63,7 +66,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
     Raises StoreError if the model of that name has vectors of another length.
     """
-    stored = rows.one("select seq, dim from vector_models where name = :name", name=name)
+    stored = rows.first("select seq, dim from vector_models where name = :name", name=name)
     if stored is None:
         made = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
         create_vector_tables(rows, made, dim)
@@ -77,7 +80,7 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
     return int(seq)
 
 
-def model_seq(rows: Rows, name: str) -> int | None:
+def find_model(rows: Rows, name: str) -> int | None:
     """The row key of a model with vectors, or None."""
     return rows.key("select seq from vector_models where name = :name", name=name)
 
@@ -85,7 +88,7 @@ def model_seq(rows: Rows, name: str) -> int | None:
 # --- one vector
 
 
-def signs(vector: bytes) -> bytes:
+def vector_signs(vector: bytes) -> bytes:
     """One bit for each of a vector's signed bytes, 1 above zero."""
     bits = sum(1 << at for at, number in enumerate(vector) if 0 < number < 128)
     return bits.to_bytes((len(vector) + 7) // 8, "little")
@@ -98,7 +101,9 @@ def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: 
         "vec_int8(:vector))"
     )
     rows.run(sql, seq=seq, project=project_seq, vector=vector)
-    rows.insert("vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=signs(vector))
+    rows.insert(
+        "vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=vector_signs(vector)
+    )
 
 
 def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
@@ -110,7 +115,7 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
     rows.run(f"delete from {table} where rowid = :seq", seq=seq)  # noqa: S608
 
 
-def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
+def _read_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
     sql = f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq"  # noqa: S608
     vector: bytes | None = rows.value(sql, seq=seq)
     return vector
@@ -119,7 +124,7 @@ def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
 # --- what has a vector, and what waits for one
 
 
-def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
+def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
     """(row key, project, text) of the next rows without a vector of this model, first those that had one."""
     selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
     sql = (
@@ -127,21 +132,22 @@ def backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int,
         "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
     )
     changed = rows.all(sql, model=model, kind=kind, limit=limit)
-    after = cursors.cursor(rows, f"embed-{kind}", str(model))
+    after = cursors.read_cursor(rows, f"embed-{kind}", str(model))
     return changed or rows.all(f"{selected} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
 
 
 def count_waiting(rows: Rows, model: int | None) -> int:
     """How many rows wait for a vector of this model."""
-    return sum(rows.value(f"select count(*) from ({waiting})", **values) for waiting, values in _waiting(rows, model))  # noqa: S608
+    counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _waiting_queries(rows, model))  # noqa: S608
+    return sum(rows.number(sql, **values) for sql, values in counted)
 
 
 def has_waiting(rows: Rows, model: int | None) -> bool:
     """Whether a row waits for a vector of this model."""
-    return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting(rows, model))
+    return any(rows.value(f"{waiting} limit 1", **values) for waiting, values in _waiting_queries(rows, model))
 
 
-def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
+def _waiting_queries(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
     """Queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
@@ -152,10 +158,10 @@ def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
 
 def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
     """The row key up to which rows of a kind have vectors of a model."""
-    return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
+    return 0 if model is None else cursors.read_cursor(rows, f"embed-{kind}", str(model))
 
 
-def add(
+def add_vectors(
     rows: Rows,
     kind: str,
     model: int,
@@ -187,15 +193,15 @@ def add(
         if made:
             insert_vector(rows, kind, model, made, project, vector)
             added += 1
-    if reached > cursors.cursor(rows, f"embed-{kind}", str(model)):
+    if reached > cursors.read_cursor(rows, f"embed-{kind}", str(model)):
         cursors.move_cursor(rows, f"embed-{kind}", str(model), reached)
     return added
 
 
-def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
+def move_vectors(rows: Rows, kind: str, row_seq: int, project: int) -> None:
     """Moves every vector of a row to the partition of the row's new project."""
-    for seq, model in _of_row(rows, kind, row_seq):
-        vector = _vector(rows, kind, model, seq)
+    for seq, model in _keys_of_row(rows, kind, row_seq):
+        vector = _read_vector(rows, kind, model, seq)
         delete_vector(rows, kind, model, seq)
         if vector is not None:
             insert_vector(rows, kind, model, seq, project, vector)
@@ -204,12 +210,12 @@ def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
 def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
     """Moves every vector of a turn's passages to the partition of its new project."""
     for passage in rows.column("select seq from passages where turn_seq = :turn", turn=turn_seq):
-        move_to(rows, "passage", passage, project)
+        move_vectors(rows, "passage", passage, project)
 
 
-def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
+def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
     """The vectors of a row by one model."""
-    own = [_vector(rows, kind, model, seq) for seq, of in _of_row(rows, kind, row_seq) if of == model]
+    own = [_read_vector(rows, kind, model, seq) for seq, of in _keys_of_row(rows, kind, row_seq) if of == model]
     return [vector for vector in own if vector is not None]
 
 
@@ -220,18 +226,18 @@ def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, in
         "on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
     )
     parts = rows.all(sql, kind=kind, row=row_seq)
-    vectors = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
+    vectors = [(name, start, end, _read_vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
     return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 
 
-def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
+def _keys_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
     """(row key, model) of a row's vectors."""
     return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)
 
 
-def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
+def delete_of_row(rows: Rows, kind: str, row_seq: int) -> None:
     """Deletes every vector of a memory, of every model; a trigger deletes a passage's."""
-    for seq, model in _of_row(rows, kind, row_seq):
+    for seq, model in _keys_of_row(rows, kind, row_seq):
         delete_vector(rows, kind, model, seq)
         rows.delete("vectors", seq=seq)
     rows.delete("embed_again", kind=kind, row_seq=row_seq)
@@ -239,9 +245,9 @@ def delete_for(rows: Rows, kind: str, row_seq: int) -> None:
 
 def reembed(rows: Rows, kind: str, row_seq: int) -> None:
     """Deletes the vectors of a memory or passage whose text changed; each model makes a new one."""
-    delete_for(rows, kind, row_seq)
+    delete_of_row(rows, kind, row_seq)
     for model in rows.column("select seq from vector_models order by seq"):
-        if row_seq <= cursors.cursor(rows, f"embed-{kind}", str(model)):
+        if row_seq <= cursors.read_cursor(rows, f"embed-{kind}", str(model)):
             rows.insert("embed_again", "on conflict do nothing", model_seq=model, kind=kind, row_seq=row_seq)
 
 
@@ -250,7 +256,7 @@ def reset_vectors(rows: Rows) -> None:
     models = rows.all("select seq, dim from vector_models order by seq")
     for model, _ in models:
         rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")
-        for kind in KINDS:
+        for kind in VECTOR_KINDS:
             rows.run(f"drop table if exists {vector_table(kind, model)}")
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     # A dream identifies vectors by their row keys, which start again.
@@ -275,12 +281,12 @@ def vector_hits(
         near = f"select rowid, distance from {table} where embedding match vec_int8(:vector) and k = :limit {scope}"  # noqa: S608
         among = f"from vector_codes where model_seq = :model and kind = :kind {scope}"
         of = {"model": model_seq, "kind": kind, **values}
-        many = rows.number(f"select count(*) from (select 1 {among} limit :most)", most=WHOLE + 1, **of)  # noqa: S608
+        many = rows.number(f"select count(*) from (select 1 {among} limit :most)", most=MAX_WHOLE_VECTORS + 1, **of)  # noqa: S608
         if not many:  # vec0 would read the list of all chunks
             continue
-        if many > WHOLE:
+        if many > MAX_WHOLE_VECTORS:
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
-            signed = rows.all(sql, code=signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
+            signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # One row at a time, in storage order: vec0 reads everything to find several.
             near = (
                 "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance "  # noqa: S608
@@ -310,17 +316,17 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
 # --- whether all is sound
 
 
-def problems(rows: Rows) -> list[str]:
+def find_problems(rows: Rows) -> list[str]:
     """Vectors without a row or in another project's partition, and rows without their vector; empty if sound."""
     return [
         problem
         for model in rows.column("select seq from vector_models order by seq")
-        for kind in KINDS
-        for problem in _problems(rows, kind, model)
+        for kind in VECTOR_KINDS
+        for problem in _find_problems(rows, kind, model)
     ]
 
 
-def _problems(rows: Rows, kind: str, model: int) -> list[str]:
+def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
     of = {"kind": kind, "model": model}
     sql = (
         f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608

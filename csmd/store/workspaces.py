@@ -9,18 +9,20 @@ from csmd.knowledge import Memory
 from csmd.store import digests, memories, project_merges, projects, stored_days, tombstones
 from csmd.store.sqlite import Rows
 
-KIND = "workspace"
+WORKSPACE_KIND = "workspace"
 
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
     """The row of a workspace, created if it is new."""
-    seq = named(rows, name)
+    seq = find_workspace(rows, name)
     if seq is not None:
         return seq
-    return rows.insert_keyed("projects", key=f"workspace:{name}", root="", name=name, kind=KIND, created_at=now)
+    return rows.insert_keyed(
+        "projects", key=f"workspace:{name}", root="", name=name, kind=WORKSPACE_KIND, created_at=now
+    )
 
 
-def named(rows: Rows, name: str) -> int | None:
+def find_workspace(rows: Rows, name: str) -> int | None:
     """The row of a workspace, or None."""
     return rows.key("select seq from projects where key = :key", key=f"workspace:{name}")
 
@@ -39,17 +41,17 @@ def join(rows: Rows, workspace: int, project: int) -> int:
         digests.clear(rows, int(session))
     stored_days.mark_days_moved(rows, project)
     for day in projects.active_days(rows, project):
-        projects.touch(rows, project, day)
-    inside = members(rows, workspace)
+        projects.record_active_day(rows, project, day)
+    inside = list_members(rows, workspace)
     moved = 0
     for memory in memories.list_memories(rows, projects=[0]):
-        if _is_from(rows, memory, inside):
-            project_merges.give_project(rows, memory, workspace)
+        if _is_from_projects(rows, memory, inside):
+            project_merges.move_to_scope(rows, memory, workspace)
             moved += 1
     return moved
 
 
-def open_below(rows: Rows, root: str) -> list[int]:
+def projects_below(rows: Rows, root: str) -> list[int]:
     """The projects below a directory that are in no workspace."""
     return rows.column(
         "select seq from projects where workspace_seq = 0 and merged_into = 0 and seq > 0 and kind <> 'workspace' "
@@ -60,13 +62,13 @@ def open_below(rows: Rows, root: str) -> list[int]:
 
 def leave(rows: Rows, project: int, *, key: bytes) -> None:
     """Takes a project out of its workspace; what applies everywhere inside stays there."""
-    if wall := projects.everywhere(rows, project):
+    if wall := projects.everywhere_of(rows, project):
         tombstones.copy_to_project(rows, wall, project, key=key)
     rows.update("projects", project, workspace_seq=0)
     stored_days.mark_days_moved(rows, project)
 
 
-def members(rows: Rows, workspace: int) -> list[int]:
+def list_members(rows: Rows, workspace: int) -> list[int]:
     """The projects of a workspace."""
     return rows.column("select seq from projects where workspace_seq = :w order by seq", w=workspace)
 
@@ -92,7 +94,7 @@ class Lens:
 
 
 #: The lens of the nearest directory around a project.
-_NEAREST = (
+_NEAREST_LENS = (
     "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root "
     "or substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
 )
@@ -103,14 +105,14 @@ def has_lenses(rows: Rows) -> bool:
     return rows.exists("select 1 from projects where kind = 'workspace' limit 1")
 
 
-def lens(rows: Rows, seq: int) -> Lens | None:
+def find_lens(rows: Rows, seq: int) -> Lens | None:
     """A lens by its row, or None."""
     name = rows.value("select name from projects where seq = :seq and kind = 'workspace'", seq=seq)
     if name is None:
         return None
     members = rows.all(
         "select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 "  # noqa: S608
-        f"and (p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST} = :lens)) order by p.root",
+        f"and (p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST_LENS} = :lens)) order by p.root",
         lens=seq,
     )
     return Lens(
@@ -123,10 +125,10 @@ def lens(rows: Rows, seq: int) -> Lens | None:
     )
 
 
-def lenses(rows: Rows) -> list[Lens]:
+def list_lenses(rows: Rows) -> list[Lens]:
     """Every lens that is not empty, by name."""
     seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
-    return [each for seq in seqs if (each := lens(rows, seq)) and not each.is_empty]
+    return [each for seq in seqs if (each := find_lens(rows, seq)) and not each.is_empty]
 
 
 def rank_first(rows: Rows, project: int, *, lens: int) -> None:
@@ -144,7 +146,7 @@ def remove_topic(rows: Rows, lens: int, name: str) -> bool:
     return bool(rows.delete("lens_topics", lens_seq=lens, name=name))
 
 
-def tagged(rows: Rows, lens: int) -> frozenset[str]:
+def lens_topic_ids(rows: Rows, lens: int) -> frozenset[str]:
     """The ids of the memories with a topic of a lens, and of the turns that state them."""
     about = (
         "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "
@@ -157,13 +159,12 @@ def tagged(rows: Rows, lens: int) -> frozenset[str]:
     return rows.distinct(sql, lens=lens)
 
 
-def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
-    project = "select project_seq from turns where uuid = :uuid"
-    return all(rows.value(project, uuid=source.uuid) in inside for source in memory.provenance)
+def _is_from_projects(rows: Rows, memory: Memory, inside: list[int]) -> bool:
+    return all(rows.find("turns", "project_seq", uuid=source.uuid) in inside for source in memory.provenance)
 
 
 #: The fewest characters that are taken for the beginning of an id.
-SHORTEST_ID = 4
+MIN_ID_PREFIX = 4
 ID_LENGTH = 8
 
 
@@ -211,7 +212,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     ]
 
 
-def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
+def list_workspaces(rows: Rows) -> list[tuple[str, int, int]]:
     """(name, projects, memories that apply everywhere in it) of every workspace, by name."""
     return rows.all(
         "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
@@ -221,7 +222,7 @@ def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
     )
 
 
-def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
+def find_projects(rows: Rows, word: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects with this name, end of the root, or beginning of the id."""
     sql = (
         "select seq, root from projects where seq > 0 and kind <> 'workspace' "
@@ -229,10 +230,10 @@ def matching(rows: Rows, word: str) -> list[tuple[int, str]]:
         "length(root) - length(cast(:word as text))) = '/' || :word) or (length(cast(:word as text)) >= :least "
         "and substr(key, 1, length(cast(:word as text))) = :word)) order by seq"
     )
-    return rows.all(sql, word=word, least=SHORTEST_ID, titled=int("/" in word))
+    return rows.all(sql, word=word, least=MIN_ID_PREFIX, titled=int("/" in word))
 
 
-def at_path(rows: Rows, path: str) -> int | None:
+def project_at_path(rows: Rows, path: str) -> int | None:
     """The project shown with this path, merged or missing ones included; None if there is none."""
     sql = "select seq from projects where root = :path and seq > 0 and root <> '' order by part_of desc, seq limit 1"
     return rows.key(sql, path=path)
@@ -250,13 +251,13 @@ def root_of(rows: Rows, project: int) -> str:
 
 def add_part(rows: Rows, *, key: str, root: str, name: str, whole: int, now: str) -> int:
     """Creates a project for a directory inside another project's, in the same workspace."""
-    wall = rows.value("select workspace_seq from projects where seq = :whole", whole=whole)
+    wall = rows.find("projects", "workspace_seq", seq=whole)
     return rows.insert_keyed(
         "projects", key=key, root=root, name=name, kind="part", created_at=now, part_of=whole, workspace_seq=wall
     )
 
 
-def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
+def copy_workspace(rows: Rows, project: int, as_that_of: int) -> None:
     """Puts a project into the workspace of another."""
     sql = (
         "update projects set workspace_seq = (select o.workspace_seq from projects o where o.seq = :other) "
@@ -266,6 +267,6 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
     stored_days.mark_days_moved(rows, project)
 
 
-def directories(rows: Rows) -> list[tuple[str, int]]:
+def list_directories(rows: Rows) -> list[tuple[str, int]]:
     """(directory, project) of every directory in which something was said."""
     return rows.all("select path, project_seq from directories order by seq")

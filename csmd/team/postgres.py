@@ -245,7 +245,7 @@ def vector_hits(
     rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, int, int, float]]:
     """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest part."""
-    stored = rows.one(
+    stored = rows.first(
         "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
     )
     if stored is None:

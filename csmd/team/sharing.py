@@ -89,8 +89,8 @@ def check_url(url: str) -> str:
 
 def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
     """The next exchange, and the rows of the queue that it settles."""
-    waiting = team.waiting(rows, limit=MAX_SENT)
-    shares = {share.project_seq: share for share in team.shares(rows)}
+    waiting = team.list_waiting(rows, limit=MAX_SENT)
+    shares = {share.project_seq: share for share in team.list_shares(rows)}
     gone: dict[str, list[str]] = {kind: [] for kind in (MEMORY, DIGEST, PROJECT)}
     sent: dict[str, list[Json]] = {MEMORY: [], DIGEST: []}
     for entry in waiting:
@@ -114,8 +114,8 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
         "shares": [
             {"name": share.name, "workspace": share.workspace, "readers": share.roles} for share in shares.values()
         ],
-        "names": sorted(team.names(rows)),
-        "reached": {str(place.seq): (place.xid, place.item) for place in team.places(rows)},
+        "names": sorted(team.names_for_team(rows)),
+        "reached": {str(place.seq): (place.xid, place.item) for place in team.list_places(rows)},
     }
     return order, waiting
 
@@ -126,11 +126,11 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     if memory is None:
         return None
     seq, project = memory
-    record = record_schema.redact_record(exports.record(rows, seq), redact, Counter())
+    record = record_schema.redact_record(exports.memory_record(rows, seq), redact, Counter())
     of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
-        "edges": exports.edges(rows, seq), "vectors": of_models,
+        "edges": exports.memory_edges(rows, seq), "vectors": of_models,
     }  # fmt: skip
 
 
@@ -146,7 +146,7 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
             "text": redact(version.text, Counter()),
             "items": [
                 (kind, redact(text, Counter()), *rest)
-                for kind, text, *rest in digests.items(rows, version.seq)
+                for kind, text, *rest in digests.list_items(rows, version.seq)
                 if kind != "word"
             ],
         }
@@ -164,11 +164,11 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
 
 def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, now: str) -> list[Json]:
     """Removes the sent rows from the queue, records the received projects, and returns the changes in them."""
-    team.note_reached(rows, epoch=str(answer["epoch"]), at=now)
+    team.record_reached(rows, epoch=str(answer["epoch"]), at=now)
     if not answer["sent"]:
         return []
-    team.settle(rows, sent)
-    before, here = {place.seq: place for place in team.places(rows)}, {}
+    team.remove_sent(rows, sent)
+    before, here = {place.seq: place for place in team.list_places(rows)}, {}
     for project in answer["projects"]:
         seq = team.project_of(rows, project["name"], workspace=project["workspace"])
         if seq is not None and team.ROLE.fullmatch(project["author"]):
@@ -186,7 +186,7 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
 
 def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int:
     """Stores the first of these changes that a short write has time for, and how far was received; returns how many."""
-    places, done = {place.seq: place for place in team.places(rows)}, 0
+    places, done = {place.seq: place for place in team.list_places(rows)}, 0
     for change in core.within_short_write(changes):
         place = places.get(change["place"])
         if place is not None:
@@ -200,7 +200,7 @@ def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int
 def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes, now: str) -> None:
     """Stores, updates or deletes one memory of a colleague."""
     remote, record = str(change["id"]), change["record"]
-    seq = team.known_memory(rows, place, remote)
+    seq = team.find_memory(rows, place, remote)
     if record is None:
         team.drop_memory(rows, place, remote)
         return
@@ -209,7 +209,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     except BadInput:  # of another version, or invalid: the others are received
         team.drop_memory(rows, place, remote)
         return
-    purged = tombstones.marks(rows, key)
+    purged = tombstones.purged_marks(rows, key)
     item = record_schema.drop_purged(
         record_schema.redact_record(_as_colleagues(checked), redact, Counter()), lambda text: bool(purged.spans(text))
     )
@@ -233,9 +233,9 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     made = exports.insert_memory(
         rows, ident, item, project=place.project_seq, text_hash=tokens.keyed_hash(item["text"], key)
     )
-    team.note_author(rows, place, made, remote)
+    team.record_author(rows, place, made, remote)
     exports.add_annotations(rows, made, ident, item, renamed={})
-    exports.note_imported(rows, ident, reason=f"{place.author} said it", now=now)
+    exports.record_import(rows, ident, reason=f"{place.author} said it", now=now)
 
 
 def _as_colleagues(record: Mapping[str, Any]) -> Json:

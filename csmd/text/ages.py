@@ -62,9 +62,9 @@ def clock(stamp: str, *, today: str = "") -> str:
     return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")
 
 
-def format_span(length: timedelta, *, up: bool = False) -> str:
+def format_span(length: timedelta, *, rounds_up: bool = False) -> str:
     """A length of time in its greatest unit, in days from the third on: `19 h`; rounded down, or `up`."""
     seconds = max(length.total_seconds(), 0.0)
     leasts = {"d": MIN_DAYS_SHOWN, "h": 1, "min": 0}
     unit, size = next((unit, size) for unit, size in _UNIT_SECONDS if seconds >= size * leasts[unit])
-    return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"
+    return f"{math.ceil(seconds / size) if rounds_up else int(seconds / size)} {unit}"

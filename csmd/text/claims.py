@@ -86,12 +86,12 @@ def parse(text: str) -> Claims:
     against = _union(*(claim.what for claim in (*_find_denials(words, asides=True), *instead)))
     unused = stems(phrase.holes["OLD"][0] for phrase in matches["unused"])
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
-    plain, every = frozenset(word.plain for word in words), stems(words)
+    plain, all_stems = frozenset(word.plain for word in words), stems(words)
     return Claims(
-        stems=every,
+        stems=all_stems,
         names=stems(word for at, word in enumerate(words) if word.is_name or (at and word.is_capital)),
-        main=_find_main_stems(words) or every,
-        positive=every - against,
+        main=_find_main_stems(words) or all_stems,
+        positive=all_stems - against,
         denied=tuple(_find_denials(words)),
         instead=instead,
         gone=() if asks else tuple(filter(None, gone)),

@@ -63,8 +63,7 @@ def find_dates(text: str, since: str) -> list[NamedDay]:
     """
     today = date.fromisoformat(since)
     dates = [
-        NamedDay(match.start(), match.end(), _resolve_relative_day(match, today).isoformat())
-        for match in _RELATIVE.finditer(text)
+        NamedDay(*match.span(), _resolve_relative_day(match, today).isoformat()) for match in _RELATIVE.finditer(text)
     ]
     for match in DATE.finditer(text):
         parts = parse_date(match)
@@ -73,7 +72,7 @@ def find_dates(text: str, since: str) -> list[NamedDay]:
             for year in years:
                 day = date(year, parts.month, parts.day or calendar.monthrange(year, parts.month)[1])
                 if parts.year or today <= day <= today + timedelta(days=MAX_DAYS_AHEAD):
-                    dates.append(NamedDay(match.start(), match.end(), day.isoformat()))
+                    dates.append(NamedDay(*match.span(), day.isoformat()))
     return sorted(dates)
 
 

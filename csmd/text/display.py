@@ -29,7 +29,12 @@ _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNO
 
 def estimate_tokens(text: str) -> int:
     """Estimates the tokens of `text` quickly (bytes / 4) while a hook waits; `token_weights` is more accurate."""
-    return (len(text.encode("utf-8", "replace")) + 3) // 4
+    return (count_bytes(text) + 3) // 4
+
+
+def count_bytes(text: str) -> int:
+    """The length of `text` in UTF-8; a lone surrogate, which cannot be encoded, counts as one byte."""
+    return len(text.encode("utf-8", "replace"))
 
 
 def count_utf16_units(text: str) -> int:

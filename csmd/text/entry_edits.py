@@ -87,9 +87,8 @@ def _check_edit(
         is_right = False
     if not is_right:
         what = "added to" if with_entry else "taken out of"
-        raise ConfigError(
-            f"{'.'.join(path)} cannot be {what} {where} as it is written there", hint="write that by hand"
-        )
+        problem = f"{'.'.join(path)} cannot be {what} {where} as it is written there"
+        raise ConfigError(problem, hint="write that by hand")
     return edited
 
 
@@ -212,11 +211,11 @@ def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], 
     if value is None:
         gap = "" if not text or text.endswith("\n") else "\n"
         return text + _match_line_ends(text, gap + dump(path, entry))
-    start, shown = value.start_mark.index, dump(path[1:], entry)
+    start, entry_text = value.start_mark.index, dump(path[1:], entry)
     if isinstance(value, yaml.CollectionNode) and value.value:
         line = text.rfind("\n", 0, start) + 1
-        return text[:line] + _match_line_ends(text, _indent(shown, start - line)) + text[line:]
-    inner = _match_line_ends(text, "\n" + _indent(shown.rstrip("\n"), 2))  # in place of nothing, {} or []
+        return text[:line] + _match_line_ends(text, _indent(entry_text, start - line)) + text[line:]
+    inner = _match_line_ends(text, "\n" + _indent(entry_text.rstrip("\n"), 2))  # in place of nothing, {} or []
     return text[:start].removesuffix(" ") + inner + text[value.end_mark.index :]
 
 

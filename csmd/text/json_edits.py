@@ -140,16 +140,15 @@ def _blank(pattern: re.Pattern[str], text: str) -> str:
 
 def remove_entry(text: str, path: tuple[str | int, ...]) -> str:
     """`text` without the member or element at `path` (keys, indexes), and without containers that held only that."""
-    plain, at, way = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
+    plain, at, ancestors = blank_comments(text), find_root(text), list[tuple[int, list[Item], int]]()
     for key in path:
         members = read_items(plain, at)
-        way.append(
-            (at, members, key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key))
-        )
-        at = members[way[-1][2]].value
-    while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
-        way.pop()
-    _, members, number = way[-1]
+        number = key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key)
+        ancestors.append((at, members, number))
+        at = members[number].value
+    while len(ancestors) > 1 and len(ancestors[-1][1]) == 1 and _is_bare(text, plain, ancestors[-1][0]):
+        ancestors.pop()
+    _, members, number = ancestors[-1]
     start, end, commas = members[number].start, members[number].end, _blank(_COMMENT, text)
     before = text[:start].rstrip(" \t")
     if commas[end:].lstrip().startswith(","):
@@ -220,10 +219,8 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
     lines = wire.pretty(value).split("\n")
     if line_start is not None:
         unit = _find_indent_unit(text)
-        bare = [line.lstrip(" ") for line in lines]
-        return line_start.join(
-            unit * ((len(line) - len(rest)) // 2) + rest for line, rest in zip(lines, bare, strict=True)
-        )
+        stripped = [(line, line.lstrip(" ")) for line in lines]
+        return line_start.join(unit * ((len(line) - len(rest)) // 2) + rest for line, rest in stripped)
     if _is_tight(text):
         return wire.dumps(value)
     return "".join(line.strip() + " " * line.endswith(",") for line in lines)

@@ -74,14 +74,11 @@ def is_mostly_not_english(texts: Sequence[str]) -> bool:
 @cached(32)
 def _find_words(language: str) -> frozenset[str]:
     """Returns all single words in the word classes of a language."""
-    return frozenset(
-        word for name, words in WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
-    )
+    classes = [words for name, words in WORDS.items() if name.endswith(f".{language}")]
+    return frozenset(word for words in classes for word in words if "_" not in word)
 
 
 ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
 _KNOWN_ENGLISH = ENGLISH | _find_words("en")
 _LANGUAGES = sorted({name.partition(".")[2] for name in WORDS} - {"", "en", *UNSPACED})
-_FUNCTION_WORDS = {
-    language: _find_words(language) - ENGLISH - _find_words("en") for language in _LANGUAGES if language.isalpha()
-}
+_FUNCTION_WORDS = {language: _find_words(language) - _KNOWN_ENGLISH for language in _LANGUAGES if language.isalpha()}

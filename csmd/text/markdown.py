@@ -84,9 +84,9 @@ def add_head(head: Mapping[str, Any], body: str) -> str:
     """Returns a file with this head; no value can end the head or begin another line."""
     import frontmatter
 
-    shown = {str(key): _replace_dashes(value) for key, value in head.items()}
+    fields = {str(key): _replace_dashes(value) for key, value in head.items()}
     return frontmatter.dumps(
-        frontmatter.Post(body, **shown), sort_keys=False, allow_unicode=True, width=MAX_LINE_CHARACTERS
+        frontmatter.Post(body, **fields), sort_keys=False, allow_unicode=True, width=MAX_LINE_CHARACTERS
     ) + "\n"  # fmt: skip
 
 
@@ -173,9 +173,9 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_SLUG_CHARACTERS].strip("-") or "unnamed"
 
 
-def short_hash(named: str) -> str:
+def short_hash(name: str) -> str:
     """Six hex digits of a name's hash."""
-    return hashlib.sha256(named.encode("utf-8", "replace")).hexdigest()[:6]
+    return hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:6]
 
 
 def project_page(name: str, key: str) -> str:

@@ -170,12 +170,12 @@ def excerpt(text: str, terms: list[str], *, limit: int) -> str:
     spots = sorted({match for term in terms for match in _find_spots(folded, term.removesuffix("*"))})
     if not spots:
         return cut(text, limit)
-    best, best_count, left = 0, 0, 0
+    best, best_count, first = 0, 0, 0
     for right, spot in enumerate(spots):
-        while spot - spots[left] > max(0, limit - 120):
-            left += 1
-        if right - left + 1 > best_count:
-            best, best_count = left, right - left + 1
+        while spot - spots[first] > max(0, limit - 120):
+            first += 1
+        if right - first + 1 > best_count:
+            best, best_count = first, right - first + 1
     start = max(0, spots[best] - lead)
     if start:
         space = text.find(" ", start, start + lead // 2)

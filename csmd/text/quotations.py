@@ -60,12 +60,8 @@ _IN_MARKS = re.compile(
     r"|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」|『[^『』\n]{4,600}』"
 )
 #: Verbs of saying, and the words or marks between one and a claim.
-_PHRASES = [
-    phrase.replace("_", " ").rpartition(" ")
-    for name, phrases in data.word_table("sentence_words.txt").items()
-    if name.startswith("says.")
-    for phrase in sorted(phrases)
-]
+_SAYING = [words for name, words in data.word_table("sentence_words.txt").items() if name.startswith("says.")]
+_PHRASES = [phrase.replace("_", " ").rpartition(" ") for phrases in _SAYING for phrase in sorted(phrases)]
 _VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
 _LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
 _CLAUSE, _SENTENCE = (re.compile(rf",?[^\n{end}.;!?。；！？「『“„«\"]+") for end in (",，", ""))
@@ -100,11 +96,9 @@ def is_of_another(statement: str, prompt: str) -> bool:
     stems = content_stems(statement)
     if not spans or not stems:
         return False
-    quoted, own = (
-        len(stems & {stem(word) for word in content_words(part)})
-        for part in ("\n".join(prompt[start:end] for start, end in spans), blank_quotations(prompt))
-    )
-    return quoted >= MIN_STATED_SHARE * len(stems) > own
+    parts = "\n".join(prompt[start:end] for start, end in spans), blank_quotations(prompt)
+    quoted, typed = (len(stems & set(map(stem, content_words(part)))) for part in parts)
+    return quoted >= MIN_STATED_SHARE * len(stems) > typed
 
 
 def _find_middle(prompt: str) -> tuple[int, int]:

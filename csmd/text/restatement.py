@@ -28,13 +28,10 @@ MIN_TAIL_LETTERS = 4
 #: Fewest words that two statements on one subject share.
 MIN_SHARED_WORDS = 2
 
-_NUMBERS = {
-    word: str(number)
-    for number, word in enumerate("two three four five six seven eight nine ten eleven twelve".split(), start=2)
-}
-_SYNONYM_GROUP = {
-    clauses.root(word): group for group in sorted(WORDS["alike"], reverse=True) for word in group.split("/")
-}
+_NUMBER_NAMES = "two three four five six seven eight nine ten eleven twelve".split()
+_NUMBERS = {word: str(number) for number, word in enumerate(_NUMBER_NAMES, start=2)}
+_SYNONYMS = sorted(WORDS["alike"], reverse=True)
+_SYNONYM_GROUP = {clauses.root(word): group for group in _SYNONYMS for word in group.split("/")}
 _TOPICS, _SENTENCES = data.word_table("topic_words.txt"), data.word_table("sentence_words.txt")
 _LIGHT_WORDS = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
 _VERB_ROOTS = frozenset(
@@ -49,9 +46,8 @@ _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.CO
 _SPEAKERS = frozenset(("i", "we", "you", "they"))
 _SUBJECTS = frozenset(("it", "that", "which", "who"))
 _GENERIC_ROOTS = frozenset(map(clauses.root, _TOPICS["generic"]))
-_OPPOSITE_TABLES = [
-    clauses.opposites(name, form) for name in ("turned", "opposite", "apart") for form in (str, clauses.root)
-]
+_OPPOSITE_CLASSES = ("turned", "opposite", "apart")
+_OPPOSITE_TABLES = [clauses.opposites(name, form) for name in _OPPOSITE_CLASSES for form in (str, clauses.root)]
 
 
 class Verdict(NamedTuple):
@@ -104,12 +100,12 @@ def _parse(text: str) -> _Statement:
     words = tuple(clauses.words_of(text))
     names: set[str] = set()
     written: dict[str, Word] = {}
-    begins = True
+    is_first = True
     for word in words:
         number = _NUMBERS.get(word.plain, "")
-        if (word.is_name or (word.is_capital and not begins)) and not word.is_number:
+        if (word.is_name or (word.is_capital and not is_first)) and not word.is_number:
             names.add(tokens.stem(_bare_word(word)))
-        begins = word.plain in clauses.SENTENCE_ENDS
+        is_first = word.plain in clauses.SENTENCE_ENDS
         is_adverb = word.plain.endswith("ly") and len(word.plain) > 5 and word.root not in _SYNONYM_GROUP
         if number or (word.stem and not is_adverb and word.plain not in _LIGHT_WORDS):
             written.setdefault(number or _SYNONYM_GROUP.get(word.root, word.root), word)
@@ -130,7 +126,7 @@ def _is_verb(words: Sequence[Word], at: int) -> bool:
     first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
     if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
         return True
-    if second in _BEING and (plain.endswith("ed") or plain in WORDS["participle"]):
+    if second in _BEING and _is_participle(plain):
         return True
     if words[at].root not in _VERB_ROOTS:
         return False
@@ -162,19 +158,18 @@ def _denies(statement: _Statement) -> bool:
 
 def _is_past(statement: _Statement) -> bool:
     before_participle = _BEING | {"have", "has"}
-    in_past = (
-        word.plain in WORDS["told"] and before.plain not in before_participle
-        for before, word in pairwise(statement.words)
-    )
+    pairs = pairwise(statement.words)
+    in_past = (word.plain in WORDS["told"] and before.plain not in before_participle for before, word in pairs)
     return not WORDS["earlier"].isdisjoint(statement.plain) or any(in_past)
 
 
 def _is_passive(statement: _Statement) -> bool:
     plain = [word.plain for word in statement.words if word.plain not in WORDS["denial"]]
-    return any(
-        first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
-        for first, second in pairwise(plain)
-    )
+    return any(first in _BEING and _is_participle(second) for first, second in pairwise(plain))
+
+
+def _is_participle(plain: str) -> bool:
+    return plain.endswith("ed") or plain in WORDS["participle"]
 
 
 # --- differences of two statements
@@ -277,11 +272,11 @@ def _has_swapped_roles(left: _Statement, right: _Statement) -> bool:
     if _is_passive(left) != _is_passive(right):
         return False
     around = {pivot: (before, after) for pivot, before, after in _iter_pivots(right)}
-    return any(
-        before & around[pivot][1] and after & around[pivot][0]
-        for pivot, before, after in _iter_pivots(left)
-        if pivot in around
-    )
+    for pivot, before, after in _iter_pivots(left):
+        other_before, other_after = around.get(pivot, (frozenset(), frozenset()))
+        if before & other_after and after & other_before:
+            return True
+    return False
 
 
 def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
@@ -294,9 +289,8 @@ def _iter_pivots(statement: _Statement) -> Iterator[tuple[str, frozenset[str], f
 
 def _has_swapped_ends(left: _Statement, right: _Statement) -> bool:
     """Whether the words after "from" in one statement come after "to" in the other."""
-    return any(
-        _stems_after(first, "from") & _stems_after(second, "to") for first, second in ((left, right), (right, left))
-    )
+    orders = (left, right), (right, left)
+    return any(_stems_after(first, "from") & _stems_after(second, "to") for first, second in orders)
 
 
 def _stems_after(statement: _Statement, preposition: str) -> frozenset[str]:

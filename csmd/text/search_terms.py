@@ -102,12 +102,9 @@ def _stem_in(language: str, word: str) -> str:
 def _split_compound(word: str, stem_length: int) -> Iterator[str]:
     """Yields the possible parts of a compound: its beginnings, and its tails without their ending."""
     for at in range(MIN_PART_LETTERS, len(word) - MIN_PART_LETTERS + 1):
+        is_long = len(word) - at > MIN_PART_LETTERS + 1
         yield word[:at]
-        yield (
-            f"{word[at : max(stem_length, at + MIN_STEM_LETTERS)]}*"
-            if len(word) - at > MIN_PART_LETTERS + 1
-            else word[at:]
-        )
+        yield f"{word[at : max(stem_length, at + MIN_STEM_LETTERS)]}*" if is_long else word[at:]
 
 
 #: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.

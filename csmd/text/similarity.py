@@ -114,8 +114,8 @@ def repeats(first: str, other: str, *, within: bool = False) -> bool:
     is_within = within and is_part and left.turns == right.turns and len(left.stems) >= MIN_CONTAINED_WORDS
     if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
         return is_same or is_within
-    both = left.stems & right.stems
-    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (left, right)), key=len)
+    common = left.stems & right.stems
+    shorter, longer = sorted(([stem for stem in gist.order if stem in common] for gist in (left, right)), key=len)
     rest = iter(longer)
     return all(stem in rest for stem in shorter)
 
@@ -171,13 +171,14 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     # A statement that entails it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    whole, every = _find_replacement(older, newer, renames or {}), clauses.parts(older)
+    whole, older_parts = _find_replacement(older, newer, renames or {}), clauses.parts(older)
     if whole is not None and whole.replaces:
-        return replace(whole, parts=every or (older,))
-    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
-    ended = {part: how for part, how in of_parts if how is not None and how.replaces}
-    if ended:
-        return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
+        return replace(whole, parts=older_parts or (older,))
+    several_parts = older_parts if len(older_parts) > 1 else ()
+    of_parts = [(part, _find_replacement(part, newer, renames or {})) for part in several_parts]
+    ended_parts = {part: comparison for part, comparison in of_parts if comparison is not None and comparison.replaces}
+    if ended_parts:
+        return replace(next(iter(ended_parts.values())), relation="replaces part", parts=tuple(ended_parts))
     if whole is not None:
         return whole
     sizes = len(before), len(after)
@@ -191,9 +192,8 @@ _UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="o
 # --- whether one statement entails the other
 
 _DENIALS, _CONDITIONS, _LIMITING_WORDS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
-_OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words} | {
-    word: word for word in WORDS["opener"]
-}
+_OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words}
+_OPENERS |= {word: word for word in WORDS["opener"]}
 _OPENING_WORDS = _CONDITIONS.union(_OPENERS)
 _COPULA = WORDS["copula"] | WORDS["passive"]
 #: Fewest words of a statement that a longer one can entail.
@@ -214,9 +214,8 @@ class _Clause(NamedTuple):
         """Whether it is the other clause, which denies nothing, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
-        return (
-            is_one and all(opener in WORDS["how"] for opener, _ in added) and not _has_limit(self.plain - other.plain)
-        )
+        are_means = all(opener in WORDS["how"] for opener, _ in added)
+        return is_one and are_means and not _has_limit(self.plain - other.plain)
 
     def may_limit(self) -> bool:
         """Whether it may limit the clauses before it."""
@@ -230,12 +229,10 @@ def _has_limit(words: frozenset[str]) -> bool:
 @cached(4096)
 def required_words(text: str) -> frozenset[str]:
     """Returns the words that a text needs to entail this one: those of its clauses, without its reasons."""
-    return frozenset(
-        word
-        for clause in _read_clauses(text)
-        for words in (*clause.head[1:], *(words for _, words in clause.parts))
-        for word in words
-    )
+    required: set[str] = set()
+    for (_, denials, main), parts, _ in _read_clauses(text):
+        required.update(denials, main, *(words for _, words in parts))
+    return frozenset(required)
 
 
 def _says_all_of(first: str, other: str) -> bool:
@@ -303,9 +300,9 @@ def _build_clause(join: str, fronted: list[Word], words: list[Word], empty: froz
     parts += _split_words(fronted, empty)[2]
     if not (main or denials or parts):
         return []
-    every = frozenset(word.plain for word in (*fronted, *words))
+    all_words = frozenset(word.plain for word in (*fronted, *words))
     counted = Counter((opener, tuple(inside)) for opener, inside in parts)
-    return [_Clause((join, tuple(denials), tuple(main)), counted, every)]
+    return [_Clause((join, tuple(denials), tuple(main)), counted, all_words)]
 
 
 def _split_words(
@@ -379,10 +376,10 @@ def _find_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Com
     If `newer` mentions only some parts of `older`, it is the first replacement, as a possible one.
     """
     of_parts = (_find_part_replacement(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
-    comparisons = [how for how in of_parts if how is not None]
+    comparisons = [comparison for comparison in of_parts if comparison is not None]
     if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=comparisons[0].reasons)
-    return max(comparisons, key=lambda how: how.confidence, default=None)
+    return max(comparisons, key=lambda comparison: comparison.confidence, default=None)
 
 
 def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
@@ -401,15 +398,15 @@ def _find_part_replacement(older: str, newer: str, renames: Mapping[str, str]) -
     certain = sorted((name for name, is_certain in signals.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
-    return (
-        Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals)) if signals else None
-    )
+    if not signals:
+        return None
+    return Comparison(relation="may replace", confidence=DOUBTFUL_CONFIDENCE, reasons=tuple(signals))
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
     """Whether a switch gives up the choice of an older statement, and names something else that this one mentions."""
-    named = (switch.others | switch.places | switch.new) & before.stems
-    return bool(named) and is_left(older, switch)
+    named_stems = (switch.others | switch.places | switch.new) & before.stems
+    return bool(named_stems) and is_left(older, switch)
 
 
 @cached(4096)
@@ -423,10 +420,8 @@ def _find_signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
     signals: dict[str, bool] = {}
-    if any(
-        change.thing <= before.stems and any(_changes_value(change, slot, before) for slot in before.slots)
-        for change in after.changes
-    ):
+    changes = [change for change in after.changes if change.thing <= before.stems]
+    if any(_changes_value(change, slot, before) for change in changes for slot in before.slots):
         signals["changed"] = True
     if any(_likes_better(liked, other, before) for liked, other in after.prefers):
         signals["prefers"] = True
@@ -478,10 +473,10 @@ def _says_instead(claim: Denial, before: Claims) -> bool:
     shared = len(claim.context & before.stems)
     if not shared and len(claim.context) <= 1 and _is_all(claim.what, before):
         return True  # "use pytest instead of unittest" has no subject, and the older statement hardly another
-    special = len(claim.what) > 1 or claim.what & before.names
-    return (shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context)) or (
-        bool(special) and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
-    )
+    if shared >= 2 and shared >= MIN_PLAIN_CONTEXT_SHARE * len(claim.context):
+        return True
+    is_specific = len(claim.what) > 1 or bool(claim.what & before.names)
+    return is_specific and 1 <= shared >= MIN_NAMED_CONTEXT_SHARE * len(claim.context)
 
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:
@@ -542,7 +537,7 @@ def _classify_value(changed: frozenset[str], into: frozenset[str], before: Claim
 
 def _is_one_subject(first: frozenset[str], other: frozenset[str]) -> bool:
     """Whether the rests of two statements are one subject; if one has more words, the other has none of its own."""
-    both = first & other
-    if not both or (first - other and other - first):
+    common = first & other
+    if not common or (first - other and other - first):
         return False
-    return len(both) >= MIN_REST_SHARE * max(len(first), len(other))
+    return len(common) >= MIN_REST_SHARE * max(len(first), len(other))

@@ -18,13 +18,11 @@ from csmd.text import clauses
 from csmd.text.claims import parse
 from csmd.text.clauses import COPULA, STOPS, WORDS, Word, roots, stems
 
-_LEAVE_ROOTS, _MOVE_ROOTS, _ENTER_ROOTS, _LEAD_PHRASES = (
-    roots("leave"),
-    roots("move"),
-    roots("enter"),
-    clauses.phrases("leads_to_left"),
-)
-_THING_ENDS, _INTO_WORDS = WORDS["left_ends"] | COPULA, WORDS["into"]
+_LEAVE_ROOTS = roots("leave")
+_MOVE_ROOTS = roots("move")
+_ENTER_ROOTS = roots("enter")
+_LEAD_PHRASES = clauses.phrases("leads_to_left")
+_THING_ENDS = WORDS["left_ends"] | COPULA
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
 _IDLE_ROOTS = roots("left_ends") | roots("idle")
 _BREAKS = STOPS | frozenset("and but so because since".split())
@@ -40,12 +38,8 @@ _ARTICLES = _PLAIN_ARTICLES | frozenset(
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE, _AT_HAND, _ORDERS = (_SENTENCE_WORDS[name] for name in ("trouble.en", "thing.en", "order.en"))
 #: Only a sentence with one of these words, or one that ends in "n't", gives something up.
-_TRIGGER_WORDS = (
-    frozenset("from off no not rather too than go goes has have had was were".split())
-    | _LEAD_PHRASES.keys()
-    | WORDS["leave_form"]
-    | WORDS["left_state"]
-)
+_TRIGGER_WORDS = frozenset("from off no not rather too than go goes has have had was were".split())
+_TRIGGER_WORDS |= _LEAD_PHRASES.keys() | WORDS["leave_form"] | WORDS["left_state"]
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: Most words of the thing that is given up.
 MAX_THING_WORDS = 3
@@ -94,13 +88,10 @@ def find_switch(text: str) -> Switch | None:
     bare = [_without_break(part) for part in parts]
     for at, part in enumerate(bare):
         opener = parts[at][0].plain
-        if (
-            not part
-            or part[0].plain in _SUPPOSING_WORDS
-            or (opener in _SUPPOSING_WORDS and len(part) + 1 >= len(parts[at]))
-        ):
+        is_supposed = opener in _SUPPOSING_WORDS and len(part) + 1 >= len(parts[at])
+        if not part or is_supposed or part[0].plain in _SUPPOSING_WORDS:
             continue
-        others = [other for place, other in enumerate(bare) if place != at]
+        others = [other for number, other in enumerate(bare) if number != at]
         antecedent = bare[0][:1] if at and bare[0] and bare[0][0].plain not in _ORDERS else ()
         for left in _find_departures(part, follows_comma=opener == ",", antecedent=antecedent):
             entering = [*filter(None, [_find_entering(left)]), *filter(_may_take_place, others)]
@@ -120,8 +111,8 @@ def _without_break(part: Sequence[Word]) -> Sequence[Word]:
 
 
 def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: Sequence[Sequence[Word]]) -> Switch:
-    old, own = stems(left.old), [*left.before, *left.behind]
-    rest = [*own, *(word for other in others for word in (_PART_BREAK, *other))]
+    old, part_words = stems(left.old), [*left.before, *left.behind]
+    rest = [*part_words, *(word for other in others for word in (_PART_BREAK, *other))]
     slots = clauses.slots(rest)
     new = set(stems(word for word in rest if word.is_name or word.is_capital))
     new = new.union(*(slot.value for slot in slots if slot.way in ("means", "is")))
@@ -129,7 +120,7 @@ def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: 
         named = stems(takewhile(lambda word: word.plain not in WORDS["extent"], part))
         new |= named if len(named) < MAX_THING_WORDS else set()
     uses = [slot.value for slot in slots if slot.way == "extent"]
-    places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(own) if slot.way == "place"))
+    places = set[str]().union(*uses, *(slot.value for slot in clauses.slots(part_words) if slot.way == "place"))
     lead = left.before[-1].plain if left.before else ""
     if lead in ("from", "off"):  # "the labels from A to B"
         places |= stems(takewhile(lambda word: word.root not in _MOVE_ROOTS, reversed(left.before[:-1]))) - new
@@ -138,12 +129,8 @@ def _build_switch(left: _Departure, others: Sequence[Sequence[Word]], entering: 
         places |= stems(left.before[:verb])
         new -= stems(left.before[:verb])
     named = stems(word for word in rest if word.root not in _LEAVE_ROOTS | _MOVE_ROOTS | _ENTER_ROOTS)
-    return Switch(
-        old,
-        frozenset(new - old - _IDLE_ROOTS),
-        named - old - new - _IDLE_ROOTS,
-        frozenset(places - old - new - _IDLE_ROOTS),
-    )
+    named = named - old - new - _IDLE_ROOTS
+    return Switch(old, frozenset(new - old - _IDLE_ROOTS), named, frozenset(places - old - new - _IDLE_ROOTS))
 
 
 def is_left(older: str, switch: Switch) -> bool:
@@ -204,9 +191,8 @@ def _find_thing_start(part: Sequence[Word], at: int, *, follows_comma: bool) -> 
     is_ordered = not stems(other for other in part[:at] if other.plain not in WORDS["aside"])
     if word.root in _LEAVE_ROOTS and is_ordered and {"from", "off"}.isdisjoint(rest):
         return at + 1 + (rest[:1] == ["about"])
-    is_from = (
-        word.plain in ("from", "off") and any(other.root in _MOVE_ROOTS for other in part[:at]) and not _is_step(part)
-    )
+    follows_move = any(other.root in _MOVE_ROOTS for other in part[:at])
+    is_from = word.plain in ("from", "off") and follows_move and not _is_step(part)
     is_than = word.plain == "than" and "rather" in plain[:at]
     takes_place = word.plain in WORDS["takes_place_of"] and stems(part[:at])
     if is_from or is_than or takes_place or (is_ours and word.plain in WORDS["leave_by_us"]):
@@ -284,7 +270,7 @@ def _classify_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
 def _find_entering(left: _Departure) -> Sequence[Word]:
     """Returns the words that name the replacement in the same part; () if there are none."""
     for at, word in enumerate(left.behind):
-        if word.plain in _INTO_WORDS and stems(left.behind[at + 1 :]):
+        if word.plain in WORDS["into"] and stems(left.behind[at + 1 :]):
             return left.behind[at + 1 :]
     lead = left.before[-1].plain if left.before else ""
     if lead in WORDS["takes_place_of"]:
@@ -315,8 +301,7 @@ def _holds_instead(part: Sequence[Word]) -> bool:
     """Whether a part states a present choice, and is not about the thing that only was in some way."""
     plain = [word.plain for word in part]
     is_same_thing = plain[0] in _ARTICLES or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(
-        word.root in _ENTER_ROOTS for word in part
-    )
+    enters = any(word.root in _ENTER_ROOTS for word in part)
+    is_now = enters or not {"now", "back", "again", "instead"}.isdisjoint(plain)
     moves = any(word.root in _MOVE_ROOTS for word in part) and "to" in plain
     return not is_same_thing and (is_now or moves)

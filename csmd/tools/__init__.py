@@ -1,1 +1,1 @@
-"""What the daemon can be asked: a module for each subject, and `registry`, the table of all tools."""
+"""The daemon's tools: a module for each subject, and `registry`, the table of all tools."""

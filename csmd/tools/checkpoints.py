@@ -6,73 +6,73 @@ from csmd.errors import BadInput, CsmdError
 from csmd.privacy.fingerprints import remove_purged
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, sessions, tombstones
-from csmd.store.checkpoints import Row
+from csmd.store.checkpoints import CheckpointRow
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, resolve_id
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit, resolve_id
 from csmd.tools.present import (
     as_json,
     find_session,
     refuse_secrets,
 )
-from csmd.tools.sessions import MOST
+from csmd.tools.sessions import MAX_ROWS
 
 TOOLS = Tools()
-NOTE_CHARACTERS = 400
-CHECKPOINT = (
+MAX_NOTE_CHARACTERS = 400
+CHECKPOINT_FIELDS = (
     "id session_id why at asked_at summary_uuid whole note goal pieces captured restored_at restored_for"
 )  # fmt: skip
 
 
 @TOOLS.add("csm_checkpoint_create", mutates=True)
-def _create(
+def _create_checkpoint(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
 ) -> Json:
-    """Keep a session's state as it is now."""
-    target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
-    note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
-    note = remove_purged(note, tombstones.marks(rows, key))[0]
+    """Save a session's present state."""
+    target, key = _find_session_or_latest(rows, session, seen, asking), ctx.store.hash_key
+    note = display.cut(refuse_secrets(note), MAX_NOTE_CHARACTERS)
+    note = remove_purged(note, tombstones.purged_marks(rows, key))[0]
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
-    ctx.hint_of_hook(target.path)  # adds what its transcript has beyond this
+    ctx.hint_from_hook(target.path)  # adds what its transcript has beyond this
     ctx.poke()
 
-    def shown(fresh: Rows) -> Json:
+    def read_stored(fresh: Rows) -> Json:
         row = checkpoints.by_id(fresh, ident)
         if row is None:
-            raise CsmdError("what was to be kept was purged meanwhile")
-        return _checkpoint(fresh, row, key)
+            raise CsmdError("the session was purged meanwhile")
+        return _checkpoint_json(fresh, row, key)
 
-    return {**ctx.store.write(shown), "made": True}
+    return {**ctx.store.write(read_stored), "made": True}
 
 
-def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Session:
+def _find_session_or_latest(rows: Rows, named: str, seen: Places, asking: str) -> Session:
     """The named session, or the latest one of the projects."""
     if named:
         return find_session(rows, named, asking)
     latest = sessions.list_sessions(rows, projects=seen, limit=1)
     if not latest:
-        raise CsmdError("no session is known here", hint="name one with --session ID; `csmd session list` shows them")
+        raise CsmdError("there is no session yet", hint="name one with --session ID; `csmd session list` shows them")
     return latest[0]
 
 
 @TOOLS.add("csm_checkpoint_list")
-def _checkpoints(
+def _list_checkpoints(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20
 ) -> Json:
     """List checkpoints, the latest first."""
     ident = find_session(rows, session, asking).id if session else ""
-    listed = checkpoints.list_checkpoints(rows, projects=seen, session_id=ident, limit=between(limit, MOST))
-    return {"checkpoints": [_summary(rows, row, ctx.store.hash_key) for row in listed]}
+    listed = checkpoints.list_checkpoints(rows, projects=seen, session_id=ident, limit=clamp_limit(limit, MAX_ROWS))
+    return {"checkpoints": [_summary_json(rows, row, ctx.store.hash_key) for row in listed]}
 
 
 @TOOLS.add("csm_checkpoint_show")
-def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", raw: bool = False) -> Json:
+def _show_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", raw: bool = False) -> Json:
     """Show a checkpoint, with the turns that it captured."""
     row = _find_checkpoint(rows, id_, asking)
-    shown = _checkpoint(rows, row, ctx.store.hash_key)
+    shown = _checkpoint_json(rows, row, ctx.store.hash_key)
     if raw:
         names = ("uuid", "kind", "tool", "at", "text")
         shown["raw"] = [dict(zip(names, turn, strict=True)) for turn in checkpoints.captured_turns(rows, row.seq)]
@@ -80,20 +80,20 @@ def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
 
 
 @TOOLS.add("csm_checkpoint_restore", mutates=True)
-def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
-    """Show the next session what a checkpoint holds."""
+def _restore_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
+    """Restore a checkpoint into the next session."""
     row, now = _find_checkpoint(rows, id_, asking), ctx.now()
     named = find_session(rows, session, asking) if session else None
     if named is not None and named.project_seq != row.project_seq:  # a wall may lie between the two
         raise BadInput(
-            f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
+            f"{row.id} and the session {named.id} are of different projects", hint="restore it without --session"
         )
     ident = named.id if named else ""
     ctx.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=ident))
-    return {**_checkpoint(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": ident}
+    return {**_checkpoint_json(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": ident}
 
 
-def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
+def _find_checkpoint(rows: Rows, ident: str, asking: str) -> CheckpointRow:
     """A checkpoint by its id or the beginning of it; BadInput for none, or one behind a wall."""
     row = checkpoints.by_id(rows, resolve_id(ident, ids_like(rows, "checkpoints", ident)))
     if row is None or not visibility.is_visible(rows, row.project_seq, asking=asking):
@@ -101,18 +101,18 @@ def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
     return row
 
 
-def _summary(rows: Rows, row: Row, key: bytes) -> Json:
+def _summary_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     pieces = checkpoint.read_pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
     captured = checkpoints.capture_count(rows, row.seq)
-    return as_json(row, CHECKPOINT, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
+    return as_json(row, CHECKPOINT_FIELDS, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
-def _checkpoint(rows: Rows, row: Row, key: bytes) -> Json:
+def _checkpoint_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     restored = checkpoint.read_restored(rows, row, key)
     essentials = checkpoint.essentials(restored)
     return {
-        **_summary(rows, row, key),
+        **_summary_json(rows, row, key),
         "cwd": checkpoints.session_state(rows, row.session_seq).cwd,
         "parts": [piece._asdict() for piece in restored.pieces],
         "text": essentials.text,

@@ -8,49 +8,48 @@ from pathlib import Path
 
 from csmd.capture import whole_text
 from csmd.paths import is_file
-from csmd.store import compactions, search, turns
+from csmd.store import compaction_audit, compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
-from csmd.tools.present import as_json, find_session, roots
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
+from csmd.tools.present import as_json, find_session, read_roots
 
 TOOLS = Tools()
-MOST = 1000
-SIZES = ("bytes_before", "bytes_after", "tokens_before", "tokens_after")
+MAX_ROWS = 1000
+SIZE_FIELDS = ("bytes_before", "bytes_after", "tokens_before", "tokens_after")
 
 
 @TOOLS.add("csm_memory_compact")
-def _report(
+def _report_savings(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20
 ) -> Json:
     """Report on compaction savings: the outcome of each trimmed or dropped turn, and tokens saved in all.
 
     `reduction` is the total reduction, `average_reduction` the mean over turns; both in percent.
     """
-    stream = find_session(rows, session, asking).id if session else ""
-    totals = compactions.totals(rows, projects=seen, session=stream)
-    within = compactions.count_within_budget(rows, projects=seen, session=stream)
-    latest = compactions.latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
-    places = roots(rows)
+    session_id = find_session(rows, session, asking).id if session else ""
+    totals = compactions.sum_outcomes(rows, projects=seen, session=session_id)
+    within_budget = compactions.count_within_budget(rows, projects=seen, session=session_id)
+    latest = compactions.list_latest(rows, projects=seen, session=session_id, limit=clamp_limit(limit, MAX_ROWS))
+    root_of = read_roots(rows)
     return {
         "budget_bytes": ctx.config.settings.capture_tool_output_bytes,
-        "outcomes": {**_by_outcome(totals), "skipped_under_budget": within},
+        "outcomes": {**_count_outcomes(totals), "skipped_under_budget": within_budget},
         "causes": {cause: sum(row.turns for row in totals if row.cause == cause) for cause in sorted({row.cause for row in totals})},
-        "counted": sum(row.counted for row in totals),
-        **_sums(totals),
-        "average_reduction": compactions.average_reduction(rows, projects=seen, session=stream),
-        "compactions": [_compaction_json(row, places.get(row.project_seq, "")) for row in latest],
+        "counted": sum(row.counted for row in totals), **_sum_sizes(totals),
+        "average_reduction": compactions.average_reduction(rows, projects=seen, session=session_id),
+        "compactions": [_compaction_json(row, root_of.get(row.project_seq, "")) for row in latest],
     }  # fmt: skip
 
 
-def _by_outcome(totals: Sequence[Total]) -> dict[str, int]:
+def _count_outcomes(totals: Sequence[Total]) -> dict[str, int]:
     return {outcome: sum(row.turns for row in totals if row.outcome == outcome) for outcome in ("compressed", "failed")}
 
 
-def _sums(totals: Sequence[Total]) -> Json:
+def _sum_sizes(totals: Sequence[Total]) -> Json:
     """Bytes and tokens before and after, and tokens saved, over all compressed turns."""
-    done = [row for row in totals if row.outcome == "compressed"]
-    sums = {name: sum(getattr(row, name) for row in done) for name in SIZES}
+    compressed = [row for row in totals if row.outcome == "compressed"]
+    sums = {name: sum(getattr(row, name) for row in compressed) for name in SIZE_FIELDS}
     saved = sums["tokens_before"] - sums["tokens_after"]
     return {**sums, "tokens_saved": saved, "reduction": round(100 * saved / max(sums["tokens_before"], 1), 1)}
 
@@ -64,7 +63,7 @@ def _compaction_json(row: Compaction, project: str) -> Json:
 
 
 @TOOLS.add("csm_compaction_audit")
-def _audit(
+def _audit_compactions(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 20, verify: int = 20
 ) -> Generator[None, None, Json]:
     """Audit compaction telemetry: recount it from the turns, and read the last `verify` again from their transcripts.
@@ -72,8 +71,8 @@ def _audit(
     Lists at most `limit` problems. A transcript that is gone is not a problem.
     """
     recounted, problems = Counter[str](), list[Json]()
-    after = compactions.FIRST
-    while part := compactions.recount(rows, after=after, projects=seen):
+    after = 0
+    while part := compaction_audit.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
             recounted.update(
@@ -82,33 +81,37 @@ def _audit(
             if row.problem:
                 problems.append({"id": row.uuid, "problem": row.problem})
         yield
-    totals = compactions.totals(rows, projects=seen)
-    noted = _by_outcome(totals) | {"tokens_saved": _sums(totals)["tokens_saved"]}
-    reread = yield from _reread(
-        ctx, rows, compactions.latest(rows, projects=seen, limit=between(verify, MOST)) if verify > 0 else []
+    totals = compactions.sum_outcomes(rows, projects=seen)
+    recorded = _count_outcomes(totals) | {"tokens_saved": _sum_sizes(totals)["tokens_saved"]}
+    reread = yield from _reread_transcripts(
+        ctx,
+        rows,
+        compactions.list_latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else [],
     )
     problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
-    agrees = all(recounted[name] == noted[name] for name in ("compressed", "failed", "tokens_saved"))
+    agrees = all(recounted[name] == recorded[name] for name in ("compressed", "failed", "tokens_saved"))
     return {
         "sound": agrees and not problems,
-        "noted": {**noted, "skipped_under_budget": compactions.count_within_budget(rows, projects=seen)},
+        "noted": {**recorded, "skipped_under_budget": compactions.count_within_budget(rows, projects=seen)},
         "recounted": {name: recounted[name] for name in ("compressed", "failed", "unnoted", "changed", "tokens_saved")},
         "reread": reread,
-        "problems": problems[: between(limit, MOST)],
+        "problems": problems[: clamp_limit(limit, MAX_ROWS)],
         "problems_in_all": len(problems),
     }
 
 
-def _reread(ctx: ToolContext, rows: Rows, left_out: Sequence[Compaction]) -> Generator[None, None, Json]:
+def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Compaction]) -> Generator[None, None, Json]:
     """Counts turns whose transcript still has the same text or is gone; lists those whose transcript differs."""
-    same, changed = 0, list[str]()
-    gone = 0
-    for row in left_out:
-        for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
+    unchanged, changed_uuids = 0, list[str]()
+    missing = 0
+    for row in compactions:
+        for turn in turns.find_cut(
+            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        ):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
-            whole = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
-            same += whole is not None
-            gone += not is_there
-            changed += [row.uuid] * (whole is None and is_there)
-    return {"same": same, "gone": gone, "changed": changed}
+            text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+            unchanged += text is not None
+            missing += not is_there
+            changed_uuids += [row.uuid] * (text is None and is_there)
+    return {"same": unchanged, "gone": missing, "changed": changed_uuids}

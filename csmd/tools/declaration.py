@@ -30,17 +30,17 @@ from csmd.store.sqlite import Rows
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
-TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
+PARAMETER_TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
 #: Parameter of every tool: the directory of the caller. It decides which walls apply.
-ASKING = "asking"
+CALLER_DIRECTORY = "asking"
 #: Parameter names of Cross-Session Memory's tools -> csmd's; both are accepted.
-SEED_NAMES: Mapping[str, str] = {
+PARAMETER_ALIASES: Mapping[str, str] = {
     "content": "text", "importance": "confidence", "sessionId": "session", "startDate": "since", "endDate": "until",
     "dryRun": "dry_run",
 }  # fmt: skip
 #: Parameters that are paths.
-PATHS = ("project", "path", ASKING)
-QUERY_VECTOR_S = 8.0
+PATH_PARAMETERS = ("project", "path", CALLER_DIRECTORY)
+VECTOR_TIMEOUT_S = 8.0
 #: Row keys of the projects that the caller may see, None for all. Such a parameter stands for `project` and `asking`.
 Places = list[int] | None
 
@@ -54,13 +54,13 @@ class Task(Protocol):
 
 
 class Dreams(Protocol):
-    """What tools may ask of the daemon's dreaming."""
+    """The daemon's dreaming as tools use it."""
 
     def state(self, rows: Rows) -> Json:
-        """The gates, the dream under way and the last ones."""
+        """Describes the gates, the running dream and the last ones."""
 
     def verdict(self, rows: Rows) -> Verdict:
-        """What the gates say now."""
+        """Returns the present verdict of the gates."""
 
     def order(self, why: str, *, awaited: bool) -> Task:
         """Starts a dream as soon as possible."""
@@ -68,7 +68,7 @@ class Dreams(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a tool may use of the running daemon.
+    """The parts of the running daemon that tools use.
 
     `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
     kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` ask for
@@ -92,7 +92,7 @@ class ToolContext:
     job: Callable[[str], Any]
     poke: Callable[[], None]
     hint: Callable[[str], None]
-    hint_of_hook: Callable[[str], None]
+    hint_from_hook: Callable[[str], None]
     unwritten: Callable[[], tuple[list[Composition], list[Lookup]]]
     forget_lines: Callable[[], None]
     alarms: Callable[[], list[dict[str, str]]]
@@ -102,17 +102,17 @@ class ToolContext:
     def paused(self) -> dict[str, str] | None:
         """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
-        on = pauses.find_current(self.now())
-        return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
+        pause = pauses.find_current(self.now())
+        return {"since": pause[0], "until": pause[1], "by": pauses.by} if pause else None
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One thing the daemon does when asked.
+    """A request that the daemon answers.
 
     `run` takes the context, a reader and the tool's parameters by name. It returns the answer, or a generator of steps
-    between which other calls are answered. `person` says what only a person at a terminal can do with it, "" if anyone
-    may. `lane` is the reader it runs on; None for a tool that does not read the store.
+    between which other calls are answered. `person` is an action ("undo an answer") that needs a person at a terminal,
+    "" for a tool that anyone may call. `lane` is the reader it runs on; None for a tool that does not read the store.
     """
 
     name: str
@@ -128,10 +128,10 @@ class Tool:
         declared: dict[str, Parameter] = {}
         for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
             if parameter.annotation == "Places":
-                declared |= {"project": Parameter(str, ""), ASKING: Parameter(str, "")}
+                declared |= {"project": Parameter(str, ""), CALLER_DIRECTORY: Parameter(str, "")}
             else:  # a name that Python reserves ends in an underscore in the code
                 default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
-                declared[parameter.name.rstrip("_")] = Parameter(TYPES[parameter.annotation], default)
+                declared[parameter.name.rstrip("_")] = Parameter(PARAMETER_TYPES[parameter.annotation], default)
         if self.person:
             declared["by_person"] = Parameter(bool, False)
         object.__setattr__(self, "parameters", declared)
@@ -139,11 +139,11 @@ class Tool:
     def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
         """Answers in steps; `params` come from `check`, `rows` is None for a tool without a lane."""
         if self.person:
-            need_person(params["by_person"], self.person)
+            require_person(params["by_person"], self.person)
         arguments: Json = {}
         for name, parameter in list(inspect.signature(self.run).parameters.items())[2:]:
             if parameter.annotation == "Places" and rows is not None:
-                arguments[name] = places(rows, params["project"], params[ASKING])
+                arguments[name] = find_places(rows, params["project"], params[CALLER_DIRECTORY])
             else:
                 arguments[name] = params[name.rstrip("_")]
         result = self.run(ctx, rows, **arguments)
@@ -153,19 +153,25 @@ class Tool:
 
     def schema(self) -> Json:
         """The JSON schema of its parameters, without those that name the caller."""
-        return parameters.schema({key: of for key, of in self.parameters.items() if key not in (ASKING, "by_person")})
+        return parameters.schema(
+            {key: parameter for key, parameter in self.parameters.items() if key not in (CALLER_DIRECTORY, "by_person")}
+        )
 
     def check(self, params: Params) -> Json:
         """Checks parameters and adds defaults; "5" and "true" become a number and a boolean."""
-        own = {key: SEED_NAMES.get(key, key) for key in params}
-        named = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
-        if ASKING not in self.parameters:
-            named.pop(ASKING, None)
+        names = {key: PARAMETER_ALIASES.get(key, key) for key in params}
+        named = {names[key] if names[key] in self.parameters else key: value for key, value in params.items()}
+        if CALLER_DIRECTORY not in self.parameters:
+            named.pop(CALLER_DIRECTORY, None)
         checked = parameters.check(self.name, self.parameters, named)
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)
-                if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
+                if (
+                    key in PATH_PARAMETERS
+                    and value
+                    and not (value.startswith("/") or project_identity.is_windows_path(value))
+                ):
                     raise BadInput(
                         f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
                     )
@@ -175,27 +181,27 @@ class Tool:
 class Tools(list[Tool]):
     """Tools declared by a decorator on their functions."""
 
-    def add(self, name: str, **how: Any) -> Callable[[F], F]:
-        """Makes a function a tool; the docstring's first line is its summary, `how` are further fields of Tool."""
+    def add(self, name: str, **options: Any) -> Callable[[F], F]:
+        """Makes a function a tool; the docstring's first line is its summary, `options` are other fields of Tool."""
 
         def declare(run: F) -> F:
             summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
-            self.append(Tool(name, summary, run, **how))
+            self.append(Tool(name, summary, run, **options))
             return run
 
         return declare
 
 
-def need_person(by_person: bool, what: str) -> None:
-    """CsmdError unless a person asks."""
+def require_person(by_person: bool, what: str) -> None:
+    """Raises CsmdError unless a person asks; `what` is the action."""
     if not by_person:
         raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
 
 
-def leave_to_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
+def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
     """Raises CsmdError if a question about the memory waits for a person and no person asks."""
     if not by_person and memory.id in candidates.asked_about(rows):
-        raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
+        raise CsmdError(f"{memory.id} is waiting for a person's review", hint="run `csmd review` to answer it")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:
@@ -203,15 +209,15 @@ def resolve_id(typed: str, ids: Sequence[str]) -> str:
     if typed in ids or not typed:
         return typed
     if len(ids) > 1:
-        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type some more of it")
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type more of the id")
     return ids[0] if ids else ""
 
 
-def places(rows: Rows, project: str, asking: str) -> Places:
+def find_places(rows: Rows, project: str, asking: str) -> Places:
     """Row keys of the projects that the caller may see; None for all."""
     return visibility.find_searchable_places(rows, project, asking=asking)
 
 
-def between(number: int, most: int) -> int:
+def clamp_limit(limit: int, most: int) -> int:
     """Clamps a requested number of rows to 1..most."""
-    return min(max(number, 1), most)
+    return min(max(limit, 1), most)

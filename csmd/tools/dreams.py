@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from csmd.curator import curate
-from csmd.dream import dream_undo, narrator, page_files, steps
+from csmd.dream import dream_undo, page_files, session_facts, steps
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.store import dream_scopes, dreams, journal, ledger, projects, workspaces
@@ -24,43 +24,43 @@ from csmd.store.journal import ChangedFile, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
-from csmd.tools.declaration import Json, ToolContext, Tools, between, places, resolve_id
-from csmd.tools.present import as_json, roots
+from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit, find_places, resolve_id
+from csmd.tools.present import as_json, read_roots
 from csmd.vocabulary import INDEX
 
 TOOLS = Tools()
 
-MOST = 1000
+MAX_DREAMS = 1000
 
 
 def dream_json(rows: Rows, dream: Dream) -> Json:
     """Returns a dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
-    return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
+    return as_json(dream, names, did=journal.count_actions(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dream_scopes.dream_places):
-        facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
+    for place in read(dream_scopes.list_scopes):
+        facts[place.seq] = read(partial(session_facts.count_facts, project=place.seq))
         yield
     return facts
 
 
 @TOOLS.add("csm_dream_status")
-def _status(ctx: ToolContext, rows: Rows) -> Json:
-    """Show whether a dream is due, what each gate says, and how the last one ended."""
+def _show_status(ctx: ToolContext, rows: Rows) -> Json:
+    """Show whether a dream is due, the state of each gate, and how the last dream ended."""
     return ctx.dreams.state(rows)
 
 
 @TOOLS.add("csm_dream_plan")
-def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
+def _plan_dream(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
     """Show what a dream would do now, and why; changes nothing.
 
-    The plan is over all projects; the caller gets what they may see of it.
+    The plan covers all projects; the answer is limited to projects the caller may see.
     """
-    seen, root_of, now = places(rows, project, asking), roots(rows), ctx.now()
+    seen, root_of, now = find_places(rows, project, asking), read_roots(rows), ctx.now()
 
     def read(run: Callable[[Rows], Any]) -> Any:
         return run(rows)
@@ -70,35 +70,37 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
     actions = [action for action in plan.actions if seen is None or action.project_seq in seen]
     yield
     files = yield from page_files.preview_changes(
-        rows, ctx.config.paths.memory, facts=[fact for here in facts.values() for fact in here], key=ctx.store.hash_key,
+        rows, ctx.config.paths.memory, facts=[fact for project_facts in facts.values() for fact in project_facts], key=ctx.store.hash_key,
         after={memory.id: memory for action in plan.actions for memory in action.after},
     )  # fmt: skip
     return {
         "verdict": ctx.dreams.state(rows)["verdict"],
         "did": dict(sorted(Counter(action.kind for action in actions).items())),
-        "actions": [_action(action, root_of) for action in actions],
-        "projects": [_tally(tally, root_of) for tally in plan.tallies if seen is None or tally.project_seq in seen],
+        "actions": [_action_json(action, root_of) for action in actions],
+        "projects": [
+            _tally_json(tally, root_of) for tally in plan.tallies if seen is None or tally.project_seq in seen
+        ],
         # A page's name reveals its project, except those of these two.
         "files": [
             asdict(file)
-            for file, on in files
-            if seen is None or file.path in (markdown.USER, INDEX) or not on.isdisjoint(seen)
+            for file, project_seqs in files
+            if seen is None or file.path in (markdown.USER, INDEX) or not project_seqs.isdisjoint(seen)
         ],
         "hidden": 0 if project else len(plan.actions) - len(actions),
-        "asks": _questions(ctx, rows, seen, now=now),
+        "asks": _questions_json(ctx, rows, seen, now=now),
     }
 
 
-def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
+def _questions_json(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
     """Returns the questions that a dream would ask the configured language model, of visible projects.
 
     None without a model.
     """
-    provider = ledger.asked_provider(rows)
+    provider = ledger.provider_to_ask(rows)
     if provider is None:
         return None
     settings = ctx.config.settings
-    left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
+    left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
     questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
@@ -109,7 +111,7 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
     return {"provider": provider.name, "model": provider.model, "questions": questions}
 
 
-def _action(action: Action, root_of: dict[int, str]) -> Json:
+def _action_json(action: Action, root_of: dict[int, str]) -> Json:
     memory, other, fact = action.memory, action.other, action.fact
     # Confidence and tier of a merge are those of the memory that stays.
     subject = other if action.kind == "merge" else memory
@@ -129,7 +131,7 @@ def _action(action: Action, root_of: dict[int, str]) -> Json:
     }
 
 
-def _tally(tally: Tally, root_of: dict[int, str]) -> Json:
+def _tally_json(tally: Tally, root_of: dict[int, str]) -> Json:
     staleness = {tier: round(value, 3) for tier, value in tally.staleness.items()}
     root = root_of.get(tally.project_seq, "")
     return as_json(
@@ -138,36 +140,36 @@ def _tally(tally: Tally, root_of: dict[int, str]) -> Json:
 
 
 @TOOLS.add("csm_dream_run", mutates=True)
-def _run(
+def _run_dream(
     ctx: ToolContext, rows: Rows, dry_run: bool = False, force: bool = False, asking: str = ""
 ) -> steps.Steps[Json]:
     """Dream now; returns a job, with `dry_run` the plan."""
     verdict = ctx.dreams.verdict(rows)
     if dry_run:
-        plan = yield from _plan(ctx, rows, asking=asking)
+        plan = yield from _plan_dream(ctx, rows, asking=asking)
         return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=force):
-        helps = "`csmd dream run --force` dreams all the same" if not force else "csmd dream status"
-        why_not = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
-        raise CsmdError(f"no dream now: {why_not}", hint=helps)
+        hint = "`csmd dream run --force` dreams all the same" if not force else "csmd dream status"
+        problem = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
+        raise CsmdError(f"no dream now: {problem}", hint=hint)
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
 
 
 @TOOLS.add("csm_dream_diff")
-def _diff(
+def _show_changes(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False, limit: int = 0, offset: int = 0
 ) -> steps.Steps[Json]:
     """Show what a dream changed, before and after: all of it, or with `limit` a page."""
-    dream, seen = _find(rows, id_), places(rows, "", asking)
-    did: list[Json] = []
-    number, last = 0, max(offset, 0) + limit if limit else math.inf
+    dream, seen = _find_dream(rows, id_), find_places(rows, "", asking)
+    changes: list[Json] = []
+    number, end = 0, max(offset, 0) + limit if limit else math.inf
     for change in changes_json(rows, dream.id, among=seen):
         if seen is None or by_person or not change["files"]:
             number += 1
-            did += [change] if offset < number <= last else []
+            changes += [change] if offset < number <= end else []
         yield
-    total = sum(journal.action_counts(rows, dream.seq).values())
-    return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
+    total = sum(journal.count_actions(rows, dream.seq).values())
+    return {"dream": dream_json(rows, dream), "did": changes, "hidden": total - number}
 
 
 def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
@@ -178,7 +180,7 @@ def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) 
     dream = dreams.by_id(rows, ident)
     if dream is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    for seq in journal.actions(rows, dream.seq):
+    for seq in journal.list_actions(rows, dream.seq):
         action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
             yield _change_set_json(rows, action, journal.changed_rows(rows, seq), written)
@@ -228,9 +230,9 @@ def unified_diff(path: str, before: str | None, after: str | None) -> str:
 
 
 @TOOLS.add("csm_dream_undo", mutates=True)
-def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
+def _undo_dream(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     """Undo a dream and every later one; returns a job, with `dry_run` the dreams."""
-    dream = _find(rows, id_)
+    dream = _find_dream(rows, id_)
     chain = dream_undo.plan_undo(rows, dream.id)
     if dry_run:
         return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in chain]}
@@ -238,16 +240,16 @@ def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
 
 
 @TOOLS.add("csm_dream_history")
-def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
+def _list_dreams(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    listed = dreams.history(rows, limit=between(limit, MOST), offset=max(offset, 0))
+    listed = dreams.list_dreams(rows, limit=clamp_limit(limit, MAX_DREAMS), offset=max(offset, 0))
     return {"dreams": [dream_json(rows, dream) for dream in listed]}
 
 
-def _find(rows: Rows, typed: str) -> Dream:
+def _find_dream(rows: Rows, typed: str) -> Dream:
     """Returns the dream with an id or its beginning, or the latest for `last`."""
     if typed == "last":
-        latest = dreams.history(rows, limit=1)
+        latest = dreams.list_dreams(rows, limit=1)
         if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return latest[0]

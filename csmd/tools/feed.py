@@ -1,7 +1,8 @@
-"""The tool that lists what has happened since a cursor."""
+"""The tool that lists events since a cursor."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePath
 from typing import Any
 
@@ -17,48 +18,46 @@ from csmd.tools.present import as_json
 
 TOOLS = Tools()
 #: Rows of one kind in one answer; with so many the client asks again at once.
-MOST = 200
+MAX_ROWS = 200
 #: Characters of a text; `csmd session transcript` shows the whole.
-TEXT_CHARACTERS = 1000
+MAX_TEXT_CHARACTERS = 1000
 #: Rows of all projects that the first call looks through for those of one project.
-BACK = 20_000
+LOOKBACK_ROWS = 20_000
 
 
 @TOOLS.add("csm_tail", lane="status")
-def _tail(
+def _list_feed(
     ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "",
-    session: str = "",
-    kind: str = "", since: str = "",
+    session: str = "", kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
-    """List what has happened since a cursor; of one session, of some kinds (comma-separated), since a time."""
+    """List events since a cursor; of one session, of some kinds (comma-separated), since a time."""
     ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""
-    limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
-    happenings: list[FeedRow] = []
-    more = False
+    start = query.parse_limits(since, "", now=ctx.here(ctx.now())).since
+    read = partial(activity_feed.read_feed, rows, projects=seen, session=ident, since=start)
+    feed_rows: list[FeedRow] = []
+    has_more = False
     if not cursor:
-        limit = min(max(last, 0), MOST)
+        limit = min(max(last, 0), MAX_ROWS)
         for word in kinds:
-            after = max(0, ends[word] - BACK)
-            happenings += activity_feed.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
-        happenings = sorted(happenings, key=_order)[-limit:] if limit else []
+            after = max(0, ends[word] - LOOKBACK_ROWS)
+            feed_rows += read(word, after=after, limit=limit, is_latest=True)
+        feed_rows = sorted(feed_rows, key=_sort_key)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
         for word in kinds:
-            news = activity_feed.feed_after(
-                rows, word, min(positions[word], ends[word]), projects=seen, limit=MOST, **limits
-            )
-            if len(news) == MOST:
-                ends[word], more = news[-1].seq, True
-            happenings += news
-    written = ",".join(str(ends[word]) for word in activity_feed.KINDS)
-    return {"cursor": written, "more": more, "items": list(map(_happening, sorted(happenings, key=_order)))}
+            new_rows = read(word, after=min(positions[word], ends[word]), limit=MAX_ROWS)
+            if len(new_rows) == MAX_ROWS:
+                ends[word], has_more = new_rows[-1].seq, True
+            feed_rows += new_rows
+    next_cursor = ",".join(str(ends[word]) for word in activity_feed.KINDS)
+    return {"cursor": next_cursor, "more": has_more, "items": list(map(_row_json, sorted(feed_rows, key=_sort_key)))}
 
 
-def _order(happening: FeedRow) -> tuple[str, int, int]:
-    return happening.at, activity_feed.KINDS.index(happening.kind), happening.seq
+def _sort_key(row: FeedRow) -> tuple[str, int, int]:
+    return row.at, activity_feed.KINDS.index(row.kind), row.seq
 
 
 def _read_cursor(cursor: str) -> dict[str, int]:
@@ -66,16 +65,16 @@ def _read_cursor(cursor: str) -> dict[str, int]:
     if len(numbers) != len(activity_feed.KINDS) or not all(
         number.isdecimal() and len(number) < 19 for number in numbers
     ):
-        raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
+        raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="give the last answer's cursor, or none")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 
 
-def _happening(happening: FeedRow) -> Json:
-    tokens, memories = happening.amounts
-    more: dict[str, Any] = {}
-    if happening.kind == "injection":
-        more = {"tokens": tokens, "memories": memories}
-    elif happening.kind == "search":
-        more = {"results": memories}
-    name, text = PurePath(happening.project).name, display.cut(happening.text, TEXT_CHARACTERS)
-    return as_json(happening, "kind at project name session what=word text", name=name, text=text, **more)
+def _row_json(row: FeedRow) -> Json:
+    tokens, memories = row.amounts
+    counts: dict[str, Any] = {}
+    if row.kind == "injection":
+        counts = {"tokens": tokens, "memories": memories}
+    elif row.kind == "search":
+        counts = {"results": memories}
+    name, text = PurePath(row.project).name, display.cut(row.text, MAX_TEXT_CHARACTERS)
+    return as_json(row, "kind at project name session what=word text", name=name, text=text, **counts)

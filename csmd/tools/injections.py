@@ -5,7 +5,7 @@ from __future__ import annotations
 from csmd.briefs import Brief
 from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import QUERY_VECTOR_S, Json, ToolContext, Tools
+from csmd.tools.declaration import VECTOR_TIMEOUT_S, Json, ToolContext, Tools
 from csmd.tools.present import (
     brief_json,
 )
@@ -13,15 +13,15 @@ from csmd.tools.present import (
 TOOLS = Tools()
 
 
-def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
+def find_session_places(rows: Rows, project: str, asking: str) -> list[int]:
     """Row keys of the projects that a session in a project sees."""
     return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 
 @TOOLS.add("csm_memory_context")
-def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+def _compose_start_brief(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Show the brief that a new session would get."""
-    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
+    settings, seen = ctx.config.settings, find_session_places(rows, project, asking)
     goals = checkpoint.goals_block(rows, seen, "")
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
@@ -34,22 +34,22 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
 
 
 @TOOLS.add("csm_memory_recall")
-def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
+def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
     """Show what would be added to a prompt."""
     settings = ctx.config.settings
-    made = prompt.recall(
-        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
+    recalled = prompt.recall(
+        rows, places=find_session_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
         max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
+        embed=ctx.query_vector(deadline_s=VECTOR_TIMEOUT_S, start=True), key=ctx.store.hash_key, asking=project,
     )  # fmt: skip
-    return brief_json(ctx, made)
+    return brief_json(ctx, recalled)
 
 
 @TOOLS.add("csm_memory_file_recall")
-def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
+def _recall_file(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
     """Show what is known of a file."""
-    most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = work_notes.recall_file(
-        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
+    max_tokens, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
+    recalled: Brief = work_notes.recall_file(
+        rows, file, places=find_session_places(rows, project, asking), max_tokens=max_tokens, key=key
     )
-    return brief_json(ctx, made)
+    return brief_json(ctx, recalled)

@@ -12,7 +12,7 @@ from csmd.store import purge, sql_views
 from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 
 TOOLS = Tools()
 #: Sample rows of each view.
@@ -22,50 +22,52 @@ SAMPLE_CHARACTERS = 60
 
 
 @TOOLS.add("csm_store_schema")
-def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
+def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
     """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample."""
-    views = [shown_view for shown_view in sql_views.VIEWS if view in ("", shown_view.name)]
+    views = [view_row for view_row in sql_views.VIEWS if view in ("", view_row.name)]
     if not views:
-        raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
-    path, places = ctx.store.path, _visible_places(rows, asking)
+        raise BadInput(
+            f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.VIEW_NAMES))}"
+        )
+    path, places = ctx.store.path, _find_visible_places(rows, asking)
     return {
         "views": [
             {
-                "name": shown_view.name,
-                "a row is": shown_view.about,
-                "columns": dict(shown_view.columns),
-                "joins": list(shown_view.joins),
+                "name": view_row.name,
+                "a row is": view_row.about,
+                "columns": dict(view_row.columns),
+                "joins": list(view_row.joins),
                 "sample": _rows_json(
-                    sql_views.sample(path, shown_view, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                    sql_views.read_sample(path, view_row, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
                 ),
             }
-            for shown_view in views
+            for view_row in views
         ],
         "limits": {
             "rows": sql_views.MAX_ROWS,
-            "seconds": sql_views.SECONDS,
-            "characters of a value": sql_views.VALUE_CHARACTERS,
+            "seconds": sql_views.MAX_SECONDS,
+            "characters of a value": sql_views.MAX_VALUE_CHARACTERS,
             "functions": sorted(sql_views.FUNCTIONS),
         },
     }
 
 
 @TOOLS.add("csm_store_query")
-def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
+def _run_query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
     """Answer one SELECT (SQLite) on the views of csm_store_schema: at most 100 rows, 2 seconds, 2,000 characters a value."""
-    places, most = _visible_places(rows, asking), between(limit, sql_views.MAX_ROWS)
-    answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
+    places, most = _find_visible_places(rows, asking), clamp_limit(limit, sql_views.MAX_ROWS)
+    answer = sql_views.answer(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
 
 
-def _visible_places(rows: Rows, asking: str) -> Places:
+def _find_visible_places(rows: Rows, asking: str) -> Places:
     """Row keys of the projects that the caller may see; CsmdError while a purge is under way."""
     if purge.is_unfinished(rows):
         raise CsmdError("a purge is under way", hint="ask again when `csmd status` shows that it has ended")
     return visibility.find_visible_places(rows, asking=asking)
 
 
-def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
+def _rows_json(answer: Answer, characters: int = sql_views.MAX_VALUE_CHARACTERS) -> list[list[Any]]:
     """The rows, with secrets redacted by the current rules."""
     return [
         [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]

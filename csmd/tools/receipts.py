@@ -13,10 +13,10 @@ from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibilit
 from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
-from csmd.store.turns import LeftOut
+from csmd.store.turns import CutTurn
 from csmd.text import display
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
-from csmd.tools.present import as_json, find_memory, find_session, roots
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
+from csmd.tools.present import as_json, find_memory, find_session, read_roots, refuse_ambiguous
 
 TOOLS = Tools()
 T = TypeVar("T")
@@ -25,35 +25,34 @@ KIND_BY_ID = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of items that name a session instead of a memory.
 SESSION_REASONS = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
 #: Characters shown of a quoted passage.
-QUOTED_CHARACTERS = 300
+MAX_QUOTE_CHARACTERS = 300
 #: Most receipts that one call shows in detail.
-RECEIPTS_AT_ONCE = 100
+MAX_RECEIPTS_SHOWN = 100
 #: Most receipts of one page of a list.
 MAX_RECEIPTS_LISTED = 1000
 WEEK_S = 7 * 86_400
 #: States of an item whose text is not shown.
-UNSEEN = ("gone", "hidden")
-RECEIPT = "id session_id event at tokens"
+UNSHOWN_STATES = ("gone", "hidden")
+RECEIPT_FIELDS = "id session_id event at tokens"
 
 
 @TOOLS.add("csm_receipts")
-def _receipts(
+def _list_receipts(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20,
-    offset: int = 0,
-    details: bool = False,
+    offset: int = 0, details: bool = False,
 ) -> Json:  # fmt: skip
     """List injections: when, into which session, how much was used; with `details` each item and why."""
-    ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
-    most, root_of = between(limit, MAX_RECEIPTS_LISTED), roots(rows) if details else {}
+    ident, visible = _find_session_id(rows, session), visibility.find_visible_places(rows, asking=asking)
+    max_rows, root_of = clamp_limit(limit, MAX_RECEIPTS_LISTED), read_roots(rows) if details else {}
     listed_receipts = (
-        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most, offset=max(offset, 0))
+        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=max_rows, offset=max(offset, 0))
         if ident is not None
         else []
     )
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
     shown: list[Json] = []
     for listed in listed_receipts:
-        row = as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
+        row = as_json(listed.receipt, RECEIPT_FIELDS, items=listed.items, judged=listed.judged, used=listed.used)
         if details:
             row |= _receipt_json(rows, listed.receipt, visible, marks={})
             row["project"] = root_of.get(listed.receipt.project_seq, "")
@@ -61,16 +60,16 @@ def _receipts(
     return {"receipts": shown, "week": asdict(week)}
 
 
-def _session(rows: Rows, typed: str) -> str | None:
+def _find_session_id(rows: Rows, typed: str) -> str | None:
     """The id of the typed session: "" for any session, None for one that was shown nothing."""
     if not typed:
         return ""
-    matches = _exact_or_all(receipts.sessions_like(rows, typed), typed, str)
+    matches = _prefer_exact(receipts.sessions_like(rows, typed), typed, str)
     return matches[0] if matches else None
 
 
 @TOOLS.add("csm_context_get")
-def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
+def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
     """Show the whole text of what a session was shown, or of a tool's call or output that csmd trimmed.
 
     The id is that of a memory, an error, a turn, or a receipt (for all items of one injection).
@@ -78,33 +77,33 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
     output = _find_tool_turn(rows, ident)
     if output is not None and (seen is None or output.project_seq in seen):
-        return {"id": output.uuid, "items": [(yield from _whole_turn(ctx, rows, output))]}
-    content = thing(rows, ident, seen) if ident else {"state": "gone"}
+        return {"id": output.uuid, "items": [(yield from _whole_turn_json(ctx, rows, output))]}
+    content = item_json(rows, ident, seen) if ident else {"state": "gone"}
     if content["state"] in KIND_BY_ID.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
-    if content["state"] not in UNSEEN:
+    if content["state"] not in UNSHOWN_STATES:
         return {"id": ident, "items": [{"id": ident, **content}]}
-    named = _exact_or_all(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
-    named = [receipt for receipt in named if seen is None or receipt.project_seq in seen]
-    if not named:
+    matches = _prefer_exact(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    matches = [receipt for receipt in matches if seen is None or receipt.project_seq in seen]
+    if not matches:
         raise BadInput(
             f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd why --list`)"
         )
-    items = receipts.items(rows, named[0])
+    items = receipts.list_items(rows, matches[0])
     return {
-        "id": named[0].id,
-        "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
+        "id": matches[0].id,
+        "items": [{"id": item.id, **item_json(rows, item.id, seen, reason=item.reason)} for item in items],
     }
 
 
-def _find_tool_turn(rows: Rows, ident: str) -> LeftOut | None:
+def _find_tool_turn(rows: Rows, ident: str) -> CutTurn | None:
     """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
-    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
-    exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
-    return next(iter(turns.left_out(rows, exact)), None)
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    seqs = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
+    return next(iter(turns.find_cut(rows, seqs)), None)
 
 
-def _whole_turn(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+def _whole_turn_json(ctx: ToolContext, rows: Rows, turn: CutTurn) -> Generator[None, None, Json]:
     """A turn's whole text and its source; `state` is `trimmed` if only the stored part is left."""
     about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
     if turn.text == PURGED:
@@ -121,38 +120,38 @@ def _whole_turn(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, 
     return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
 
 
-def _exact_or_all(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
+def _prefer_exact(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
     exact = [row for row in rows if ident(row) == typed]
-    if len(rows) > 1 and not exact:
-        raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, rows))}", hint="type some more of it")
+    if not exact:
+        refuse_ambiguous(typed, [ident(row) for row in rows])
     return exact or rows
 
 
-def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
+def _find_marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     """The words that showed use; recomputed, because they are not stored."""
-    judged = receipts.waiting_receipt(rows, receipt.seq)
+    judged = receipts.find_waiting(rows, receipt.seq)
     return usage.find_use_marks(rows, judged) if judged else {}
 
 
 def _receipt_json(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
     question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
-    may = question is not None and (seen is None or question[1] in seen)
+    is_visible = question is not None and (seen is None or question[1] in seen)
     return as_json(
-        receipt, RECEIPT, prompt=display.cut(display.squeeze(question[0]), 200) if question and may else "",
-        items=[_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
+        receipt, RECEIPT_FIELDS, prompt=display.cut(display.squeeze(question[0]), 200) if question and is_visible else "",
+        items=[_injected_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.list_items(rows, receipt)],
     )  # fmt: skip
 
 
-def _item_json(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
+def _injected_item_json(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
     """One item of an injection: its text, why it was shown, and whether it was used."""
-    content = thing(rows, item.id, seen, reason=item.reason)
+    content = item_json(rows, item.id, seen, reason=item.reason)
     if content["state"] == "quoted":
-        content["text"] = display.cut(display.squeeze(content["text"]), QUOTED_CHARACTERS)
+        content["text"] = display.cut(display.squeeze(content["text"]), MAX_QUOTE_CHARACTERS)
     visible_marks = list(marks) if item.used and content["text"] else []
     return as_json(item, "id score reason used used_by", marks=visible_marks, **content)
 
 
-def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
+def item_json(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
     """An item in its present state; `state` is `gone` if it was forgotten, `hidden` if it is behind a wall."""
     if ident[:1] in KIND_BY_ID:
         return {"state": KIND_BY_ID[ident[:1]], "text": ""}
@@ -162,7 +161,7 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     if memory is None and reason.startswith(advisory.REASON):
         return {"state": "preview", "text": ""}
     if memory is None:
-        return _other_item(rows, ident, seen)
+        return _other_item_json(rows, ident, seen)
     if seen is not None and memory.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
@@ -172,37 +171,37 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     )  # fmt: skip
 
 
-def _other_item(rows: Rows, ident: str, seen: list[int] | None) -> Json:
+def _other_item_json(rows: Rows, ident: str, seen: list[int] | None) -> Json:
     """An item that is not a memory: an error, a quoted turn, or one that is gone."""
     error = failures.by_id(rows, ident, seen)
     if error is not None:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)
     turn, _, start = ident.partition("#")
-    quote = turns.quote_of(rows, _turn_of(rows, turn))
+    quote = turns.quote_of(rows, _find_turn_uuid(rows, turn))
     if quote is None:
         return {"state": "gone", "text": ""}
     if seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     content = as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
-    return content | {"text": _passage_at(rows, quote.uuid, start) or quote.text} if start else content
+    return content | {"text": _read_passage(rows, quote.uuid, start) or quote.text} if start else content
 
 
-def _passage_at(rows: Rows, uuid: str, start: str) -> str:
+def _read_passage(rows: Rows, uuid: str, start: str) -> str:
     """The text of the passage that begins at an offset of a turn; "" if the turn has changed since."""
-    turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
-    seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
+    turn_seqs = [seq for seq, full in search.turns_with_prefix(rows, uuid) if full == uuid]
+    seqs = [seq for of_turn in passages.passages_of_turns(rows, turn_seqs).values() for seq in of_turn]
     return next((passage.text for passage in passages.by_seqs(rows, seqs).values() if str(passage.start) == start), "")
 
 
-def _turn_of(rows: Rows, ident: str) -> str:
+def _find_turn_uuid(rows: Rows, ident: str) -> str:
     """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
-    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
 
 
 @TOOLS.add("csm_receipt_show")
-def _show(
+def _show_receipts(
     ctx: ToolContext,
     rows: Rows,
     id_: str = "",
@@ -215,16 +214,16 @@ def _show(
 
     The id names one injection, a session, or a memory: then each injection lists that memory alone.
     """
-    seen, most = visibility.find_visible_places(rows, asking=asking), between(limit, RECEIPTS_AT_ONCE)
-    named = _exact_or_all(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
-    memory = find_memory(rows, id_, asking).id if id_ and not named and ids_like(rows, "memories", id_) else ""
+    seen, most = visibility.find_visible_places(rows, asking=asking), clamp_limit(limit, MAX_RECEIPTS_SHOWN)
+    matches = _prefer_exact(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
+    memory = find_memory(rows, id_, asking).id if id_ and not matches and ids_like(rows, "memories", id_) else ""
     typed = session or id_
-    if named:
-        injections = named
+    if matches:
+        injections = matches
     elif memory:
         injections, _ = receipts.injections_of(rows, memory, limit=most)
     else:
-        ident = _session(rows, typed) if typed else receipts.last_session(rows, among)
+        ident = _find_session_id(rows, typed) if typed else receipts.last_session(rows, among)
         injections = receipts.of_session(rows, ident, limit=most) if ident else []
     injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
     if not injections and memory:
@@ -233,14 +232,17 @@ def _show(
         )
     if not injections and typed:
         raise _no_injection_error(rows, typed, asking, is_session=bool(session))
-    shown = [_receipt_json(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]
+    injections_json = [
+        _receipt_json(rows, receipt, seen, marks=_find_marks(rows, receipt) if matches else {})
+        for receipt in injections
+    ]
     if memory:
-        for injection in shown:
+        for injection in injections_json:
             injection["items"] = [item for item in injection["items"] if item["id"] == memory]
     return {
         "session_id": injections[0].session_id if injections else "",
         "floor": ctx.config.settings.recall_floor,
-        "injections": shown,
+        "injections": injections_json,
     }
 
 

@@ -1,7 +1,7 @@
-"""The table of all tools: what the daemon can be asked, by name.
+"""The table of all tools that the daemon serves, by name.
 
 A new tool is a function declared with `@TOOLS.add(name)` in the module of its subject; a new module gets a row here.
-A model is served it once a group in `csmd.mcp.served_tools` names it.
+Models see a tool only if a group in `csmd.mcp.served_tools` lists it.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ TOOLS: dict[str, Tool] = {
         *search.TOOLS,
         *memories.TOOLS,
         *injections.TOOLS,
-        *beliefs.UPKEEP,
+        *beliefs.UPKEEP_TOOLS,
         *tags_and_links.TOOLS,
-        *beliefs.HABITS,
+        *beliefs.HABIT_TOOLS,
         *review.TOOLS,
         *sessions.TOOLS,
         *session_files.TOOLS,
@@ -88,6 +88,6 @@ TOOLS: dict[str, Tool] = {
         *status.TOOLS,
         *feed.TOOLS,
         *questions.TOOLS,
-        Tool("csm_tools", "List what can be asked", _list_tools),
+        Tool("csm_tools", "List all tools", _list_tools),
     )
 }

@@ -22,44 +22,44 @@ from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms
 from csmd.tools import present
-from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
-from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
+from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit, find_places, require_person
+from csmd.tools.present import as_json, brief_memory_json, candidate_json, find_candidate, find_memory, memories_json
 
 TOOLS = Tools()
 
 #: Most candidates and memories that are counted.
 MAX_WAITING = 1000
 #: Most memories that are offered as a replacement.
-NEAR_IN_REVIEW = 3
+MAX_SIMILAR = 3
 
 
 @TOOLS.add("csm_review_list")
-def _review_list(
+def _list_review(
     ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 50
 ) -> Json:
-    """List what waits for a person."""
-    wanted, asking = places(rows, project, asking), asking or project
-    waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MAX_WAITING)
+    """List the questions that wait for a person."""
+    seen, asking = find_places(rows, project, asking), asking or project
+    waiting = candidates.waiting(rows, projects=seen, statuses=("needs_review",), limit=MAX_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400)
-    unsure = upkeep_queries.unreviewed(
-        rows, projects=wanted, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
+    unsure = upkeep_queries.memories_to_review(
+        rows, projects=seen, below=review_answers.MIN_UNREVIEWED_CONFIDENCE, since=since, limit=MAX_WAITING
     )
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
-    limit = between(limit, MAX_WAITING)
-    items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
+    limit = clamp_limit(limit, MAX_WAITING)
+    items = [_review_candidate_json(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
-    imports = review_answers.read_imports(rows, wanted, since=since)
+    imports = review_answers.read_imports(rows, seen, since=since)
     import_of = {ident: row.id for row in imports for ident in row.waiting}
     items += [
-        {**_review_memory(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
+        {**_review_memory_json(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
         for seq in unsure
         if seq in by_seq
     ]
     total = len(waiting) + len(unsure)
-    elsewhere = 0 if total or not project or id_ else _review_list(ctx, rows, asking=asking, limit=1)["total"]
+    elsewhere = 0 if total or not project or id_ else _list_review(ctx, rows, asking=asking, limit=1)["total"]
     return {
         "total": total,
         "elsewhere": elsewhere,
@@ -72,32 +72,32 @@ def _review_list(
     }
 
 
-@TOOLS.add("csm_review_import", mutates=True, person="answer what waits for one")
+@TOOLS.add("csm_review_import", mutates=True, person="answer a review")
 def _answer_import(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, project: str = "", asking: str = ""
 ) -> Generator[None, None, Json]:
-    """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
+    """Keep or drop all waiting memories of an import, given by its id, its program or its path."""
     if verb not in review_answers.IMPORT_VERBS:
         raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
     since, at = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400), ctx.now()
-    imports = review_answers.read_imports(rows, places(rows, project, asking or project), since=since)
-    named = review_answers.find_import(imports, id_)
-    if named is None:
+    imports = review_answers.read_imports(rows, find_places(rows, project, asking or project), since=since)
+    pending = review_answers.find_import(imports, id_)
+    if pending is None:
         raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
     uuid = f"cli:{secrets.token_hex(8)}"
     reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
     answer = ""
-    for begin in range(0, len(named.waiting), review_answers.ANSWER_BATCH):
-        part = named.waiting[begin : begin + review_answers.ANSWER_BATCH]
-        write = partial(review_answers.record_import_answer, idents=part, answer=reply, item=named.id)
+    for begin in range(0, len(pending.waiting), review_answers.ANSWER_BATCH):
+        idents = pending.waiting[begin : begin + review_answers.ANSWER_BATCH]
+        write = partial(review_answers.record_import_answer, idents=idents, answer=reply, item=pending.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
         ctx.forget_lines()
     ctx.poke()
     return {
-        "answer": answer, "id": named.id, "verb": verb, "made": "", "memories": len(named.waiting),
-        "text": f"{display.amount(len(named.waiting), 'memory')} from {named.source}",
+        "answer": answer, "id": pending.id, "verb": verb, "made": "", "memories": len(pending.waiting),
+        "text": f"{display.amount(len(pending.waiting), 'memory')} from {pending.source}",
     }  # fmt: skip
 
 
@@ -105,11 +105,11 @@ def _is_over(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate asks about a memory that is replaced or deleted by now."""
     if candidate.source != supersession.SOURCE:
         return False
-    about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
-    return any(memory is None or bool(memory.superseded_by) for memory in about)
+    memories_asked_about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
+    return any(memory is None or bool(memory.superseded_by) for memory in memories_asked_about)
 
 
-def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
+def _review_candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     value = candidate_json(rows, candidate, asking)
     about = review_answers.subject_of(
         candidate, len([memory for memory in value["memories"] if not memory["superseded_by"]])
@@ -123,60 +123,68 @@ def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
     }
 
 
-def _title(memory: Memory) -> str:
+def _memory_title(memory: Memory) -> str:
     if memory.origin != "model_saved":
         return "unsure"
     return "imported" if memory.authority == "external" else "saved by a model"
 
 
-def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
+def _review_memory_json(rows: Rows, memory: Memory, asking: str) -> Json:
     return {
         **memories_json(rows, [memory])[0],
         "kind": "memory",
-        "title": _title(memory),
+        "title": _memory_title(memory),
         "about": "memory",
         "does": dict(review_answers.EFFECTS["memory"]),
         "reason": review_answers.explain_review(memory),
         "version": memory.version,
         "memories": [],
-        "evidence": [{**source, "against": False} for source in present.sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
-        "near": _near(rows, memory, asking),
+        "evidence": [
+            {**source, "against": False} for source in present.sources_json(rows, memory, asking)[:MAX_SIMILAR]
+        ],
+        "near": _similar_memories_json(rows, memory, asking),
     }
 
 
-def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
+def _similar_memories_json(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Returns memories of the same project with similar words, one of which may replace it."""
     terms = search_terms.query_terms(memory.text)
-    others = search.memories_matching(rows, terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
+    others = search.memories_matching(rows, terms, projects=[memory.project_seq], limit=MAX_SIMILAR + 1)
     others = [other for other in others if other.id != memory.id and not other.superseded_by]
     others = [other for other in others if visibility.is_visible(rows, other.project_seq, asking=asking)]
-    return [brief_memory(other) for other in others[:NEAR_IN_REVIEW]]
+    return [brief_memory_json(other) for other in others[:MAX_SIMILAR]]
 
 
 @TOOLS.add("csm_review_answer", mutates=True)
-def _answer(
+def _answer_review(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, text: str = "", other: str = "", version: int = 0, asking: str = "",
     by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Answer one thing that waits for a person, or about any memory."""
-    name = next((answer for answer in review_answers.EFFECTS["memory"] if answer == verb), None)
-    if name is None:
+    """Answer a question that waits for a person, or change any memory."""
+    review_verb = next((answer for answer in review_answers.EFFECTS["memory"] if answer == verb), None)
+    if review_verb is None:
         raise BadInput(f"an answer is {', '.join(review_answers.EFFECTS['memory'])}, not {verb!r}")
-    need_person(by_person, "answer what waits for one")
+    require_person(by_person, "answer a review")
     return _carry_out_answer(
-        ctx, id_, asking, name, present.normalise_typed_text(text) if name == "edit" else "", other, version
+        ctx,
+        id_,
+        asking,
+        review_verb,
+        present.normalise_typed_text(text) if review_verb == "edit" else "",
+        other,
+        version,
     )
 
 
-@TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
-def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Take back the last answer, edit, replacement or closed matter, or one by its id or that of its memory."""
+@TOOLS.add("csm_review_undo", mutates=True, person="undo an answer")
+def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
+    """Undo the last answer, edit, replacement or closed matter, or the one with an id or of a memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
     chosen = journal.last_answer(rows, projects=seen, ident=id_)
     if chosen is None:
-        raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
+        raise CsmdError("there is nothing to undo", hint="`csmd show ID` lists the changes of a memory")
 
     def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
         answer = journal.last_answer(writing, projects=None, ident=ident)
@@ -188,27 +196,29 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
         text = undo_answer(writing, answer, now=ctx.now(), key=key)
         return answer, memory.text if memory else text
 
-    together = review_answers.answers_given_with(rows, chosen) or [chosen]
+    chosen_answers = review_answers.answers_given_with(rows, chosen) or [chosen]
     refused: CsmdError | None = None
-    for part in together[1:]:
+    for part in chosen_answers[1:]:
         try:
             ctx.store.write(partial(take_back, ident=part.id))
         except CsmdError as error:  # a memory has changed since; the rest of the import is undone
             refused = error
         yield
-    answer, about = ctx.store.write(partial(take_back, ident=together[0].id))
+    answer, text = ctx.store.write(partial(take_back, ident=chosen_answers[0].id))
     ctx.poke()
     if refused is not None:
         raise refused
     is_import = answer.item.startswith(review_answers.IMPORT_PREFIX)
-    return as_json(answer, "answer=id id=item verb=kind", text="" if is_import else about, undone=True)
+    return as_json(answer, "answer=id id=item verb=kind", text="" if is_import else text, undone=True)
 
 
 @TOOLS.add("csm_memory_pin", mutates=True)
-def _pin(ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str = "", by_person: bool = False) -> Json:
+def _pin_memory(
+    ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str = "", by_person: bool = False
+) -> Json:
     """Pin a memory, so that it does not fade; undo unpins it."""
     verb: review_answers.Verb = "unpin" if undo else "pin"
-    need_person(by_person, f"{verb} a memory")
+    require_person(by_person, f"{verb} a memory")
     memory = find_memory(rows, id_, asking)
     if memory.pinned != undo:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": verb}
@@ -235,16 +245,16 @@ def _carry_out_answer(
             raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
         return review_answers.record_candidate_answer(rows, item, reply), item.text
 
-    answer, about = ctx.store.write(write)
+    answer, item_text = ctx.store.write(write)
     if verb == "drop":
         ctx.forget_lines()
     ctx.poke()
-    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": text or about}
+    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": text or item_text}
 
 
 @TOOLS.add("csm_memory_edit", mutates=True, person="change the wording of a memory")
-def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
-    """Put a person's wording in a memory's place."""
+def _edit_memory(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
+    """Replace a memory by a person's wording."""
     memory = find_memory(rows, id_, asking)
     if not text.strip() or display.squeeze(text) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}

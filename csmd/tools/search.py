@@ -11,8 +11,8 @@ from csmd.recall import query, results
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import search_terms
-from csmd.tools.declaration import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between
-from csmd.tools.present import check_words, find_session, lines_of
+from csmd.tools.declaration import VECTOR_TIMEOUT_S, Json, Places, ToolContext, Tools, clamp_limit
+from csmd.tools.present import check_words, find_session, line_uuids
 from csmd.vocabulary import Category, Gate, MemoryType
 
 TOOLS = Tools()
@@ -37,13 +37,12 @@ def _search(
     if not any(map(str.isalnum, query_)) and not search_terms.find_unindexed(query_):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, memory_filters = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
-    kind = _kind(kind, memory_filters)
+    kind = _check_kind(kind, memory_filters)
     within = query.parse_limits(since, until, now=now)
     ident = find_session(rows, session, asking).id if session else ""
-    embed = ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True)
+    embed = ctx.query_vector(deadline_s=VECTOR_TIMEOUT_S, start=True)
     hits, degraded = results.find(
-        rows, query_, projects=seen, kind=kind, limit=between(limit, MAX_HITS), now=now,
-        embed=embed,
+        rows, query_, projects=seen, kind=kind, limit=clamp_limit(limit, MAX_HITS), now=now, embed=embed,
         within=SearchFilter(since=within.since, until=within.until, session=ident, **memory_filters), asking=asking,
     )  # fmt: skip
     return {
@@ -55,7 +54,7 @@ def _search(
     }
 
 
-def _kind(kind: str, memory_filters: dict[str, str]) -> str:
+def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:
     """The kind to search: memories alone with a filter that only they have. BadInput for an unknown word."""
     if kind not in KINDS:
         raise BadInput(f"kind is memory, turn, session or all, not {kind!r}")
@@ -69,5 +68,5 @@ def _kind(kind: str, memory_filters: dict[str, str]) -> str:
 def hit_json(hit: Hit, *, explain: bool) -> Json:
     """A hit as `csmd search --json` shows it."""
     row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "answers")}
-    row |= {"score": round(hit.score, 4), "source_uuids": lines_of(hit.source_uuids)}
+    row |= {"score": round(hit.score, 4), "source_uuids": line_uuids(hit.source_uuids)}
     return {**row, "factors": hit.factors} if explain else row

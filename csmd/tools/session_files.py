@@ -15,6 +15,7 @@ from csmd.paths import folder_name, is_file
 from csmd.store import files, projects, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools
+from csmd.tools.present import refuse_purged
 
 TOOLS = Tools()
 
@@ -25,7 +26,7 @@ def _write_user(
     by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Write what the user says into a session of csmd's own."""
-    return _append(ctx, rows, id_, asking, "user", text, project=project, parent=parent, by_person=by_person)
+    return _append_message(ctx, rows, id_, asking, "user", text, project=project, parent=parent, by_person=by_person)
 
 
 @TOOLS.add("csm_session_write_assistant", mutates=True)
@@ -33,7 +34,7 @@ def _write_assistant(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
     """Write what the assistant says into a session of csmd's own."""
-    return _append(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
+    return _append_message(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
 
 
 @TOOLS.add("csm_session_write_system", mutates=True)
@@ -41,49 +42,48 @@ def _write_system(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
     """Write a system message into a session of csmd's own."""
-    return _append(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
+    return _append_message(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
 
 
 @TOOLS.add("csm_session_write_summary", mutates=True)
-def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
+def _write_summary(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
     """Replace messages of a session of csmd's own by a summary."""
     loaded = _load_session(ctx, rows, id_, asking)
     names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
     if not names:
-        raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
+        raise BadInput("the session has no messages to summarise", hint="write messages first")
     _check_messages(loaded, names, id_)
-    return _append(ctx, rows, id_, asking, "summary", text, names=names)
+    return _append_message(ctx, rows, id_, asking, "summary", text, names=names)
 
 
 @TOOLS.add("csm_session_tombstone", mutates=True)
-def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
+def _withdraw_message(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
     """Withdraw a message of a session of csmd's own."""
     _check_messages(_load_session(ctx, rows, id_, asking), [uuid], id_)
-    return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
+    return {**_append_message(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
 
 
-def _append(
+def _append_message(
     ctx: ToolContext, rows: Rows, ident: str, asking: str, kind: EntryKind, body: str, *, project: str = "",
     parent: str = "", by_person: bool = False, names: Sequence[str] = (),
 ) -> Json:  # fmt: skip
     files.check_session_id(ident)
-    marks = tombstones.marks(rows, ctx.store.hash_key)
+    marks = tombstones.purged_marks(rows, ctx.store.hash_key)
     for what, text in (("text", body), ("path", project), ("session's name", ident)):
-        if marks.spans(text):
-            raise CsmdError(f"a part of this {what} was purged", hint="`csmd forget --lift` lets purged text in again")
-    path = _path(ctx, rows, ident, project, asking)
+        refuse_purged(marks, text, what)
+    path = _choose_path(ctx, rows, ident, project, asking)
     session = sessions.by_id(rows, ident)
     if session is not None and session.path != str(path):
-        raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
+        raise CsmdError(f"{ident} is the assistant's session, which only it writes", hint="choose another name")
     if kind != "tombstone" and not body.strip():
-        raise BadInput("there is nothing in that text to write")
+        raise BadInput("the text is empty")
     loaded = _load_session(ctx, rows, ident, asking)
     if parent:
         _check_messages(loaded, [parent], ident)
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
     message = Message(uuid=str(uuid4()), parent=parent, kind=kind, text=body, at=ctx.now(), by_person=by_person)
-    cwd, key = project or _cwd(ctx, ident), ctx.store.hash_key
+    cwd, key = project or _read_cwd(ctx, ident), ctx.store.hash_key
     files.append_lines(path, csmd_sessions.encode_message(message, session=ident, cwd=cwd, key=key, names=names))
     ctx.hint(str(path))
     return {"id": ident, "uuid": message.uuid, "parent": parent, "path": str(path)}
@@ -98,54 +98,56 @@ def _check_messages(loaded: Loaded, names: Sequence[str], ident: str) -> None:
             )
 
 
-def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
+def _find_file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
     """The session's file, None for none; BadInput if it is behind another wall than the caller."""
     files.check_session_id(ident)
     path = files.session_file(ctx.config.paths.sessions, ident)
     session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
     walled = (
-        projects.everywhere(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
+        projects.everywhere_of(rows, session.project_seq)
+        if session
+        else project_identity.find_wall(rows, _read_cwd(ctx, ident))
     )
     inside = walled if path else 0
-    if inside and inside != project_identity.wall(rows, asking):
-        raise _no_file(ident)
+    if inside and inside != project_identity.find_wall(rows, asking):
+        raise _no_file_error(ident)
     return path
 
 
-def _no_file(ident: str) -> BadInput:
+def _no_file_error(ident: str) -> BadInput:
     return BadInput(
         f"csmd has no session file {ident!r}", hint="`csmd session transcript` shows the assistant's sessions"
     )
 
 
-def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
+def _choose_path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
     """The session's file, or its future path in the folder of the project in which it begins."""
     folder = ctx.config.paths.sessions / folder_name(project or "/")
-    return _file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
+    return _find_file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
 
 
-def _cwd(ctx: ToolContext, ident: str) -> str:
+def _read_cwd(ctx: ToolContext, ident: str) -> str:
     """The project in which a session began; "/" if unknown."""
     path = files.session_file(ctx.config.paths.sessions, ident)
     return (path and csmd_sessions.find_start_directory(files.session_lines(path), session=ident)) or "/"
 
 
 def _load_session(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
-    path = _file(ctx, rows, ident, asking)
+    path = _find_file(ctx, rows, ident, asking)
     lines = files.session_lines(path) if path else ()
     return csmd_sessions.load_session(lines, session=ident, key=ctx.store.hash_key, texts=texts)
 
 
 @TOOLS.add("csm_session_load")
-def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _load_messages(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Load the messages of a session of csmd's own, without withdrawn ones."""
-    if _file(ctx, rows, id_, asking) is None:
-        raise _no_file(id_)
+    if _find_file(ctx, rows, id_, asking) is None:
+        raise _no_file_error(id_)
     return {"id": id_, **asdict(_load_session(ctx, rows, id_, asking, texts=True))}
 
 
 @TOOLS.add("csm_session_path")
-def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
+def _show_path(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
     """Show where the file of a session of csmd's own is, or would be."""
-    path = _path(ctx, rows, id_, project, asking)
+    path = _choose_path(ctx, rows, id_, project, asking)
     return {"id": id_, "path": str(path), "exists": is_file(path)}

@@ -18,51 +18,52 @@ from csmd.store import digests, files, memories, search, session_contents, sessi
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 from csmd.tools.present import (
     as_json,
     check_words,
     find_session,
-    turns_around,
+    refuse_ambiguous,
+    surrounding_turns_json,
 )
 from csmd.vocabulary import TurnKind
 
 TOOLS = Tools()
-SESSION = "id project title about turns started_at last_at transcript"
-SAID = "uuid kind at text tool=tool_name dropped_bytes=dropped"
+SESSION_FIELDS = "id project title about turns started_at last_at transcript"
+TURN_FIELDS = "uuid kind at text tool=tool_name dropped_bytes=dropped"
 #: Role -> the kinds of turns that are its.
 ROLES: dict[str, tuple[TurnKind, ...]] = {
     "all": get_args(TurnKind), "user": ("user", "relayed", "command"), "assistant": ("assistant", "summary"),
     "tool": ("tool_call", "tool_result"),
 }  # fmt: skip
-MOST = 1000
+MAX_ROWS = 1000
 #: Prompts from which a session without a title gets one.
 FIRST_PROMPTS = 5
 #: Characters read of each of these prompts.
-PROMPT_CHARACTERS = 4_000
+MAX_PROMPT_CHARACTERS = 4_000
 #: Characters of such a title.
-ABOUT_CHARACTERS = 120
+MAX_TITLE_CHARACTERS = 120
 
 
 @TOOLS.add("csm_session_list")
-def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, offset: int = 0) -> Json:
+def _list_sessions(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, offset: int = 0) -> Json:
     """List sessions, the latest first."""
-    listed = sessions.list_sessions(rows, projects=seen, limit=between(limit, MOST), offset=max(offset, 0))
-    return {"sessions": [_session(rows, session) for session in listed]}
+    listed = sessions.list_sessions(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0))
+    return {"sessions": [_session_json(rows, session) for session in listed]}
 
 
-def _session(rows: Rows, session: Session) -> Json:
+def _session_json(rows: Rows, session: Session) -> Json:
     return as_json(
-        session, SESSION, about=session.title or _first_goal(rows, session),
-        memories=sessions.memory_count(rows, session.id),
+        session, SESSION_FIELDS, about=session.title or _find_first_goal(rows, session),
+        memories=sessions.count_memories(rows, session.id),
         transcript=transcript_state(session.path if session.is_read else ""),
     )  # fmt: skip
 
 
-def _first_goal(rows: Rows, session: Session) -> str:
+def _find_first_goal(rows: Rows, session: Session) -> str:
     """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
-    prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
-    return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), ABOUT_CHARACTERS)
+    prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS)
+    return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), MAX_TITLE_CHARACTERS)
 
 
 def transcript_state(path: str) -> str:
@@ -73,30 +74,31 @@ def transcript_state(path: str) -> str:
 
 
 @TOOLS.add("csm_session_show")
-def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show what is known of a session."""
     if tombstones.purged_names(rows, "session", [id_], key=ctx.store.hash_key) and sessions.by_id(rows, id_) is None:
         hint = "`csmd forget --lift` with the same id lets it in again"
         raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
-    statements = session_contents.statements(rows, session.seq, projects=seen)
-    believed = session_contents.memories_of(rows, session.id, projects=seen)
+    statements = session_contents.read_statements(rows, session.seq, projects=seen)
+    memories_of_session = session_contents.session_memories(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
-        **_session(rows, session),
+        **_session_json(rows, session),
         "purged": sessions.is_purged(rows, session.seq),
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
         **as_json(session, "model version"),
         "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
         "agents": [
-            as_json(agent, "id turns started_at model") for agent in sessions.agents(rows, session.id, projects=seen)
+            as_json(agent, "id turns started_at model")
+            for agent in sessions.list_agents(rows, session.id, projects=seen)
         ],
-        "usage": _usage(rows, session),
+        "usage": _usage_json(rows, session),
         "digest": versions[-1].text if versions else "",
         "statements": [dict(zip(("text", "gate", "authority", "at"), row, strict=True)) for row in statements],
-        "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in believed],
+        "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in memories_of_session],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
             for row in session_contents.injections_into(rows, session.id)
@@ -104,7 +106,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     }
 
 
-def _usage(rows: Rows, session: Session) -> Json:
+def _usage_json(rows: Rows, session: Session) -> Json:
     """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
     times, tokens = token_usage.tokens_injected(rows, session.id)
     return {
@@ -116,32 +118,32 @@ def _usage(rows: Rows, session: Session) -> Json:
 
 
 @TOOLS.add("csm_session_transcript")
-def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit: int = 0, offset: int = 0) -> Json:
+def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit: int = 0, offset: int = 0) -> Json:
     """Show a session's conversation: all of it, or with `limit` a page, each turn with the memories based on it."""
     session = find_session(rows, id_, asking)
     if not limit:
-        shown = _conversation(rows, session, asking)
+        shown = _read_conversation(rows, session, asking)
         conversation = [
-            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in shown
+            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in shown
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        shown = session_contents.conversation(
-            rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
+        shown = session_contents.read_conversation(
+            rows, session.seq, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0)
         )
         resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
         conversation = [
-            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
+            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
             for turn in shown
         ]  # fmt: skip
-    return {**_session(rows, session), "conversation": conversation}
+    return {**_session_json(rows, session), "conversation": conversation}
 
 
 @TOOLS.add("csm_memory_transcript")
-def _conversation_of(
+def _show_last_turns(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", role: str = "all",
     limit: int = 50,
 ) -> Json:  # fmt: skip
@@ -157,19 +159,19 @@ def _conversation_of(
         for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
         if kind in ROLES[role]
     )
-    turns = session_contents.conversation(
+    turns = session_contents.read_conversation(
         rows,
         named.seq,
         projects=visible,
         among=ROLES[role],
-        limit=(most := between(limit, MOST)),
+        limit=(most := clamp_limit(limit, MAX_ROWS)),
         offset=max(total - most, 0),
     )
     return {
-        **_session(rows, named),
+        **_session_json(rows, named),
         "of": total,
         "conversation": [
-            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in turns
+            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in turns
         ],
     }
 
@@ -182,27 +184,27 @@ def _is_said_in(memory: Memory, uuid: str) -> bool:
 
 
 @TOOLS.add("csm_context_rollover")
-def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _show_usage(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show the tokens that a session took, and csmd's share."""
     session = find_session(rows, id_, asking)
-    return as_json(session, "id project last_at", **_usage(rows, session))
+    return as_json(session, "id project last_at", **_usage_json(rows, session))
 
 
-def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
-    return session_contents.conversation(
+def _read_conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
+    return session_contents.read_conversation(
         rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
     )
 
 
 @TOOLS.add("csm_turn_show")
-def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one turn."""
-    matches = search.turns_like(rows, id_) if id_ else []
+    matches = search.turns_with_prefix(rows, id_) if id_ else []
     lines = {
         uuid.partition("/")[0] for _, uuid in matches
     }  # turns of one transcript line share the beginning of their id
-    if len(lines) > 1 and id_ not in lines:
-        raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
+    if id_ not in lines:
+        refuse_ambiguous(id_, sorted(lines))
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
@@ -210,31 +212,31 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
-    left_out = sum(part.dropped for part in turns.left_out(rows, [turn.seq]))
+    left_out = sum(part.dropped for part in turns.find_cut(rows, [turn.seq]))
     return as_json(
         turn, "id=uuid kind at text session_id project", dropped_bytes=left_out,
-        around=turns_around(rows, turn, asking),
+        around=surrounding_turns_json(rows, turn, asking),
         memories=[as_json(memory, "id text") for memory in memories_of_turn if visibility.is_visible(rows,
         memory.project_seq, asking=asking)],
     )  # fmt: skip
 
 
 @TOOLS.add("csm_session_export")
-def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Write a session as a transcript that the assistant can resume."""
     session = find_session(rows, id_, asking)
     if session.parent:
         raise CsmdError(
-            f"{session.id} is a sub-agent's conversation, and the assistant resumes only its own",
+            f"{session.id} is a sub-agent's session, which the assistant cannot resume",
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
     cwd = session.cwd or session.project
     transcript = adapters.EXPORT(
-        _conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
+        _read_conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
         model=session.model, title=session.title,
     )  # fmt: skip
     if not any('"message"' in line for line in transcript.lines):
-        raise CsmdError(f"nothing of {session.id} is stored that could be resumed")
+        raise CsmdError(f"{session.id} has no stored message to resume from")
     return {
         "id": session.id,
         "session_id": transcript.session_id,

@@ -9,19 +9,19 @@ from typing import Any
 from csmd.store import lookup_log
 from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import Json, ToolContext, Tools, between
+from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit
 
 TOOLS = Tools()
 #: Most days that a report covers.
 MAX_DAYS = 90
 #: Most entries of the log in an answer.
-MAX_NOTED = 1000
+MAX_LOG_ROWS = 1000
 
 
 @TOOLS.add("csm_context_log")
-def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
+def _show_log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
-    since = _since(ctx, days)
+    since = _start_time(ctx, days)
     compositions = [*_unwritten_since(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
         event: _composition_counts([composition for composition in compositions if composition.event == event])
@@ -30,7 +30,7 @@ def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     return {
         "since": since,
         "events": events,
-        "log": [composition._asdict() for composition in compositions[: between(limit, MAX_NOTED)]],
+        "log": [composition._asdict() for composition in compositions[: clamp_limit(limit, MAX_LOG_ROWS)]],
     }
 
 
@@ -41,14 +41,14 @@ def _composition_counts(compositions: Sequence[Composition]) -> Json:
         "degraded": sum(1 for composition in compositions if composition.degraded),
         "cut": sum(1 for composition in compositions if composition.cut),
         "tokens": sum(composition.tokens for composition in compositions),
-        **_times([composition.ms for composition in compositions]),
+        **_time_percentiles([composition.ms for composition in compositions]),
     }
 
 
 @TOOLS.add("csm_recall_report")
-def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
+def _report_lookups(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
-    since = _since(ctx, days)
+    since = _start_time(ctx, days)
     lookups = [*_unwritten_since(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {
         kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
@@ -65,12 +65,12 @@ def _lookup_counts(lookups: Sequence[Lookup]) -> Json:
         "different": different,
         "asked_again": len(lookups) - different,
         "results": sum(lookup.results for lookup in lookups),
-        **_times([lookup.ms for lookup in lookups]),
+        **_time_percentiles([lookup.ms for lookup in lookups]),
     }
 
 
-def _times(took: Sequence[int]) -> dict[str, int]:
-    ordered = sorted(took)
+def _time_percentiles(times_ms: Sequence[int]) -> dict[str, int]:
+    ordered = sorted(times_ms)
     return {"median_ms": ordered[len(ordered) // 2], "p95_ms": ordered[len(ordered) * 19 // 20]}
 
 
@@ -78,5 +78,5 @@ def _unwritten_since(waiting: Sequence[Any], since: str) -> list[Any]:
     return [entry for entry in waiting if entry.at >= since]
 
 
-def _since(ctx: ToolContext, days: int) -> str:
-    return ctx.before(between(days, MAX_DAYS) * 86_400)
+def _start_time(ctx: ToolContext, days: int) -> str:
+    return ctx.before(clamp_limit(days, MAX_DAYS) * 86_400)

@@ -13,20 +13,20 @@ from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
 from csmd.store import candidates, digests, failures, memories, outcome_rows, session_link_rows, sessions
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, need_person
-from csmd.tools.injections import visible_places
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit, require_person
+from csmd.tools.injections import find_session_places
 from csmd.tools.present import as_json, brief_json, find_session
 
 TOOLS = Tools()
-PREVIEW = "counted from how sessions ended; a preview, not durable truth"
+PREVIEW_NOTE = "counted from how sessions ended; a preview, counts may change"
 #: Links of a session that are shown.
 MAX_LINKS = 20
-DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
-MOST = 200
+DIGEST_FIELDS = "version why at outcome prompts tool_calls=calls tokens text"
+MAX_ROWS = 200
 
 
 @TOOLS.add("csm_today")
-def _today(
+def _report_day(
     ctx: ToolContext,
     rows: Rows,
     date_: str = "",
@@ -35,37 +35,40 @@ def _today(
     ids: bool = False,
     by_person: bool = False,
 ) -> Json:
-    """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
+    """Report changes, decisions and open work of a day (YYYY-MM-DD, yesterday; default: today)."""
     if walls:
-        need_person(by_person, "look behind the walls of workspaces")
+        require_person(by_person, "see other workspaces")
     today = ctx.here(ctx.now()).date()
-    day = _day(date_, today=today)
+    day = _parse_day(date_, today=today)
     projects = day_sessions.read_day(
         rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
-        is_left_out=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places),
-        is_today=day == today,
+        is_left_out=lambda *places: ctx.excludes.covers_directory(*places) or ctx.excludes.has_off_mark(*places), is_today=day == today,
     )  # fmt: skip
     return {
         "date": day.isoformat(),
         "projects": [
-            as_json(day_of, "project wall commits files", entries=[entry._asdict() for entry in day_of.entries])
-            for day_of in day_report.sort_projects(projects)
+            as_json(
+                project_day, "project wall commits files", entries=[entry._asdict() for entry in project_day.entries]
+            )
+            for project_day in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
     }
 
 
-def _day(typed: str, *, today: date) -> date:
-    if typed in ("", "today", "yesterday"):
-        return today - timedelta(days=typed == "yesterday")
+def _parse_day(typed: str, *, today: date) -> date:
+    if typed in ("", "today"):
+        return today
+    if typed == "yesterday":
+        return today - timedelta(days=1)
     try:
         return date.fromisoformat(typed)
     except ValueError:
-        raise BadInput(f"{typed[:40]!r} is no day", hint="give YYYY-MM-DD, today or yesterday") from None
+        raise BadInput(f"{typed[:40]!r} is not a date", hint="give YYYY-MM-DD, today or yesterday") from None
 
 
-def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """The sessions that a session builds on, and those that build on it, as far as the caller may see them."""
+def _links_json(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
+    """The sessions that a session builds on, and those that build on it, limited to projects the caller may see."""
     return [
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
@@ -78,7 +81,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
 
 
 @TOOLS.add("csm_memory_distill", mutates=True)
-def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+def _distill_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Distill a session's tool calls and statements into its digest, now."""
     session = find_session(rows, id_, asking)
     digest.digest_now(ctx.store, rows, session.seq)
@@ -86,27 +89,29 @@ def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 
 @TOOLS.add("csm_memory_distilled_view")
-def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, asking: str = "", limit: int = 10) -> Json:
+def _view_digests(
+    ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, asking: str = "", limit: int = 10
+) -> Json:
     """View distilled summaries: of a session, or the latest of a project."""
     if id_:
         session = find_session(rows, id_, asking)
-        versions = [as_json(row, DIGEST) for row in digests.of_session(rows, session.seq)]
-        links = _links(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
+        versions = [as_json(row, DIGEST_FIELDS) for row in digests.of_session(rows, session.seq)]
+        links = _links_json(rows, session.seq, session.id, visibility.find_visible_places(rows, asking=asking))
         return as_json(session, "id project", digests=versions, links=links)
-    latest = digests.latest(rows, projects=seen, limit=between(limit, MOST))
-    named = sessions.named(rows, [row.session_seq for row in latest])
-    return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in latest]}
+    latest = digests.list_latest(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS))
+    session_names = sessions.ids_by_seq(rows, [row.session_seq for row in latest])
+    return {"digests": [{"session": session_names[row.session_seq], **as_json(row, DIGEST_FIELDS)} for row in latest]}
 
 
 @TOOLS.add("csm_self_model")
-def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
+def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=seen)]
+    endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
-        "note": PREVIEW,
-        "sessions": len({ending.session_id for ending in counted}),
-        "capabilities": [as_json(ending, capability) for ending in work_outcomes.sum_up_capabilities(counted)],
+        "note": PREVIEW_NOTE,
+        "sessions": len({ending.session_id for ending in endings}),
+        "capabilities": [as_json(ending, capability) for ending in work_outcomes.sum_up_capabilities(endings)],
         "drift": [
             as_json(
                 warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]
@@ -116,13 +121,13 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in outcome_rows.continuity(rows, projects=seen)
+            for row in outcome_rows.model_and_version_spans(rows, projects=seen)
         ],
         "links": session_link_rows.link_counts(rows, projects=seen),
     }
 
 
-def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
+def _living_state_json(ctx: ToolContext, lines: list[Line]) -> Json:
     preview = advisory.render_advisory(advisory.advisory_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
         "note": advisory.LABEL,
@@ -133,36 +138,39 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
 
 
 @TOOLS.add("csm_living_state_preview")
-def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+def _preview_living_state(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Preview the living state: recent experience, signals, how work ended, beliefs."""
-    return _living_state(ctx, advisory.read_lines(rows, places=visible_places(rows, project, asking)))
+    return _living_state_json(ctx, advisory.read_lines(rows, places=find_session_places(rows, project, asking)))
 
 
 @TOOLS.add("csm_living_state_debug")
-def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+def _explain_living_state(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Show why each line of the living state is included or not."""
-    lines = advisory.read_lines(rows, places=visible_places(rows, project, asking))
+    lines = advisory.read_lines(rows, places=find_session_places(rows, project, asking))
     return {
-        **_living_state(ctx, lines),
+        **_living_state_json(ctx, lines),
         "trimmed": [part for part, _ in sorted(advisory.PARTS.items(), key=lambda row: row[1].weight)],
         "lines": [as_json(line, "part id text tail told why", told=line.why == "told") for line in lines],
     }
 
 
 @TOOLS.add("csm_error_list")
-def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
-    """List what failed, how often, and what mended it."""
+def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
+    """List errors, how often each occurred, and what fixed it."""
     if not id_:
         return {
-            "errors": [_error(rows, error) for error in failures.list_errors(rows, seen, limit=between(limit, MOST))]
+            "errors": [
+                _error_json(rows, error)
+                for error in failures.list_errors(rows, seen, limit=clamp_limit(limit, MAX_ROWS))
+            ]
         }
-    named = failures.by_id(rows, id_, seen)
-    if named is None:
+    error = failures.by_id(rows, id_, seen)
+    if error is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")
-    return {"errors": [_error(rows, named)]}
+    return {"errors": [_error_json(rows, error)]}
 
 
-def _error(rows: Rows, error: failures.ErrorRecord) -> Json:
+def _error_json(rows: Rows, error: failures.ErrorRecord) -> Json:
     memory = memories.by_id(rows, error.memory_id) if error.memory_id else None
     names = (
         "id fingerprint command exit_code message times sessions first_at last_at fixed_at fixed_files fixed_by fixed_uuid "

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "csmd"
 #: The path of the one-time link.
-ENTRY = "/open"
+ENTRY_PATH = "/open"
 #: Most bytes of a form: the wording of one memory, however it is encoded.
 MAX_FORM_BYTES = 64 * 1024
 HEADERS = {
@@ -30,7 +30,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-AGAIN = "Run `csmd web` in a terminal for a new link.\n"
+NEW_LINK_HINT = "Run `csmd web` in a terminal for a new link.\n"
 
 
 class Access:
@@ -52,7 +52,7 @@ class Access:
     @property
     def link(self) -> str:
         """The link that lets one browser in, once."""
-        return f"http://{self._hosts[0]}{ENTRY}?token={self._token}"
+        return f"http://{self._hosts[0]}{ENTRY_PATH}?token={self._token}"
 
     def guard(self, app: ASGIApp) -> ASGIApp:
         """Wraps an application; every answer gets the security headers."""
@@ -70,16 +70,16 @@ class Access:
 
     def _answer(self, request: Request) -> Response | None:
         """The answer to a request that is refused or brings the token; None if it may reach the pages."""
-        if refusal := self._refusal(request):
+        if refusal := self._find_refusal(request):
             return refusal
-        if request.scope["path"] == ENTRY:
+        if request.scope["path"] == ENTRY_PATH:
             return self._enter(request)
         if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self._cookie.encode()):
-            return _refuse(403, "This browser was not let in.", AGAIN)
+            return _refuse(403, "This browser was not let in.", NEW_LINK_HINT)
         self.last_used = self._monotonic()
         return None
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _find_refusal(self, request: Request) -> Response | None:
         """Refuses other host names (DNS rebinding), requests from other sites, and what csmd's pages never send."""
         hosts, site = request.headers.getlist("host"), request.headers.get("sec-fetch-site", "")
         if len(hosts) != 1 or hosts[0] not in self._hosts:
@@ -88,7 +88,7 @@ class Access:
         # Under no-referrer a browser sends the origin of a form as "null".
         is_foreign = origin not in (None, "null", own) or site not in ("", "none", "same-origin")
         if request.method in ("GET", "HEAD"):
-            return _refuse(403, "Another site asked for this page.", AGAIN) if is_foreign else None
+            return _refuse(403, "Another site asked for this page.", NEW_LINK_HINT) if is_foreign else None
         if request.method != "POST":
             return _refuse(405, "Only GET, HEAD and POST are answered.", "")
         if is_foreign or not (origin == own or site == "same-origin"):
@@ -102,7 +102,7 @@ class Access:
         """Exchanges the token, which is void afterwards, for the cookie."""
         token = request.query_params.get("token", "")
         if request.method != "GET" or not self._token or not hmac.compare_digest(token.encode(), self._token.encode()):
-            return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", AGAIN)
+            return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", NEW_LINK_HINT)
         self._token = ""
         self.last_used = self._monotonic()
         answer = RedirectResponse(f"{self.base}/", status_code=303)
@@ -110,5 +110,5 @@ class Access:
         return answer
 
 
-def _refuse(status: int, what: str, do: str) -> Response:
-    return PlainTextResponse(f"csmd: {what}\n{do}", status_code=status)
+def _refuse(status: int, problem: str, remedy: str) -> Response:
+    return PlainTextResponse(f"csmd: {problem}\n{remedy}", status_code=status)

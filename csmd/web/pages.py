@@ -21,37 +21,37 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 #: Rows of one page of a list.
-ROWS = 50
+PAGE_ROWS = 50
 #: Turns of one page of a conversation.
-TURNS = 60
+PAGE_TURNS = 60
 #: Hits that a search shows first.
-HITS = 20
+FIRST_HITS = 20
 #: Hits that a search shows at most.
 MAX_HITS = 100
 #: Bytes that the rows of a page may take in HTML; with other markup it stays below 300 KB.
-ROOM = 170_000
+MAX_PAGE_BYTES = 170_000
 #: Bytes of markup that each row adds.
-ROW_MARKUP = 1_500
+ROW_MARKUP_BYTES = 1_500
 #: Characters of a text in a list.
-LINE = 600
+MAX_LINE_CHARACTERS = 600
 #: Characters of a turn in its conversation.
-TURN = 6_000
+MAX_TURN_CHARACTERS = 6_000
 #: Characters of one part of a turn on its own page.
-WHOLE_TURN = 30_000
+PART_CHARACTERS = 30_000
 #: Characters of a tool's output.
-OUTPUT = 1_500
+MAX_OUTPUT_CHARACTERS = 1_500
 #: Characters of a file's diff.
-DIFF = 8_000
+MAX_DIFF_CHARACTERS = 8_000
 #: Characters of a search.
-MAX_QUERY = 300
+MAX_QUERY_CHARACTERS = 300
 #: Sources and links of a memory that are shown.
-SOURCES = 20
+MAX_SOURCES = 20
 #: Gate -> what a memory of it is, in a word or two.
-KINDS: Mapping[str, str] = {
+GATE_LABELS: Mapping[str, str] = {
     "correction": "Correction", "behavioral": "Preference", "epistemic": "Fact or decision", "relational": "Project",
     "promissory": "Plan",
 }  # fmt: skip
-assert set(KINDS) == set(get_args(Gate))
+assert set(GATE_LABELS) == set(get_args(Gate))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Visit:
     form: Mapping[str, str] = field(default_factory=dict)
     id: str = ""
 
-    def number(self, name: str) -> int:
+    def read_number(self, name: str) -> int:
         """A number from the address, 0 where it has none."""
         value = self.query.get(name, "")
         return int(value) if value.isdecimal() and len(value) < 10 else 0
@@ -82,14 +82,14 @@ def show_overview(visit: Visit) -> Page:
     """The overview: whether csmd works, what is known, and what happened last."""
     state = visit.ask("csm_runtime_status")
     return Page("overview.html", {
-        "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
+        "state": state, "health": describe_health(state), "dream": summarize_dreaming(state["dream"]) if state.get("dream") else "",
         "waiting": visit.ask("csm_review_list", limit=1)["total"],
         "sessions": visit.ask("csm_session_list", limit=6)["sessions"],
         "memories": _shorten(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
     })  # fmt: skip
 
 
-def health(state: Mapping[str, Any]) -> tuple[str, str]:
+def describe_health(state: Mapping[str, Any]) -> tuple[str, str]:
     """(good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
     counts = state["counts"]
     amounts = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
@@ -104,7 +104,7 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
     return "good", f"Healthy: {live}."
 
 
-def source_words(memory: Mapping[str, Any]) -> str:
+def describe_source(memory: Mapping[str, Any]) -> str:
     """Who said a memory."""
     if memory["origin"] in ("inferred", "model_saved"):
         by = "imported from another program" if memory["authority"] == "external" else "saved by the assistant"
@@ -115,7 +115,7 @@ def source_words(memory: Mapping[str, Any]) -> str:
     return f"said by {authority}"
 
 
-def due(state: Mapping[str, Any]) -> str:
+def summarize_dreaming(state: Mapping[str, Any]) -> str:
     """Whether a dream is due, under way, or why none is."""
     verdict = describe_dream(dict(state))
     return f"N{verdict[1:]}" if verdict.startswith("next ") else f"Dream: {verdict}"
@@ -133,45 +133,47 @@ def show_day(visit: Visit) -> Page:
 
 def list_sessions(visit: Visit) -> Page:
     """The timeline of sessions over the projects."""
-    offset, where = visit.number("offset"), _where(visit)
-    listed = visit.ask("csm_session_list", **where, limit=ROWS + 1, offset=offset)["sessions"]
-    rows = fitting(listed[:ROWS])
+    offset, where = visit.read_number("offset"), _project_filter(visit)
+    listed = visit.ask("csm_session_list", **where, limit=PAGE_ROWS + 1, offset=offset)["sessions"]
+    rows = fit_page(listed[:PAGE_ROWS])
     return Page("sessions.html", {
-        "rows": rows, "days": _by_day(rows, "last_at"), "projects": _projects(visit), "more": len(listed) > len(rows),
+        "rows": rows, "days": _group_by_day(rows, "last_at"), "projects": _list_projects(visit), "more": len(listed) > len(rows),
         "offset": offset,
     })  # fmt: skip
 
 
 def show_session(visit: Visit) -> Page:
     """A session as a conversation, with what became memories marked in it."""
-    offset = visit.number("offset")
-    about = visit.ask("csm_session_transcript", id=visit.id, limit=TURNS + 1, offset=offset)
+    offset = visit.read_number("offset")
+    about = visit.ask("csm_session_transcript", id=visit.id, limit=PAGE_TURNS + 1, offset=offset)
     turns = [
         {
             **turn,
-            "text": cut(turn["text"], TURN if turn["kind"] in ("user", "assistant") else OUTPUT),
+            "text": cut(
+                turn["text"], MAX_TURN_CHARACTERS if turn["kind"] in ("user", "assistant") else MAX_OUTPUT_CHARACTERS
+            ),
             "size": len(turn["text"]),
         }
         for turn in about.pop("conversation")
     ]
-    rows = fitting(turns[:TURNS])
+    rows = fit_page(turns[:PAGE_TURNS])
     return Page("session.html", {"session": about, "rows": rows, "more": len(turns) > len(rows), "offset": offset})
 
 
 def show_turn(visit: Visit) -> Page:
     """One turn in full, in parts where it is very long."""
-    turn, start = visit.ask("csm_turn_show", id=visit.id), visit.number("offset")
-    part, size = turn["text"][start : start + WHOLE_TURN], len(turn["text"])
+    turn, start = visit.ask("csm_turn_show", id=visit.id), visit.read_number("offset")
+    part, size = turn["text"][start : start + PART_CHARACTERS], len(turn["text"])
     return Page("turn.html", {"turn": {**turn, "text": part}, "offset": start, "part": len(part), "size": size})
 
 
 def list_memories(visit: Visit) -> Page:
     """The memories by project, kind and time, with what replaced what."""
     offset, gate, state, since = (
-        visit.number("offset"),
+        visit.read_number("offset"),
         *(visit.query.get(name, "") for name in ("kind", "state", "since")),
     )
-    if gate and gate not in KINDS:
+    if gate and gate not in GATE_LABELS:
         raise BadInput(f"there is no kind of memories {gate!r}", hint="choose one from the list")
     if since:
         try:
@@ -179,19 +181,19 @@ def list_memories(visit: Visit) -> Page:
         except ValueError:
             raise BadInput(f"{since!r} is no date", hint="write it as 2026-05-31") from None
     limits = {"gate": gate, "state": state, "since": since}
-    listed = visit.ask("csm_memory_list", **_where(visit), **limits, limit=ROWS, offset=offset)
-    rows = fitting(_shorten(listed["memories"]))
+    listed = visit.ask("csm_memory_list", **_project_filter(visit), **limits, limit=PAGE_ROWS, offset=offset)
+    rows = fit_page(_shorten(listed["memories"]))
     return Page("memories.html", {
-        "rows": rows, "days": _by_day(rows, "confirmed_at"), "projects": _projects(visit), "kinds": KINDS,
+        "rows": rows, "days": _group_by_day(rows, "confirmed_at"), "projects": _list_projects(visit), "kinds": GATE_LABELS,
         "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
     })  # fmt: skip
 
 
 def show_memory(visit: Visit) -> Page:
     """One memory: where it was said, how sure it is, what it replaced, who was shown it."""
-    memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.number("start")))
-    hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
-    shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
+    memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.read_number("start")))
+    hidden = {name: max(len(memory[name]) - MAX_SOURCES, 0) for name in ("sources", "links", "changes")}
+    shown = {**memory, **{name: memory[name][:MAX_SOURCES] for name in hidden}}
     return Page("memory.html", {
         "memory": shown, "hidden": hidden, "fades": memory_words.describe_fading(memory) if memory["start"] else "",
         "relation_of": memory_words.relation_words,
@@ -206,41 +208,48 @@ def show_fading(visit: Visit) -> Page:
     )
 
 
-def search(visit: Visit) -> Page:
+def show_search(visit: Visit) -> Page:
     """What a search finds."""
-    return Page("search.html", _hits(visit))
+    return Page("search.html", _find_hits(visit))
 
 
-def search_hits(visit: Visit) -> Page:
+def show_search_hits(visit: Visit) -> Page:
     """The hits alone, for the script that searches as one types."""
-    return Page("hits.html", _hits(visit))
+    return Page("hits.html", _find_hits(visit))
 
 
-def _hits(visit: Visit) -> Json:
-    query = visit.query.get("q", "").strip()[:MAX_QUERY]
-    most = min(max(visit.number("most"), HITS), MAX_HITS)
+def _find_hits(visit: Visit) -> Json:
+    query = visit.query.get("q", "").strip()[:MAX_QUERY_CHARACTERS]
+    limit = min(max(visit.read_number("most"), FIRST_HITS), MAX_HITS)
     if not any(map(str.isalnum, query)):
-        return {"q": query, "hits": [], "found": None, "most": most, "more": False, "projects": _projects(visit)}
+        return {"q": query, "hits": [], "found": None, "most": limit, "more": False, "projects": _list_projects(visit)}
     kind = visit.query.get("kind", "") or "all"
-    answer = visit.ask("csm_memory_search", query=query, **_where(visit), kind=kind, limit=most)
-    hits = fitting([{**hit, "text": cut(hit["text"], LINE)} for hit in answer["hits"]])
-    is_full = len(answer["hits"]) == most < MAX_HITS
-    return {"q": query, "hits": hits, "found": answer, "most": most, "more": is_full, "projects": _projects(visit)}
+    answer = visit.ask("csm_memory_search", query=query, **_project_filter(visit), kind=kind, limit=limit)
+    hits = fit_page([{**hit, "text": cut(hit["text"], MAX_LINE_CHARACTERS)} for hit in answer["hits"]])
+    is_full = len(answer["hits"]) == limit < MAX_HITS
+    return {
+        "q": query,
+        "hits": hits,
+        "found": answer,
+        "most": limit,
+        "more": is_full,
+        "projects": _list_projects(visit),
+    }
 
 
 def list_receipts(visit: Visit) -> Page:
     """What sessions were shown when, why, and whether it was used."""
-    offset, session = visit.number("offset"), visit.query.get("session", "")
+    offset, session = visit.read_number("offset"), visit.query.get("session", "")
     listed = visit.ask(
-        "csm_receipts", **_where(visit), session=session, limit=ROWS // 2 + 1, offset=offset, details=True
+        "csm_receipts", **_project_filter(visit), session=session, limit=PAGE_ROWS // 2 + 1, offset=offset, details=True
     )
     shortened = [
-        {**row, "items": [{**item, "text": cut(item["text"], LINE)} for item in row["items"]]}
+        {**row, "items": [{**item, "text": cut(item["text"], MAX_LINE_CHARACTERS)} for item in row["items"]]}
         for row in listed["receipts"]
     ]
-    rows = fitting(shortened[: ROWS // 2])
+    rows = fit_page(shortened[: PAGE_ROWS // 2])
     return Page("told.html", {
-        "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit),
+        "rows": rows, "days": _group_by_day(rows, "at"), "week": listed["week"], "projects": _list_projects(visit),
         "offset": offset,
         "more": len(shortened) > len(rows), "events": injection_words.EVENT_LABELS, "reason": injection_words.describe_reason,
         "use": injection_words.describe_use, "hint": injection_words.describe_state, "states": injection_words.STATES,
@@ -249,57 +258,61 @@ def list_receipts(visit: Visit) -> Page:
 
 def list_dreams(visit: Visit) -> Page:
     """The dreams, and whether one is due."""
-    offset = visit.number("offset")
-    listed = visit.ask("csm_dream_history", limit=ROWS + 1, offset=offset)["dreams"]
+    offset = visit.read_number("offset")
+    listed = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
     return Page("dreams.html", {
-        "rows": listed[:ROWS], "state": due(visit.ask("csm_dream_status")), "offset": offset,
-        "more": len(listed) > ROWS, "summary": dream_words.summarize_dream,
+        "rows": listed[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
+        "more": len(listed) > PAGE_ROWS, "summary": dream_words.summarize_dream,
     })  # fmt: skip
 
 
 def show_dream(visit: Visit) -> Page:
     """What a dream changed, before and after."""
-    offset = visit.number("offset")
-    diff = visit.ask("csm_dream_diff", id=visit.id, by_person=True, limit=ROWS + 1, offset=offset)
+    offset = visit.read_number("offset")
+    diff = visit.ask("csm_dream_diff", id=visit.id, by_person=True, limit=PAGE_ROWS + 1, offset=offset)
     changes = [
-        {**change, "files": [{**file, "diff": cut(file["diff"], DIFF).splitlines()[2:]} for file in change["files"]]}
+        {
+            **change,
+            "files": [
+                {**file, "diff": cut(file["diff"], MAX_DIFF_CHARACTERS).splitlines()[2:]} for file in change["files"]
+            ],
+        }
         for change in diff["did"]
     ]
-    rows = fitting(changes[:ROWS])
+    rows = fit_page(changes[:PAGE_ROWS])
     return Page("dream.html", {
         "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows),
-        "kinds": dream_words.KINDS,
-        "states": dream_words.STATES, "summary": dream_words.summarize_dream,
+        "kinds": dream_words.KINDS, "states": dream_words.STATES, "summary": dream_words.summarize_dream,
     })  # fmt: skip
 
 
 def list_review(visit: Visit) -> Page:
     """What waits for an answer, each with a key for it."""
-    waiting = visit.ask("csm_review_list", **_where(visit), limit=ROWS // 2)
+    waiting = visit.ask("csm_review_list", **_project_filter(visit), limit=PAGE_ROWS // 2)
     for item in waiting["items"]:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
         item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
-        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"],
-        "projects": _projects(visit), "at": visit.number("at"),
+        "rows": fit_page(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"],
+        "projects": _list_projects(visit), "at": visit.read_number("at"),
     })  # fmt: skip
 
 
-def _where(visit: Visit) -> dict[str, str]:
+def _project_filter(visit: Visit) -> dict[str, str]:
     return {"project": visit.query.get("project", "")}
 
 
-def _projects(visit: Visit) -> list[Json]:
+def _list_projects(visit: Visit) -> list[Json]:
     """The projects that a list can be limited to, those with memories first, for the choice above it."""
     rows = [row for row in visit.ask("csm_project_list")["projects"] if row["root"]]
-    return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * ROWS]
+    return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * PAGE_ROWS]
 
 
 def _shorten(rows: Sequence[Json]) -> list[Json]:
-    return [{**row, "text": cut(row["text"], LINE)} for row in rows]
+    return [{**row, "text": cut(row["text"], MAX_LINE_CHARACTERS)} for row in rows]
 
 
-def _by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
+def _group_by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
     """The rows by the local day of one of their times, in their order."""
     days: dict[str, list[Json]] = {}
     for row in rows:
@@ -307,28 +320,30 @@ def _by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
     return list(days.items())
 
 
-def fitting(rows: Sequence[T]) -> list[T]:
+def fit_page(rows: Sequence[T]) -> list[T]:
     """The first rows that fit into the room of one page, at least one."""
-    left = ROOM
+    bytes_left = MAX_PAGE_BYTES
     shown: list[T] = []
     for row in rows:
-        left -= ROW_MARKUP + sum(len(escape(text).encode("utf-8", "replace")) for text in _texts(row))
-        if left < 0 and shown:
+        bytes_left -= ROW_MARKUP_BYTES + sum(
+            len(escape(text).encode("utf-8", "replace")) for text in _iterate_texts(row)
+        )
+        if bytes_left < 0 and shown:
             break
         shown.append(row)
     return shown
 
 
-def _texts(value: object) -> Iterator[str]:
+def _iterate_texts(value: object) -> Iterator[str]:
     """Every text in a value of JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for part in value.values():
-            yield from _texts(part)
+            yield from _iterate_texts(part)
     elif isinstance(value, list | tuple):
         for part in value:
-            yield from _texts(part)
+            yield from _iterate_texts(part)
 
 
 #: Path -> the page there, in the order of the navigation.
@@ -341,8 +356,8 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
     "/memories": list_memories,
     "/memory/{id}": show_memory,
     "/memory/{id}/fading": show_fading,
-    "/search": search,
-    "/search/hits": search_hits,
+    "/search": show_search,
+    "/search/hits": show_search_hits,
     "/told": list_receipts,
     "/dreams": list_dreams,
     "/dream/{id}": show_dream,
@@ -351,6 +366,5 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
 #: Path of a page -> its name in the navigation.
 NAVIGATION: Mapping[str, str] = {
     "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search",
-    "/told": "Told",
-    "/dreams": "Dreams", "/review": "Review",
+    "/told": "Told", "/dreams": "Dreams", "/review": "Review",
 }  # fmt: skip

@@ -38,19 +38,19 @@ from csmd.web.pages import Page, Visit
 #: Idle seconds after which the viewer ends.
 IDLE_S = 1800.0
 #: Seconds between two checks for that.
-LOOK_S = 1
+IDLE_CHECK_S = 1
 #: Requests that are answered at the same time.
-MAX_AT_ONCE = 32
+MAX_CONNECTIONS = 32
 #: How many fields a form has at most.
-MAX_FIELDS = 20
+MAX_FORM_FIELDS = 20
 Answer = Callable[[Visit], Page | str]
 
 
 def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
     """Serves the pages on 127.0.0.1 until they are no longer used; `announce` gets the link when it can be opened."""
-    listening = _listen(port)
-    with listening:
-        access = Access(listening.getsockname()[1], time.monotonic)
+    server_socket = _listen(port)
+    with server_socket:
+        access = Access(server_socket.getsockname()[1], time.monotonic)
 
         async def end_when_idle() -> None:
             if time.monotonic() - access.last_used > IDLE_S:
@@ -58,31 +58,31 @@ def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
 
         server = uvicorn.Server(
             uvicorn.Config(
-                access.guard(application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None,
+                access.guard(build_application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None,
                 access_log=False,
-                server_header=False, proxy_headers=False, limit_concurrency=MAX_AT_ONCE, timeout_graceful_shutdown=1,
-                callback_notify=end_when_idle, timeout_notify=LOOK_S,
+                server_header=False, proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
+                callback_notify=end_when_idle, timeout_notify=IDLE_CHECK_S,
             )
         )  # fmt: skip
         announce(access.link)  # an early browser waits in the socket's queue
         with contextlib.suppress(KeyboardInterrupt):  # ^C ends the viewer
-            server.run(sockets=[listening])
+            server.run(sockets=[server_socket])
 
 
 def _listen(port: int) -> socket.socket:
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    server_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
-        listening.bind(("127.0.0.1", port))
-        listening.listen(MAX_AT_ONCE)
+        server_socket.bind(("127.0.0.1", port))
+        server_socket.listen(MAX_CONNECTIONS)
     except OSError as error:
-        listening.close()
+        server_socket.close()
         raise CsmdError(f"port {port}: {os.strerror(error.errno or 0)}", hint="leave out --port") from None
-    return listening
+    return server_socket
 
 
-def application(paths: Paths, access: Access) -> Starlette:
+def build_application(paths: Paths, access: Access) -> Starlette:
     """Every page, below the base path."""
-    show = _environment(access)
+    templates = _build_templates(access)
 
     def ask(tool: str, **params: Any) -> Any:
         return client.call(paths, tool, {**params, "asking": OWNER})
@@ -91,36 +91,42 @@ def application(paths: Paths, access: Access) -> Starlette:
         return client.run_job(paths, tool, {**params, "asking": OWNER}, watch=lambda _: None)
 
     def answer(make: Answer, request: Request, form: Mapping[str, str]) -> Response:
-        here = request.scope["path"].removeprefix(f"{access.base}/") or "./"
+        path = request.scope["path"].removeprefix(f"{access.base}/") or "./"
         query = dict(request.query_params)
         visit = Visit(ask=ask, work=work, query=query, form=form, id=request.path_params.get("id", ""))
-        about = {"here": here, "query": defaultdict(str, query), "done": changes.DONE.get(query.get("did", ""), "")}
+        page_values = {
+            "here": path,
+            "query": defaultdict(str, query),
+            "done": changes.DONE_SENTENCES.get(query.get("did", ""), ""),
+        }
         status = 200
         try:
             if request.method == "POST" and form.get("token") != access.form_token:
                 raise CsmdError(
                     "this form is of a page from before", hint="close this page and open the link of `csmd web`"
                 )
-            made = make(visit)
-            if isinstance(made, str):
-                return RedirectResponse(f"{access.base}/{made}", status_code=303)
+            result = make(visit)
+            if isinstance(result, str):
+                return RedirectResponse(f"{access.base}/{result}", status_code=303)
         except CsmdError as error:
             is_down = isinstance(error, DaemonUnreachable | DaemonBusy)
             status = 503 if is_down else 400
-            made = Page("problem.html", {"what": error.what, "hint": error.hint, "is_down": is_down})
-        return HTMLResponse(show.get_template(made.template).render(**about, **made.values), status_code=status)
+            result = Page("problem.html", {"what": error.what, "hint": error.hint, "is_down": is_down})
+        return HTMLResponse(
+            templates.get_template(result.template).render(**page_values, **result.values), status_code=status
+        )
 
     async def endpoint(make: Answer, request: Request) -> Response:
         form: Mapping[str, str] = {}
         if request.method == "POST":
             body = (await request.body()).decode("utf-8", "replace")
             try:
-                form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FIELDS))
+                form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS))
             except ValueError:
                 form = {}
         return await run_in_threadpool(answer, make, request, form)
 
-    def missing(_: Visit) -> Page:
+    def raise_not_found(_: Visit) -> Page:
         raise CsmdError("there is no such page", hint="choose one above")
 
     def route(path: str, make: Answer, method: str) -> Route:
@@ -130,38 +136,38 @@ def application(paths: Paths, access: Access) -> Starlette:
     static = StaticFiles(directory=Path(__file__).parent / "static")
     routes = [
         Mount("/static", static),
-        *(route(path, make, "GET") for path, make in changes.ASKING.items()),
+        *(route(path, make, "GET") for path, make in changes.QUESTION_PAGES.items()),
         *(route(path, make, "POST") for path, make in changes.FORMS.items()),
         *(route(path, make, "GET") for path, make in pages.PAGES.items()),
-        route("/{id:path}", missing, "GET"),
+        route("/{id:path}", raise_not_found, "GET"),
     ]
     return Starlette(routes=[Mount(access.base, routes=routes)])
 
 
-def _environment(access: Access) -> Environment:
+def _build_templates(access: Access) -> Environment:
     """The templates, which escape every value, with csmd's words for times and amounts."""
-    show = Environment(
+    templates = Environment(
         loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: display.remove_unseen(value) if type(value) is str else value,  # markup is not text
     )  # fmt: skip
     home = str(user_home())
-    show.filters |= {
+    templates.filters |= {
         "when": when, "ago": ago, "percent": percent, "cut": display.cut, "squeeze": display.squeeze,
         "many": many, "tilde": lambda path: tilde(path, home), "name": lambda path: Path(path).name or path,
-        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts,
+        "path": lambda ident: quote(ident, safe=""), "parts": split_marked,
         "sentence": lambda text: text[:1].upper() + text[1:],
     }  # fmt: skip
-    show.globals |= {
+    templates.globals |= {
         "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION,
         "version": csmd.__version__,
-        "address": changes.address, "kinds": pages.KINDS, "source_words": pages.source_words,
+        "address": changes.build_address, "kinds": pages.GATE_LABELS, "source_words": pages.describe_source,
         "answers": REVIEW_KEYS, "later": REVIEW_LATER, "undo": REVIEW_UNDO,
     }  # fmt: skip
-    return show
+    return templates
 
 
-def marked_parts(text: str, marked: list[str]) -> list[tuple[str, bool]]:
+def split_marked(text: str, marked: list[str]) -> list[tuple[str, bool]]:
     """Splits a text into (part, whether it is marked); marked texts that do not occur are ignored."""
     parts = [(text, False)]
     for words in filter(None, marked):

@@ -44,7 +44,7 @@ from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
 from csmd.conversation import Project
-from csmd.daemon.context import Task, iso, now_iso
+from csmd.daemon.context import Task, now_iso, to_iso
 from csmd.daemon.dreaming import STEPS
 from csmd.daemon.jobs import Background
 from csmd.dream import day_files
@@ -220,14 +220,14 @@ def show(notes: Path, example: Path) -> None:
 def late(store: Store) -> str:
     """The time at which a dream is had: three hours after the last turn."""
     last = store.read(lambda rows: rows.value("select max(at) from turns"))
-    return iso(datetime.fromisoformat(last) + timedelta(hours=3))
+    return to_iso(datetime.fromisoformat(last) + timedelta(hours=3))
 
 
 def days_told(background: Background) -> None:
     """The daily files as they are when the last session has ended."""
     now = late(background.context.store)
-    while day_files.step(
-        background.context.store, background.context.config.paths.memory, now=now, here=datetime.fromisoformat
+    while day_files.update_files(
+        background.context.store, background.context.config.paths.memory, now=now, to_local=datetime.fromisoformat
     ):
         pass
 
@@ -243,7 +243,7 @@ def dreamt(background: Background, did: Counter[str]) -> float:
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    did.update(store.read(lambda rows: journal.action_counts(rows, dream.seq)))
+    did.update(store.read(lambda rows: journal.count_actions(rows, dream.seq)))
     return took
 
 
@@ -329,7 +329,7 @@ def fill(rows: Rows, number: int, *, key: bytes) -> None:
     chance = random.Random(7)
     words = [f"word{place}" for place in range(4000)]
     place = projects.ensure(rows, Project(key="p", root="/p", name="p", kind="path"), now="2026-03-01T10:00:00.000Z")
-    projects.touch(rows, place, "2026-03-01")
+    projects.record_active_day(rows, place, "2026-03-01")
     said: list[str] = []
     for at in range(number):
         told = " ".join(words[min(int(chance.expovariate(1 / 600)), 3999)] for _ in range(chance.randrange(8, 22)))

@@ -42,7 +42,7 @@ import big_store  # noqa: E402
 from csmd.capture import project_identity  # noqa: E402
 from csmd.knowledge import Link, Memory, Provenance  # noqa: E402
 from csmd.recall import results  # noqa: E402
-from csmd.store import fulltext, memories, memory_links, projects, topics  # noqa: E402
+from csmd.store import fulltext, memories, memory_graph, memory_links, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
 from csmd.text import search_terms, tokens  # noqa: E402
@@ -60,7 +60,8 @@ class Graph:
         self.random = self.words.random
         self.places = store.write(
             lambda rows: [
-                projects.ensure(rows, project_identity.identified(big_store.place(n)), now=NOW) for n in range(number)
+                projects.ensure(rows, project_identity.identify_directory(big_store.place(n)), now=NOW)
+                for n in range(number)
             ]
         )
         self.texts = self.words.texts(self.random.integers(0, big_store.SUBJECTS, size + 4000), big_store.MEMORY_WORDS)
@@ -99,7 +100,7 @@ class Graph:
         for _ in range(number):
             seq = self.add(rows, self.memory())
             for name in {self.topic() for _ in range(int(self.random.integers(0, TOPICS_OF_ONE + 1)))}:
-                topics.tag(rows, seq, name, by=topics.RULE)
+                topics.tag_memory(rows, seq, name, by=topics.RULE)
             if self.made % 3 == 0:
                 memory_links.add_link(rows, self.link(), now=NOW)
 
@@ -169,7 +170,7 @@ def writes(graph: Graph, runs: int) -> dict[str, float]:
         return lambda: store.write(work)
 
     def tag(rows: Rows) -> None:
-        topics.tag(rows, int(graph.random.integers(1, graph.made)), graph.topic(), by=topics.PERSON)
+        topics.tag_memory(rows, int(graph.random.integers(1, graph.made)), graph.topic(), by=topics.PERSON)
 
     bulks = max(5, runs // 20)
     kept, written, words = store.write(bare)
@@ -196,10 +197,10 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
     place = graph.places[0]
 
     def by_topic(rows: Rows) -> None:
-        found.append(len(topics.members(rows, graph.topic(), [place])))
+        found.append(len(topics.list_members(rows, graph.topic(), [place])))
 
     def by_topic_whole(rows: Rows) -> None:
-        memories.by_seqs(rows, list(topics.members(rows, graph.topic(), [place])))
+        memories.by_seqs(rows, list(topics.list_members(rows, graph.topic(), [place])))
 
     def question() -> str:
         words = tokens.content_words(graph.texts[int(graph.random.integers(0, graph.made))])
@@ -210,8 +211,8 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
         return [int(seq) for seq, _ in hits]
 
     def stats(rows: Rows, places: Sequence[int] | None) -> None:
-        topics.graph_counts(rows, places)
-        topics.relationships(rows, places)
+        memory_graph.count_nodes_and_edges(rows, places)
+        memory_graph.count_relationships(rows, places)
 
     def measure(rows: Rows) -> dict[str, float]:
         asked = [question() for _ in range(runs)]
@@ -226,7 +227,7 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
             "stats_all_us": of_many(100, lambda: stats(rows, None)),
         }  # fmt: skip
 
-    while store.write(fulltext.merge):
+    while store.write(fulltext.merge_indexes):
         pass
     return {**store.read(measure), "members": median(found)}
 

@@ -129,7 +129,7 @@ def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
 
 def reads(rows: Rows, words: Words, count: int) -> bool:
     """Prints what each way of asking takes; whether one takes more than it may."""
-    settings, model, here = Settings(), vectors.model_seq(rows, MODEL), visibility.scopes(rows, place(1))
+    settings, model, here = Settings(), vectors.find_model(rows, MODEL), visibility.scopes(rows, place(1))
     assert model is not None
 
     def recall(one: Question) -> Any:
@@ -185,7 +185,7 @@ def step(rows: Rows, model: int) -> Took:
     """What linking each of the passages stored last takes."""
     took = Took()
     looking = threads.PairFinder(rows, model)
-    last = passages.last_passage(rows)
+    last = passages.last_passage_seq(rows)
     for seq in range(last - THREADED, last):
         took.time(rows, partial(linked, looking, seq))
     return took
@@ -194,7 +194,7 @@ def step(rows: Rows, model: int) -> Took:
 def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, float, Took, Took]:
     """(Shares of the ten and the hundred nearest of an exact scan that are found, what finding them takes, and an exact scan)."""
     shares: tuple[list[float], list[float]] = ([], [])
-    signed, exact, whole = Took(), Took(), vectors.WHOLE
+    signed, exact, whole = Took(), Took(), vectors.MAX_WHOLE_VECTORS
     places = visibility.scopes(rows, place(1))
     for one in questions(rows, words, count, mark="?"):
 
@@ -205,9 +205,9 @@ def overlap(rows: Rows, words: Words, count: int, model: int) -> tuple[float, fl
             ]
 
         quick = signed.time(rows, nearest)
-        vectors.WHOLE = 1 << 40
+        vectors.MAX_WHOLE_VECTORS = 1 << 40
         true = exact.time(rows, nearest)
-        vectors.WHOLE = whole
+        vectors.MAX_WHOLE_VECTORS = whole
         for share, most in zip(shares, (10, 100), strict=True):
             share.append(len({*quick[:most]} & {*true[:most]}) / most)
     return sum(shares[0]) / len(shares[0]), sum(shares[1]) / len(shares[1]), signed, exact
@@ -312,7 +312,7 @@ def main() -> int:
                 asked = [one.text for one in questions(rows, words, args.questions, mark="?")]
                 if not args.only_hooks:
                     slow = reads(rows, words, args.questions) or slow
-                    model = vectors.model_seq(rows, MODEL) or 0
+                    model = vectors.find_model(rows, MODEL) or 0
                     print(f"  {'thread of a passage':25} {step(rows, model)}", flush=True)
                     ten, hundred, signed, exact = overlap(rows, words, args.questions, model)
                     print(f"  {'the 200 nearest':25} {signed}   overlap at 10 {ten:.3f}, at 100 {hundred:.3f}")

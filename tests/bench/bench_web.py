@@ -29,7 +29,7 @@ from viewer_process import Viewer, end_viewer, open_viewer  # noqa: E402
 
 TARGET_MS, TARGET_BYTES, TIMES, VIEWERS = 300, 300_000, 4, 3
 #: With these the background thread does one pass, and no other while the pages are measured.
-RESTING = {"csmd.daemon.reading.REST": 1e6, "csmd.daemon.jobs.TICK_S": 1e6, "csmd.daemon.jobs.TOGETHER_S": 1e6}
+RESTING = {"csmd.daemon.reading.REST_FACTOR": 1e6, "csmd.daemon.jobs.TICK_S": 1e6, "csmd.daemon.jobs.PASS_EVERY_S": 1e6}
 #: How long the first pass may take.
 PASS_S = 120.0
 PAGES = {

@@ -151,7 +151,7 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     with rows.transaction(write=True):
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
         for number in range(1, PROJECTS + 1):
-            projects.ensure(rows, project_identity.identified(place(number)), now=now)
+            projects.ensure(rows, project_identity.identify_directory(place(number)), now=now)
     filling = Filling(rows, words, model)
     with _without_trigger(rows, "turns_passages_insert"):
         for first in range(0, turns, BATCH):

@@ -23,7 +23,7 @@ def fill(rows: Rows, memories: int, number: int) -> None:
         [{"seq": seq, "key": f"p{seq}"} for seq in range(1, number + 1)],
     )
     for seq in range(1, number + 1):
-        projects.touch(rows, seq, NOW)
+        projects.record_active_day(rows, seq, NOW)
     rows.run(
         "insert into sessions (seq, id, host, project_seq, started_at, last_at) values (1, 's1', 'claude', 1, '', '')"
     )

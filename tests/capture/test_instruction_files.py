@@ -174,7 +174,7 @@ def test_a_tree_without_end_is_read_to_a_limit() -> None:
 def test_the_context_names_each_file_as_the_host_does() -> None:
     disk = memory_disk({"/p/CLAUDE.md": "Use tabs.\n", "/c/CLAUDE.md": "Be brief."}, [])
     found = claude_instructions.load_instructions(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
-    assert claude_instructions.build(found) == (
+    assert claude_instructions.render_instructions(found) == (
         "Contents of /c/CLAUDE.md (user's private global instructions for all projects):\n\nBe brief.\n\n"
         "Contents of /p/CLAUDE.md (project instructions, checked into the codebase):\n\nUse tabs."
     )
@@ -216,7 +216,7 @@ def test_what_is_not_included_is_told() -> None:
     )  # fmt: skip
     body = found[0][2]
     assert [line for line in body.splitlines() if line.isdigit()] == [
-        str(n) for n in range(claude_instructions.MAX_DEPTH)
+        str(n) for n in range(claude_instructions.MAX_INCLUDE_DEPTH)
     ]
     assert "x" not in body and body.count("y") == claude_instructions.MAX_INCLUDE_BYTES
     for reason in ("more than 10 deep", "no such file", "the limit is 40960", "include itself"):

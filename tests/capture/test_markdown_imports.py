@@ -49,7 +49,7 @@ KNOWN_DIFFERENCES = {
 def is_as_measured(body: str, loaded: str, told: str | None) -> bool:
     """Whether one measured line is read as the client reads it."""
     head, rest = markdown.split_head(body.removeprefix("\ufeff"))
-    content, targets = markdown_imports.read(rest)
+    content, targets = markdown_imports.parse_imports(rest)
     content = content.strip(markdown.JS_SPACES)
     conditional = markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
     imports = "".join(letter for letter in "FGH" if f"{letter.lower()}.md" in targets)
@@ -99,13 +99,13 @@ def test_a_rule_is_conditional_when_its_paths_name_some_files_only(paths: object
 
 def test_a_path_is_given_without_its_fragment_and_with_its_spaces() -> None:
     text = "@a.md#part @b\\ c.md @~/d.md @/e.md @../f.md @#x @/ @+g.md @a.md"
-    assert markdown_imports.read(text)[1] == ["a.md", "b c.md", "~/d.md", "/e.md", "../f.md"]
+    assert markdown_imports.parse_imports(text)[1] == ["a.md", "b c.md", "~/d.md", "/e.md", "../f.md"]
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 @settings(max_examples=300, deadline=None)
 def test_any_markdown_is_read_and_its_imports_stand_in_it(text: str) -> None:
-    content, targets = markdown_imports.read(text)
+    content, targets = markdown_imports.parse_imports(text)
     assert all(target in text.replace("\\ ", " ") for target in targets)
     assert len(content) <= len(text) + 1
     if "<!--" not in text:
@@ -117,7 +117,7 @@ def test_any_markdown_is_read_and_its_imports_stand_in_it(text: str) -> None:
 def test_any_text_is_read(text: str) -> None:
     head, body = markdown.split_head(text)
     assert text.endswith(body) and head in text
-    markdown_imports.read(text)
+    markdown_imports.parse_imports(text)
     markdown.parse_head(head)
     markdown.split_memo(text)
 
@@ -143,7 +143,7 @@ def test_the_cost_of_a_hostile_text_grows_no_faster_than_its_length(number: int)
     def cost(body: str) -> float:
         begun = time.process_time()
         head, rest = markdown.split_head(body)
-        markdown_imports.read("@" + rest)
+        markdown_imports.parse_imports("@" + rest)
         markdown.parse_head(head)
         return time.process_time() - begun
 

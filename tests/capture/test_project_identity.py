@@ -70,7 +70,7 @@ class InMemory:
     def is_same_file(self, one: str, other: str) -> bool:
         return self._held(one) is not None and self._held(one) == self._held(other)
 
-    def entries(self, folder: str) -> list[str]:
+    def list_names(self, folder: str) -> list[str]:
         held = self._held(folder)
         return [PurePosixPath(path).name for path in self._all() if str(PurePosixPath(path).parent) == held]
 
@@ -100,7 +100,7 @@ def test_a_directory_of_windows_is_named_as_it_was_and_no_disk_is_asked(
     disk = InMemory({"/C:/shop/.git/HEAD": ""})
     found = project_identity.identify(cwd, disk=disk, start=start)
     assert (found.kind, found.root, found.name) == ("path", root, name)
-    assert project_identity.with_marks(found, disk=disk) == found and not disk.asked
+    assert project_identity.add_fingerprint(found, disk=disk) == found and not disk.asked
     other_case = project_identity.identify(cwd.swapcase(), disk=disk, start=start.swapcase())
     assert other_case.key == found.key
 
@@ -346,7 +346,7 @@ def test_a_directory_that_is_not_here_has_one_key_in_both_forms_of_its_name() ->
 
 
 def marks(place: Path | str) -> Project:
-    return project_identity.with_marks(identify(place), disk=files)
+    return project_identity.add_fingerprint(identify(place), disk=files)
 
 
 def test_a_repository_has_the_same_fingerprint_wherever_it_stands_and_a_clone_another(main: Path, root: Path) -> None:
@@ -414,7 +414,7 @@ REMOTES = [
 
 @pytest.mark.parametrize(("url", "normal"), REMOTES)
 def test_a_remote_is_the_same_by_every_way_to_it_and_holds_no_credentials(url: str, normal: str) -> None:
-    assert project_identity.normal_remote(url) == normal
+    assert project_identity.normalise_remote(url) == normal
     assert "tok3n" not in normal
 
 
@@ -424,14 +424,14 @@ def test_a_remote_is_read_as_git_wrote_it(main: Path) -> None:
     git(main, "remote", "add", "origin", "git@host.example:me/main.git")
     git(main, "config", "url.x.insteadOf", "y")
     assert marks(main).remote == "host.example/me/main"
-    assert project_identity.remote_in('[remote "a"]url=one\n[branch "url"]\n url = no\n[core]\nurl = no') == "one"
+    assert project_identity.parse_remote('[remote "a"]url=one\n[branch "url"]\n url = no\n[core]\nurl = no') == "one"
 
 
 @given(st.text(max_size=80))
 def test_of_any_address_what_stands_before_the_at_sign_is_not_kept(text: str) -> None:
-    assert "s3cr3t" not in project_identity.normal_remote(f"https://me:s3cr3t@{text}")
-    assert "s3cr3t" not in project_identity.normal_remote(f"https://host/x?{text}&token=s3cr3t")
-    project_identity.remote_in(text)
+    assert "s3cr3t" not in project_identity.normalise_remote(f"https://me:s3cr3t@{text}")
+    assert "s3cr3t" not in project_identity.normalise_remote(f"https://host/x?{text}&token=s3cr3t")
+    project_identity.parse_remote(text)
 
 
 @pytest.mark.invariant(
@@ -457,7 +457,7 @@ def test_without_git_the_path_is_the_project(root: Path) -> None:
     assert (found.kind, found.root, found.name) == ("path", str(root / "notes"), "notes")
     assert identify(root / "notes" / "sub").key != found.key
     assert identify(f"{root}/x/../notes/./") == found
-    assert project_identity._key("git", "/p") != project_identity._key("path", "/p")
+    assert project_identity._make_key("git", "/p") != project_identity._make_key("path", "/p")
 
 
 @pytest.mark.parametrize(
@@ -507,7 +507,7 @@ def test_any_content_of_git_files_is_survived(content: bytes) -> None:
         {"/a/b/.git/HEAD": held, "/a/b/.git/config": f'[remote "origin"]\nurl = {held}', "/a/b/.git/logs/HEAD": held},
     ):
         found = project_identity.identify("/a/b", disk=InMemory(content_of))
-        assert len(project_identity.with_marks(found, disk=InMemory(content_of)).key) == 16
+        assert len(project_identity.add_fingerprint(found, disk=InMemory(content_of)).key) == 16
 
 
 @given(st.text(st.characters(codec=None), max_size=60), st.text(max_size=20))

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from csmd.capture import ingest, transcript_source, transcripts
-from csmd.capture.transcript_source import HEAD_BYTES, head_of, is_complete, is_head_of, where_to_start
-from csmd.capture.turn_filter import spans_of, with_times
+from csmd.capture.transcript_source import HEAD_BYTES, find_start, hash_head, is_complete, matches_head
+from csmd.capture.turn_filter import fill_times, find_spans
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
@@ -60,21 +60,23 @@ class World:
             "excludes": self.excludes,
             **more,
         }
-        return transcripts.tail(self.store, self.path, transcripts.ReadOptions(**more))
+        return transcripts.read_transcript(self.store, self.path, transcripts.ReadOptions(**more))
 
     def hook(self, name: str, said: str, when: str, ident: str) -> bool:
         """An event as the daemon takes it in, from its socket or from the spool; whether anything was stored."""
         field = "prompt" if name == "UserPromptSubmit" else "last_assistant_message"
         payload = {"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), field: said}
-        found = ingest.decode("claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when)
+        found = ingest.decode_permitted(
+            "claude", json.dumps(payload).encode(), self.excludes, name=name, event_id=ident, at=when
+        )
         assert not isinstance(found, BadInput)
         event, redacted = found
         if event is None:
             return False
-        place = self.store.read(lambda rows: ingest.place_of(rows, event))
+        place = self.store.read(lambda rows: ingest.find_event_project(rows, event))
         key = self.store.hash_key
         return self.store.write(
-            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            lambda rows: ingest.record_event(rows, event, redacted=redacted, key=key, now=NOW, place=place)
         )
 
     def said(self) -> list[str]:
@@ -209,7 +211,7 @@ def test_a_turn_without_a_time_was_said_between_its_neighbours(
     times: list[int | None], spans: list[tuple[int, int]]
 ) -> None:
     turns = [turn(EPOCH if one is None else at(one)) for one in times]
-    assert spans_of(turns, at(9)) == [(at(first), at(last)) for first, last in spans]
+    assert find_spans(turns, at(9)) == [(at(first), at(last)) for first, last in spans]
 
 
 def test_a_turn_without_a_time_is_left_out_when_a_pause_lies_around_it(world: World) -> None:
@@ -270,10 +272,10 @@ def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -
 
 def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
     world.pauses = Pauses(((at(0), at(4)),))
-    found = ingest.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
+    found = ingest.decode_permitted("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(1))
     assert found == (None, {"paused events": 1})
     assert isinstance(
-        ingest.decode("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
+        ingest.decode_permitted("claude", b"{ broken", world.excludes, name="Stop", event_id="e", at=at(5)), BadInput
     )
 
 
@@ -350,7 +352,9 @@ def test_an_event_from_where_the_mark_lies_is_dropped_and_counted(world: World, 
     payload = json.dumps({"session_id": "s1", "cwd": str(inner), "prompt": "x"}).encode()
 
     def decode() -> Any:
-        return ingest.decode("claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1))
+        return ingest.decode_permitted(
+            "claude", payload, world.excludes, name="UserPromptSubmit", event_id="e", at=at(1)
+        )
 
     assert decode() == (None, {ingest.EXCLUDED_EVENTS: 1})
     mark.unlink()
@@ -379,7 +383,7 @@ SHORT = b'{"type":"mode"}\n'
 
 
 def known(position: int, head: bytes, *, inode: int = 0, **more: Any) -> FileState:
-    return FileState(path="t", device=0, inode=inode, position=position, head=head_of(head), **more)
+    return FileState(path="t", device=0, inode=inode, position=position, head=hash_head(head), **more)
 
 
 # (what is remembered, size now, beginning now, what else is known now) -> (where, why)
@@ -413,13 +417,13 @@ TABLE: list[tuple[str, FileState | None, int, bytes, dict[str, Any], int, str]] 
 def test_the_state_of_the_file_decides_where_it_is_read_on(
     name: str, before: FileState | None, size: int, beginning: bytes, now: dict[str, Any], start: int, reason: str
 ) -> None:
-    assert where_to_start(before, size=size, beginning=beginning, **now) == (start, reason), name
+    assert find_start(before, size=size, beginning=beginning, **now) == (start, reason), name
 
 
 def test_a_turn_without_a_time_has_its_neighbours() -> None:
     def times(*at: str) -> list[str]:
         turns = [Turn(uuid=f"u{n}", session_id="s", kind="user", text="", at=one) for n, one in enumerate(at)]
-        return [turn.at for turn in with_times(turns, "file")]
+        return [turn.at for turn in fill_times(turns, "file")]
 
     assert times("a", EPOCH, "b", EPOCH) == ["a", "a", "b", "b"]
     assert times(EPOCH, "a") == ["a", "a"]
@@ -431,20 +435,20 @@ def test_a_turn_without_a_time_has_its_neighbours() -> None:
 def test_a_head_holds_for_everything_that_is_appended_and_for_nothing_that_begins_otherwise(
     data: bytes, more: bytes
 ) -> None:
-    head = head_of(data)
-    assert is_head_of(head, data) and is_head_of(head, data + more)
+    head = hash_head(data)
+    assert matches_head(head, data) and matches_head(head, data + more)
     first = data[:HEAD_BYTES]
-    assert is_head_of(head, more) == (more[: len(first)] == first)
+    assert matches_head(head, more) == (more[: len(first)] == first)
 
 
 @pytest.mark.parametrize("head", ["x", "x:", "x:y", ":", ":5", "0123456789abcdef", "0123456789abcdef:99999999999"])
 def test_a_head_of_another_form_means_another_file(head: str) -> None:
-    assert not is_head_of(head, LONG)
+    assert not matches_head(head, LONG)
 
 
 def lines_in(data: bytes, position: int = 0) -> tuple[list[tuple[int, bytes | None]], int]:
     """The lines from a position on with their offsets, and the offset after the last one."""
-    found = list(transcript_source.pieces(io.BytesIO(data), position, lambda: False))
+    found = list(transcript_source.read_pieces(io.BytesIO(data), position, lambda: False))
     return [line for lines, _ in found for line in lines], found[-1][1] if found else position
 
 

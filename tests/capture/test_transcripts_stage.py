@@ -22,7 +22,7 @@ from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.store import cursors, files
 from csmd.store.core import Store
-from csmd.store.files import NOTES_LIMIT
+from csmd.store.files import MAX_NOTES
 
 NOW = "2026-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parent.parent / "data" / "claude"
@@ -44,9 +44,9 @@ class Place:
         with path.open(mode) as file:
             file.write(b"".join(line + b"\n" for line in lines))
 
-    def tail(self, path: Path | None = None, **more: Any) -> transcripts.Tail:
+    def tail(self, path: Path | None = None, **more: Any) -> transcripts.ReadReport:
         more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.quarantine, **more}
-        return transcripts.tail(self.store, path or self.path, transcripts.ReadOptions(**more))
+        return transcripts.read_transcript(self.store, path or self.path, transcripts.ReadOptions(**more))
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         return self.store.read(lambda rows: list(rows.all(query)))
@@ -78,9 +78,9 @@ class Place:
 
     def record(self, event: Event, redacted: Counter[str]) -> bool:
         key = self.store.hash_key
-        place = self.store.read(lambda rows: ingest.place_of(rows, event))
+        place = self.store.read(lambda rows: ingest.find_event_project(rows, event))
         return self.store.write(
-            lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            lambda rows: ingest.record_event(rows, event, redacted=redacted, key=key, now=NOW, place=place)
         )
 
 
@@ -115,7 +115,7 @@ def test_a_growing_file_is_read_from_where_it_was_left(place: Place) -> None:
     second = place.tail()
     assert (second.turns_new, second.turns_known) == (2, 0)
     assert first.bytes_read + second.bytes_read == place.path.stat().st_size
-    assert place.tail() == transcripts.Tail()
+    assert place.tail() == transcripts.ReadReport()
     assert place.said() == ["said u1", "said u2", "said u3"]
 
 
@@ -176,7 +176,7 @@ def test_a_last_line_that_is_whole_needs_no_newline(place: Place) -> None:
     with place.path.open("ab") as file:
         file.write(line("u2"))
     assert place.tail().turns_new == 1 + 1
-    assert place.tail() == transcripts.Tail()
+    assert place.tail() == transcripts.ReadReport()
     with place.path.open("ab") as file:
         file.write(b"\n" + line("u3") + b"\n" + line("u4"))
     assert (place.tail().turns_new, place.said()) == (2, ["said u1", "said u2", "said u3", "said u4"])
@@ -223,7 +223,7 @@ def test_a_file_in_place_of_another_is_read_from_its_start_and_a_renamed_one_is_
 
 def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> None:
     place.path.touch()
-    assert place.tail() == transcripts.Tail()
+    assert place.tail() == transcripts.ReadReport()
     place.write(bookkeeping(), b"", b"   ")
     assert place.tail().bytes_read == place.path.stat().st_size
     assert place.tail().bytes_read == 0
@@ -242,16 +242,16 @@ def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
     said = {"role": "user", "content": "Warmup"}
     warmup = line("u1", isSidechain=True, agentId="a1", message=said)
     place.path.touch()
-    pieces_of = transcript_source.pieces
+    pieces_of = transcript_source.read_pieces
 
     def grown(file: Any, start: int, stop: Any) -> Any:
         place.path.write_bytes(warmup + b"\n")  # between the look at its beginning and the reading of its lines
         return pieces_of(file, start, stop)
 
-    monkeypatch.setattr(transcript_source, "pieces", grown)
+    monkeypatch.setattr(transcript_source, "read_pieces", grown)
     for beginning in (b"", warmup[:20]):
         place.path.write_bytes(beginning)
-        assert place.tail() == transcripts.Tail()
+        assert place.tail() == transcripts.ReadReport()
     monkeypatch.undo()
     place.path.write_bytes(warmup + b"\n")
     assert (place.tail().turns_new, place.said()) == (0, [])
@@ -328,9 +328,9 @@ def test_thousands_of_malformed_lines_leave_a_few_notes_and_are_all_counted(plac
     assert (report.turns_new, report.bad_lines) == (2, 1000)
     noted = place.notes()
     (rest,) = (note for note in noted if "lines" in note)
-    assert (len(noted), rest["lines"]) == (NOTES_LIMIT + 1, 1000 - NOTES_LIMIT)
+    assert (len(noted), rest["lines"]) == (MAX_NOTES + 1, 1000 - MAX_NOTES)
     data = place.path.read_bytes()
-    assert rest["first_offset"] == data.index(b"bad %d\n" % NOTES_LIMIT)
+    assert rest["first_offset"] == data.index(b"bad %d\n" % MAX_NOTES)
     assert rest["last_offset"] == data.index(b"bad 999\n")
 
 
@@ -341,7 +341,7 @@ def test_a_note_names_its_file_without_a_secret_in_its_path(place: Place) -> Non
     assert place.tail(path).bad_lines == 1
     (note,) = place.notes()
     assert secret not in note["source"] and note["source"].endswith("[redacted:anthropic-key].jsonl")
-    assert place.tail(path) == transcripts.Tail(), "the cursor finds its file again"
+    assert place.tail(path) == transcripts.ReadReport(), "the cursor finds its file again"
 
 
 @pytest.mark.parametrize("size", [transcript_source.MAX_LINE_BYTES + 1, 40 * 1024 * 1024])
@@ -353,7 +353,7 @@ def test_a_line_beyond_the_limit_is_passed_by_and_noted_once(place: Place, size:
     assert report.bytes_read == place.path.stat().st_size
     (note,) = place.notes()
     assert note["offset"] == len(line("u1")) + 1 and "beyond" in note["reason"]
-    assert place.tail() == transcripts.Tail()
+    assert place.tail() == transcripts.ReadReport()
 
 
 def test_a_line_without_an_end_is_never_held_as_a_whole(place: Place) -> None:
@@ -422,7 +422,7 @@ def test_reading_stops_when_it_is_told_to_and_goes_on_later(place: Place, monkey
     first = place.tail(stop=lambda: next(answers))
     assert 0 < first.turns_new < 100
     assert first.bytes_read == place.state().position < place.path.stat().st_size  # type: ignore[union-attr]
-    assert place.tail(stop=lambda: True) == transcripts.Tail()
+    assert place.tail(stop=lambda: True) == transcripts.ReadReport()
     assert first.turns_new + place.tail().turns_new == 100
     assert place.said() == [f"said u{n}" for n in range(100)]
 
@@ -535,10 +535,10 @@ def test_a_sub_agents_transcript_is_a_conversation_of_its_own_in_either_layout(p
     aside = {"isSidechain": True, "agentId": "a1"}
     place.write(line("u1"))
     place.write(line("x1", "task", **aside), line("x2", "report", kind="assistant", **aside), path=agent)
-    assert transcript_listing.transcripts(place.root / "projects") == sorted(
+    assert transcript_listing.list_by_time(place.root / "projects") == sorted(
         [agent, place.path], key=lambda p: (-p.stat().st_mtime, str(p))
     )
-    for path in transcript_listing.transcripts(place.root / "projects"):
+    for path in transcript_listing.list_by_time(place.root / "projects"):
         place.tail(path)
     assert place.said("s1") == ["said u1"]
     assert place.said("s1/a1") == ["task", "report"]
@@ -565,10 +565,10 @@ def test_transcripts_are_found_below_a_root_the_latest_first_and_nothing_else(pl
     for name in ("-p/memory/x.jsonl", "-p/s1/tool-results/x.jsonl", "-p/s1.json", "-p/s1.jsonl.bak"):
         place.write(b"{}", path=root / name)
     (root / "-p" / "gone.jsonl").symlink_to("nowhere")
-    found = [str(path.relative_to(root)) for path in transcript_listing.transcripts(root)]
+    found = [str(path.relative_to(root)) for path in transcript_listing.list_by_time(root)]
     assert found == ["-p/s1.jsonl", "-p/s1/subagents/agent-b.jsonl", "-q/s2.jsonl"]
-    assert transcript_listing.transcripts(place.path) == [place.path]
-    assert transcript_listing.transcripts(root / "nowhere") == []
+    assert transcript_listing.list_by_time(place.path) == [place.path]
+    assert transcript_listing.list_by_time(root / "nowhere") == []
 
 
 def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(place: Place) -> None:
@@ -582,7 +582,7 @@ def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(p
         "memory": place.root / "shared",
     }.items():  # fmt: skip
         (root / name).symlink_to(target)
-    found = sorted(str(path.relative_to(root)) for path in transcript_listing.transcripts(root))
+    found = sorted(str(path.relative_to(root)) for path in transcript_listing.list_by_time(root))
     assert found == ["-a/s2.jsonl", "-p/s1.jsonl"]
 
 
@@ -627,7 +627,7 @@ def test_a_line_without_a_directory_first_does_not_make_everything_one_project(p
 def test_a_pipe_in_place_of_a_transcript_is_no_file_and_nobody_waits_for_it(place: Place) -> None:
     pipe = place.path.with_name("pipe.jsonl")
     os.mkfifo(pipe)
-    assert ingest.started_in(pipe) == ""
+    assert ingest.read_start_directory(pipe) == ""
     assert place.hook("UserPromptSubmit", ident="e1", prompt="hello", cwd="/w/p", transcript_path=str(pipe))
     assert projects(place) == {"hook:e1": "/w/p"}
     with pytest.raises(OSError, match="not a regular file"):
@@ -664,13 +664,13 @@ def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Plac
         return event
 
     prompt = decoded("UserPromptSubmit", prompt="hello")
-    found = place.store.read(lambda rows: ingest.place_of(rows, prompt))
+    found = place.store.read(lambda rows: ingest.find_event_project(rows, prompt))
     assert found is not None and found.root == "/w/p"
-    assert place.store.read(lambda rows: ingest.place_of(rows, decoded("SessionStart"))) is None
+    assert place.store.read(lambda rows: ingest.find_event_project(rows, decoded("SessionStart"))) is None
     place.path.unlink()
     key = place.store.hash_key
     assert place.store.write(
-        lambda rows: ingest.record(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found)
+        lambda rows: ingest.record_event(rows, prompt, redacted=Counter(), key=key, now=NOW, place=found)
     )
     assert projects(place) == {"hook:UserPromptSubmit": "/w/p"}
 
@@ -786,7 +786,7 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     assert found is not None and transcript_listing.has_grown(found, place.store.read(cursors.file_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22
-    assert place.tail() == transcripts.Tail()
+    assert place.tail() == transcripts.ReadReport()
     longer = data.replace(b"the end", b"another end")  # edited near its end, and grown
     place.path.write_bytes(longer + line("u3") + b"\n")
     assert (place.tail().turns_new, place.said()[-2:]) == (1, ["another end", "said u3"])
@@ -831,7 +831,7 @@ def test_a_long_transcript_is_read_in_as_many_calls_as_the_caller_wants(
         reports.append(place.tail(most_pieces=1))
     assert len(reports) > 5 and sum(report.turns_new for report in reports) == 30
     assert sum(report.bytes_read for report in reports) == place.path.stat().st_size
-    assert place.tail(most_pieces=1) == transcripts.Tail()
+    assert place.tail(most_pieces=1) == transcripts.ReadReport()
 
 
 def test_two_writers_in_one_file_and_bytes_that_are_no_text_cost_no_turn(place: Place) -> None:

@@ -268,7 +268,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["tool", "csm_nothing"], "unknown tool"),
         (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
-        (["done", "7"], "nothing open is '7'"),
+        (["done", "7"], "there is no open matter '7'"),
         (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
@@ -278,7 +278,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         ),
         (["tool", "csm_memory_delete", "--param", "id=m", "--param", "by_person=true"], "by_person cannot be given"),
         (["model", "add", "."], "no model.onnx"),
-        (["remember", "..."], "nothing to remember"),
+        (["remember", "..."], "no words to remember"),
     ],
 )
 def test_what_cannot_be_done_is_told_with_what_to_do(full: Machine, words: list[str], said: str) -> None:
@@ -424,10 +424,10 @@ def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full:
 @pytest.mark.parametrize(
     ("name", "data", "looks"),
     [
-        ("a.txt", b"hello", "is of no format that csmd knows"),
+        ("a.txt", b"hello", "has a format that csmd does not recognise"),
         ("b.json", b'{"a": 1}', "is JSON that csmd"),
         ("c.jsonl", b'{"a": 1}\n', "is JSON that csmd"),
-        ("d.png", b"\0PNG", "is of no format that csmd knows"),
+        ("d.png", b"\0PNG", "has a format that csmd does not recognise"),
         ("e.jsonl", b"", "is empty"),
     ],
 )
@@ -440,10 +440,10 @@ def test_an_import_of_what_csmd_does_not_know_says_so_and_fails(
     refused = full.run("import", str(folder / name))
     assert refused.returncode == 1 and looks in refused.stderr and "nothing was imported" in refused.stderr
     refused = full.run("import", str(folder))
-    assert refused.returncode == 1 and "holds nothing that csmd can take in" in " ".join(refused.stderr.split())
+    assert refused.returncode == 1 and "contains nothing that csmd can import" in " ".join(refused.stderr.split())
     full.transcript(full.line("user", "The bittern booms.", session="unk"), session=f"unk-{name}", folder=folder)
     taken = full.csmd("import", str(folder), "--no-vectors", "--json")
-    left_out = [f"{folder / name}: no transcript, left out"] if name.endswith(".jsonl") else []
+    left_out = [f"{folder / name}: not a transcript; skipped"] if name.endswith(".jsonl") else []
     assert (taken["files"], taken.get("problems", [])) == (1, left_out)
 
 

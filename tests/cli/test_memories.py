@@ -92,7 +92,7 @@ def test_a_link_is_drawn_with_a_known_word_and_is_seen_from_both_ends(held: Mach
     known = ids(held, held.project)
     one, other = known[CART], known[SPEED]
     ends = {"from": one, "to": other}
-    assert "is no name" in refused(held, "csm_memory_link", **ends, relationship="x7")
+    assert "is not a relationship" in refused(held, "csm_memory_link", **ends, relationship="x7")
     assert "csmd supersede" in refused(held, "csm_memory_link", **ends, relationship="superseded_by")
     assert "is one memory" in refused(held, "csm_memory_link", **{"from": one, "to": one})
     assert "above 0" in refused(held, "csm_memory_link", **ends, weight="2")

@@ -172,7 +172,7 @@ def test_a_mark_in_the_project_has_its_sessions_left_out_until_it_is_taken_away(
     inner.mkdir()
     assert machine.event("SessionStart", "s9", source="startup", cwd=str(inner)) == ("ok", b"")
     refused = machine.run("remember", "The worker is called heron.")
-    assert refused.returncode == 1 and "left this directory out" in refused.stderr
+    assert refused.returncode == 1 and "excluded this directory" in refused.stderr
     say(machine, DURING, session="s2", cwd=str(inner))
     machine.sync()
     status = machine.status()

@@ -55,7 +55,7 @@ def test_what_waits_says_what_it_waits_for_and_the_plan_changes_nothing(known: M
 @pytest.mark.invariant("Each threshold of promotion keeps out by itself and says why; only a person lowers them")
 def test_only_a_person_lowers_the_thresholds(known: Machine) -> None:
     refused = known.run("pipeline", "promote", "--relaxed")
-    assert refused.returncode == 1 and "for a person to choose" in refused.stderr
+    assert refused.returncode == 1 and "only a person at a terminal can choose" in refused.stderr
 
 
 def test_packets_are_listed_newest_first(known: Machine) -> None:

@@ -50,8 +50,8 @@ def status_tokens(shown: str) -> int:
 def test_what_is_no_place_or_would_show_a_key_is_refused(machine: Machine) -> None:
     machine.start()
     for url, why in (
-        ("file:///etc/passwd", "is no base URL"), ("http://user:word@127.0.0.1/v1", "is no base URL"),
-        ("http://models.example.org/v1", "in the clear"),
+        ("file:///etc/passwd", "is not a base URL"), ("http://user:word@127.0.0.1/v1", "is not a base URL"),
+        ("http://models.example.org/v1", "unencrypted"),
     ):  # fmt: skip
         done = machine.run("provider", "add", "openai", "--url", url, "--model", "m", "--key-env", "KEY", "--yes")
         assert done.returncode == 1 and why in done.stderr, done.stderr

@@ -406,7 +406,7 @@ def test_the_value_is_json(real: Machine) -> None:
 def test_status_and_the_viewer_say_alike_what_is_recorded(live: list[dict[str, Any]]) -> None:
     value = {**HEALTHY, "live": live}
     recorded = render.describe_recording(value)
-    assert recorded in status.headline(value) and recorded in pages.health(value)[1]
+    assert recorded in status.headline(value) and recorded in pages.describe_health(value)[1]
 
 
 def test_the_screen_in_the_documents_is_real() -> None:

@@ -22,6 +22,7 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
+    memory_graph,
     memory_links,
     projects,
     search,
@@ -60,7 +61,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
 
     def add_vector(seq: int, start: int, end: int, vector: bytes) -> None:
         place = rows.number("select project_seq from memories where seq = :seq", seq=seq)
-        vectors.add(rows, "memory", model, [(seq, place, start, end, vector)], reached=0)
+        vectors.add_vectors(rows, "memory", model, [(seq, place, start, end, vector)], reached=0)
 
     def delete(ident: str) -> None:
         memory = memories.by_id(rows, ident)
@@ -151,39 +152,39 @@ def test_memories_are_listed_by_page_gate_and_state(backend: Backend) -> None:
     assert old is not None
     memories.update_belief(rows, replace(old, superseded_by="m0004"))
     query = {"gate": "", "state": "", "since": "", "limit": 2, "offset": 1}
-    page, total = memories.page(rows, projects=[shop], **query)
+    page, total = memories.list_page(rows, projects=[shop], **query)
     assert ([memory.id for memory in page], total) == (["m0003", "m0002"], 5)
-    assert memories.page(rows, projects=None, **{**query, "gate": "promissory", "offset": 0})[1] == 1
-    assert memories.page(rows, projects=[shop], **{**query, "state": "active"})[1] == 4
+    assert memories.list_page(rows, projects=None, **{**query, "gate": "promissory", "offset": 0})[1] == 1
+    assert memories.list_page(rows, projects=[shop], **{**query, "state": "active"})[1] == 4
     assert [memory.id for memory in memories.list_memories(rows, projects=[shop], limit=2)] == ["m0004", "m0003"]
-    assert [memory.id for memory in memories.replaced_by(rows, ["m0004"])["m0004"]] == ["m0000"]
+    assert [memory.id for memory in memories.memories_replaced_by(rows, ["m0004"])["m0004"]] == ["m0000"]
 
 
 def test_what_is_deleted_takes_all_with_it_that_hangs_on_it(backend: Backend) -> None:
     rows = backend.rows
     gone, stays = save(backend, "m0001", "The port is 8080"), save(backend, "m0002", "The port is 8443")
-    topics.tag(rows, gone.seq, "ports", by="person")
+    topics.tag_memory(rows, gone.seq, "ports", by="person")
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="relates_to", weight=0.5), now=NOW)
     backend.add_vector(gone.seq, 0, 16, bytes([1, 2, 3, 4]))
     backend.delete("m0001")
     assert memories.by_id(rows, "m0001") is None
     assert backend.text_hits(["8080"], projects=None, limit=5) == []
     assert backend.vector_hits(bytes([1, 2, 3, 4]), limit=5) == []
-    assert topics.members(rows, "ports", None) == {} and memory_links.links_of(rows, "m0002") == []
+    assert topics.list_members(rows, "ports", None) == {} and memory_links.links_of(rows, "m0002") == []
     assert memories.by_seqs(rows, [gone.seq, stays.seq]).keys() == {stays.seq}
 
 
 def test_a_tag_says_who_gave_it_and_is_taken_off_by_a_weight_of_0(backend: Backend) -> None:
     rows, memory = backend.rows, save(backend, "m0001", "Deploy on Mondays")
-    assert topics.tag(rows, memory.seq, "deploy", by="assistant", weight=0.5)
-    assert topics.tag(rows, memory.seq, "deploy", by="person")
-    assert not topics.tag(rows, memory.seq, "deploy", by="assistant", weight=0.0), "a person has said otherwise"
-    topics.tag(rows, memory.seq, "week", by="rule", weight=0.25)
-    assert [(tag.name, tag.by_whom, tag.weight) for tag in topics.of_memories(rows, [memory.seq])[memory.seq]] == [
+    assert topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.5)
+    assert topics.tag_memory(rows, memory.seq, "deploy", by="person")
+    assert not topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.0), "a person decided about"
+    topics.tag_memory(rows, memory.seq, "week", by="rule", weight=0.25)
+    assert [(tag.name, tag.by_whom, tag.weight) for tag in topics.topics_of_memories(rows, [memory.seq])[memory.seq]] == [
         ("deploy", "person", 1.0), ("week", "rule", 0.25),
     ]  # fmt: skip
-    topics.tag(rows, memory.seq, "deploy", by="person", weight=0.0)
-    assert [tag.name for tag in topics.of_memories(rows, [memory.seq])[memory.seq]] == ["week"]
+    topics.tag_memory(rows, memory.seq, "deploy", by="person", weight=0.0)
+    assert [tag.name for tag in topics.topics_of_memories(rows, [memory.seq])[memory.seq]] == ["week"]
 
 
 def test_memories_are_found_by_topic(backend: Backend) -> None:
@@ -194,12 +195,12 @@ def test_memories_are_found_by_topic(backend: Backend) -> None:
     )
     other = save(backend, "m0003", "Deploy nightly", project="tools")
     for memory in (first, two, other):
-        topics.tag(rows, memory.seq, "deploy", by="assistant", weight=0.5)
-    assert topics.members(rows, "deploy", [first.project_seq]).keys() == {first.seq, two.seq}
+        topics.tag_memory(rows, memory.seq, "deploy", by="assistant", weight=0.5)
+    assert topics.list_members(rows, "deploy", [first.project_seq]).keys() == {first.seq, two.seq}
     assert topics.list_topics(rows, None) == [
         (first.project_seq, "deploy", 2, LATER), (other.project_seq, "deploy", 1, NOW),
     ]  # fmt: skip
-    shared = topics.shared_topics(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
+    shared = memory_graph.list_shared(rows, [first.seq], projects=None, widest_topic=5, widest_session=0)
     assert [tuple(row) for row in shared] == [(first.seq, two.seq, "topic", 2)]
 
 
@@ -213,10 +214,10 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]
-    assert topics.edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
+    assert memory_graph.list_edges(rows, [two.seq], projects=None) == [(two.seq, first.seq, "refines", 0.75, False)]
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m9999", relationship="refines", weight=1.0), now=NOW)
     assert len(memory_links.links_of(rows, "m0001")) == 1, "there is no such memory"
-    assert topics.remove_link(rows, first.seq, two.seq, "refines") and not topics.remove_link(
+    assert memory_graph.remove_link(rows, first.seq, two.seq, "refines") and not memory_graph.remove_link(
         rows, first.seq, two.seq, "refines"
     )
 
@@ -256,11 +257,11 @@ def test_the_stats_count_memories_topics_and_links_of_the_projects_asked_for(bac
     rows, memory = backend.rows, save(backend, "m0001", "Deploy on Mondays")
     save(backend, "m0002", "Never on Fridays")
     save(backend, "m0003", "Deploy nightly", project="tools")
-    topics.tag(rows, memory.seq, "deploy", by="person")
+    topics.tag_memory(rows, memory.seq, "deploy", by="person")
     memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=1.0), now=NOW)
-    counts = topics.graph_counts(rows, [memory.project_seq])
+    counts = memory_graph.count_nodes_and_edges(rows, [memory.project_seq])
     assert counts == {"memories": 2, "topics": 1, "sessions": 0, "tagged": 1, "produced": 2}
-    assert topics.relationships(rows, None) == {"refines": 1} and search.memory_count(rows) == 3
+    assert memory_graph.count_relationships(rows, None) == {"refines": 1} and search.count_memories(rows) == 3
 
 
 def test_a_candidate_waits_once_with_its_evidence_and_is_settled(backend: Backend) -> None:

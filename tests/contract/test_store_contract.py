@@ -38,7 +38,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -63,7 +63,7 @@ def opening(request: pytest.FixtureRequest) -> Open:
 def store(opening: Open, tmp_path: Path) -> Iterator[Store]:
     made = opening(tmp_path)
     yield made
-    assert made.write(integrity) == []
+    assert made.write(check_database) == []
     made.close()
 
 
@@ -98,7 +98,7 @@ def say(
 def report(rows: Rows, ident: str, text: str, *, session: str = "s1", second: int = 0) -> bool:
     """A prompt's event and its provisional turn; whether the event was new."""
     event = Event(id=ident, host="claude", name="prompt", session_id=session, at=at(second), text=text)
-    if not events.record(rows, event, text_hash=tokens.normalise(text), payload_hash=f"{session} {text}"):
+    if not events.record_event(rows, event, text_hash=tokens.normalise(text), payload_hash=f"{session} {text}"):
         return False
     project = projects.ensure(rows, Project(key="shop", root="/home/me/shop", name="shop", kind="path"), now=NOW)
     turn = Turn(uuid=f"hook:{ident}", session_id=session, kind="user", text=text, at=at(second))
@@ -129,7 +129,7 @@ def said_in(rows: Rows, session: str) -> list[str]:
 def test_what_was_acknowledged_is_there_for_everybody_and_after_opening_again(
     store: Store, reopened: Callable[[], Store]
 ) -> None:
-    store.write(lambda rows: activity.count(rows, [("a", 1)]))
+    store.write(lambda rows: activity.increment_counters(rows, [("a", 1)]))
     assert store.read(activity.counters, lane="hook") == {"a": 1}
     other = reopened()
     assert other.read(activity.counters) == {"a": 1}
@@ -138,14 +138,18 @@ def test_what_was_acknowledged_is_there_for_everybody_and_after_opening_again(
 
 def test_a_write_that_fails_leaves_nothing_and_harms_nobody(store: Store) -> None:
     def fail(rows: Rows) -> None:
-        activity.count(rows, [("half", 1)])
+        activity.increment_counters(rows, [("half", 1)])
         raise ValueError("in the middle")
 
     start = threading.Event()
     blocking = store.submit(lambda rows: start.wait(PATIENCE_S))
     futures = [
         store.submit(task)
-        for task in (lambda rows: activity.count(rows, [("a", 1)]), fail, lambda rows: activity.count(rows, [("a", 1)]))
+        for task in (
+            lambda rows: activity.increment_counters(rows, [("a", 1)]),
+            fail,
+            lambda rows: activity.increment_counters(rows, [("a", 1)]),
+        )
     ]
     start.set()
     assert blocking.result(PATIENCE_S)
@@ -164,7 +168,9 @@ def test_a_statement_that_the_backend_refuses_is_a_store_error(store: Store) -> 
 
 def test_many_threads_lose_no_increment(store: Store) -> None:
     with ThreadPoolExecutor(8) as pool:
-        for done in [pool.submit(store.write, lambda rows: activity.count(rows, [("a", 1)])) for _ in range(80)]:
+        for done in [
+            pool.submit(store.write, lambda rows: activity.increment_counters(rows, [("a", 1)])) for _ in range(80)
+        ]:
             done.result(PATIENCE_S)
     assert store.read(activity.counters) == {"a": 80}
 
@@ -172,13 +178,13 @@ def test_many_threads_lose_no_increment(store: Store) -> None:
 def test_a_reader_cannot_write(store: Store) -> None:
     for lane in core.LANES:
         with pytest.raises(StoreError):
-            store.read(lambda rows: activity.count(rows, [("a", 1)]), lane=lane)
+            store.read(lambda rows: activity.increment_counters(rows, [("a", 1)]), lane=lane)
 
 
 def test_a_read_sees_one_moment_and_the_next_read_the_next(store: Store) -> None:
     def look(rows: Rows) -> list[dict[str, int]]:
         first = activity.counters(rows)
-        store.write(lambda writing: activity.count(writing, [("a", 1)]))
+        store.write(lambda writing: activity.increment_counters(writing, [("a", 1)]))
         return [first, activity.counters(rows)]
 
     assert store.read(look) == [{}, {}]
@@ -197,7 +203,7 @@ def test_a_read_ends_at_its_deadline_and_frees_its_lane(store: Store) -> None:
 
 def test_a_store_that_is_closed_refuses_and_what_it_took_in_was_performed(opening: Open, tmp_path: Path) -> None:
     store = opening(tmp_path)
-    waiting = [store.submit(lambda rows: activity.count(rows, [("a", 1)])) for _ in range(50)]
+    waiting = [store.submit(lambda rows: activity.increment_counters(rows, [("a", 1)])) for _ in range(50)]
     store.close()
     assert all(future.exception(0) is None for future in waiting)
     for refused in (store.write, store.submit, store.read):
@@ -251,7 +257,7 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0],
+            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.START, most=1000)[0],
         )
 
     assert store.write(story) == (1, 1)
@@ -331,8 +337,8 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         ]
         assert vectors.count_waiting(rows, model) == 3
         made = [(key, 0, 0, 6, bytes([number * 10, 1, 1, 1])) for number, key in enumerate(keys)]
-        assert vectors.add(rows, "memory", model, made, reached=keys[-1]) == 3
-        assert vectors.add(rows, "memory", later, made[:1], reached=keys[0]) == 1
+        assert vectors.add_vectors(rows, "memory", model, made, reached=keys[-1]) == 3
+        assert vectors.add_vectors(rows, "memory", later, made[:1], reached=keys[0]) == 1
         assert (vectors.count_waiting(rows, model), vectors.count_waiting(rows, later)) == (0, 2)
         near = vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=None, limit=2)
         assert near[0] == (keys[1], 0, 6, 0.0) and len(near) == 2
@@ -350,7 +356,7 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
 def test_a_session_has_been_told_what_it_was_given_since_its_context_began(store: Store) -> None:
     def begin(rows: Rows, source: str, second: int) -> None:
         event = Event(id=source, host="claude", name="session_start", session_id="s1", at=at(second), source=source)
-        assert events.record(rows, event, text_hash="", payload_hash=source)
+        assert events.record_event(rows, event, text_hash="", payload_hash=source)
 
     def story(rows: Rows) -> None:
         begin(rows, "startup", 0)
@@ -373,6 +379,6 @@ def test_a_cursor_moves_with_the_rows_it_stands_for_or_not_at_all(store: Store) 
 
     with pytest.raises(ValueError):
         store.write(fail)
-    assert store.read(lambda rows: (cursors.cursor(rows, "distill", "1"), cursors.file_positions(rows))) == (0, {})
+    assert store.read(lambda rows: (cursors.read_cursor(rows, "distill", "1"), cursors.file_positions(rows))) == (0, {})
     store.write(lambda rows: cursors.move_cursor(rows, "distill", "1", 9))
-    assert store.read(lambda rows: cursors.cursor(rows, "distill", "1")) == 9
+    assert store.read(lambda rows: cursors.read_cursor(rows, "distill", "1")) == 9

@@ -481,7 +481,7 @@ def test_twenty_dreams_over_the_same_sessions_change_nothing_after_the_first(hom
     first = dump(home), start(home)
     for _ in range(19):
         made = dream(home, mixed)
-        assert home.read(lambda rows, seq=made.seq: journal.action_counts(rows, seq)) == {}  # type: ignore[misc]
+        assert home.read(lambda rows, seq=made.seq: journal.count_actions(rows, seq)) == {}  # type: ignore[misc]
     assert (dump(home), start(home)) == first
 
 

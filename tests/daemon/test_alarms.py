@@ -16,20 +16,20 @@ from machine import PREFERENCE, Machine, eventually
 
 from csmd.config import has_desktop
 from csmd.daemon import alarms, assistants_in_use, context, reading
-from csmd.daemon.context import iso
+from csmd.daemon.context import to_iso
 from csmd.daemon.jobs import LIVE_SWEEP_S
 from csmd.errors import StoreError
 from csmd.hosts.claude import environment
 from csmd.installer import plan
 from csmd.store import events
-from csmd.store.events import HookedSession, UnreportedSession
+from csmd.store.events import SessionWithoutEvents, UnreportedSession
 from csmd.store.sqlite import as_store_error
 
 WORDS = {key: what for key, (what, _) in alarms.ALARMS.items()}
 
 
 def at(seconds_ago: float) -> str:
-    return iso(datetime.now(UTC) - timedelta(seconds=seconds_ago))
+    return to_iso(datetime.now(UTC) - timedelta(seconds=seconds_ago))
 
 
 # --- decided
@@ -63,7 +63,7 @@ def test_an_unreported_session_says_something_or_not(
     transcript = tmp_path / "projects" / "-p" / "s.jsonl"
     transcript.parent.mkdir(parents=True)
     transcript.write_bytes(beginning)
-    session = HookedSession(id="s", path=str(transcript), started_at=NOTED)
+    session = SessionWithoutEvents(id="s", path=str(transcript), started_at=NOTED)
     other = more.get("reported", "/b")
     reported = [(LATER, str(tmp_path) if other == "/a" else other)]
     states = {str(tmp_path): state} if state else {}
@@ -94,7 +94,7 @@ RAISED: list[tuple[str, list[tuple[str, str]], dict[str, Any], dict[str, str]]] 
 
 @pytest.mark.parametrize(("noted", "states", "expected"), [row[1:] for row in RAISED], ids=[row[0] for row in RAISED])
 def test_what_is_raised(noted: list[tuple[str, str]], states: dict[str, Any], expected: dict[str, str]) -> None:
-    assert alarms.hook_alarms(noted, states) == expected
+    assert alarms.find_hook_alarms(noted, states) == expected
 
 
 CLEARED: list[tuple[str, str, list[tuple[int, str]], str, bool]] = [
@@ -116,7 +116,7 @@ def test_what_clears_a_noted_session(
     folder: str, reported: list[tuple[int, str]], installed: str, expected: bool
 ) -> None:
     noted = UnreportedSession(id="1", path=path_in(folder), at=NOTED, after_event=5)
-    cleared = alarms.cleared_sessions([noted], reported, ["/a", "/b"], since=installed)
+    cleared = alarms.find_cleared_sessions([noted], reported, ["/a", "/b"], since=installed)
     assert cleared == (["1"] if expected else [])
 
 
@@ -192,7 +192,7 @@ class Story:
             self.parts.background.step(self.now)
         assert "alarms" not in self.parts.background.context.trouble, self.parts.background.context.trouble
         by_words = {what: key for key, what in WORDS.items()}
-        return [by_words[one["what"]] for one in self.parts.background.alarms.active()]
+        return [by_words[one["what"]] for one in self.parts.background.alarms.list_active()]
 
     def session(
         self, name: str, *, entry: str = "cli", listing: bool = True, begun: float = 60, answered: float = 30,
@@ -229,7 +229,7 @@ def test_where_the_hooks_are_gone_one_session_raises_it_and_a_new_install_ends_i
     assert story.step() == []
     story.session("s1")
     assert story.step() == ["gone"]
-    (shown,) = story.parts.background.alarms.active()
+    (shown,) = story.parts.background.alarms.list_active()
     assert shown["since"].startswith(at(0)[:10])
     story.put_hooks(plan.hooks_to_paste(story.machine.home))
     story.installed(0)
@@ -262,10 +262,10 @@ def test_an_alarm_outlives_a_restart(story: Story) -> None:
     story.put_hooks({})
     story.session("s1")
     assert story.step() == ["gone"]
-    since = story.parts.background.alarms.active()[0]["since"]
+    since = story.parts.background.alarms.list_active()[0]["since"]
     story.parts.background.alarms = Alarms(story.parts.background.context)
     assert story.step() == ["gone"]
-    assert story.parts.background.alarms.active()[0]["since"] == since
+    assert story.parts.background.alarms.list_active()[0]["since"] == since
 
 
 def of_a_script(story: Story, name: str) -> None:
@@ -399,11 +399,11 @@ def test_sessions_of_before_the_daemon_raise_nothing(parts: Any) -> None:
 
 def test_while_events_wait_in_the_spool_nobody_is_taken_for_unheard(story: Story) -> None:
     story.put_hooks({})
-    reading.look_at(story.parts.background.context, story.session("s1"))
+    reading.read_guarded(story.parts.background.context, story.session("s1"))
     story.event("SessionStart", "s1")
     story.now += 6
     story.parts.background.alarms.step(story.now)
-    assert story.parts.background.alarms.active() == []
+    assert story.parts.background.alarms.list_active() == []
     assert story.step() == []
 
 
@@ -429,10 +429,10 @@ def test_a_disk_that_takes_no_write_is_an_alarm_until_it_does(story: Story) -> N
     with pytest.raises(StoreError):
         store.write(full)
     assert story.parts.call("csm_runtime_alarms")["alarms"][0]["what"] == WORDS["disk"]
-    first = story.parts.background.alarms.active()
-    assert story.parts.background.alarms.active() == first, "since is when it began"
+    first = story.parts.background.alarms.list_active()
+    assert story.parts.background.alarms.list_active() == first, "since is when it began"
     store.write(lambda rows: None)
-    assert story.parts.background.alarms.active() == []
+    assert story.parts.background.alarms.list_active() == []
 
 
 def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
@@ -445,7 +445,7 @@ def test_a_write_that_is_wrong_by_itself_is_no_alarm(story: Story) -> None:
     for write in (of_ours, of_nothing):
         with pytest.raises(StoreError):
             story.parts.store.write(write)
-        assert story.parts.background.alarms.active() == []
+        assert story.parts.background.alarms.list_active() == []
 
 
 def test_a_damaged_database_is_an_alarm(story: Story) -> None:
@@ -457,7 +457,7 @@ def test_events_that_are_stuck_for_an_hour_are_an_alarm(story: Story) -> None:
     newer = story.machine.paths.spool / f"{'0' * 32}.event"
     newer.write_bytes(b"csmd-spool 2 x claude Stop 1\n{}")
     assert story.step() == []
-    story.now += alarms.STUCK_S
+    story.now += alarms.SPOOL_STUCK_S
     assert story.step() == ["spool"]
     newer.unlink()
     assert story.step() == []
@@ -537,7 +537,7 @@ def test_a_desktop_that_does_not_listen_holds_up_nobody(
 ) -> None:
     program = tmp_path / "bin" / "notify-send"
     program.write_text("#!/bin/sh\nexec sleep 60\n")
-    monkeypatch.setattr(alarms, "NOTICE_PATIENCE_S", 0.05)
+    monkeypatch.setattr(alarms, "NOTICE_TIMEOUT_S", 0.05)
     assert not alarms.Notices(tmp_path).show("what", "do")
 
 
@@ -562,7 +562,7 @@ START = 1000.0
     ],
 )
 def test_the_directory_is_told_by_where_the_transcript_lies(transcript: str, folder: str | None, inside: str) -> None:
-    assert assistants_in_use.directory_of(transcript) == (None if folder is None else Path(folder), inside)
+    assert assistants_in_use.find_config_dir(transcript) == (None if folder is None else Path(folder), inside)
 
 
 def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
@@ -575,14 +575,14 @@ def other_directory(machine: Machine, name: str = ".claude-work") -> Path:
 def test_a_hook_that_names_another_directory_is_not_followed_but_told(parts: Any) -> None:
     folder = other_directory(parts.machine)
     path = parts.machine.conversation(folder=folder / "projects" / "-project")
-    parts.background.context.hint_of_hook(str(path))
-    parts.background.context.hint_of_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
-    parts.background.context.hint_of_hook("/etc/projects/-p/s.jsonl")
+    parts.background.context.hint_from_hook(str(path))
+    parts.background.context.hint_from_hook(str(parts.machine.root / "never" / "projects" / "-p" / "s.jsonl"))
+    parts.background.context.hint_from_hook("/etc/projects/-p/s.jsonl")
     parts.background.step(START)
     known = parts.call("csm_clients")
     assert known["elsewhere"] == [str(folder)]
     assert known["directories"] == [str(parts.machine.assistant)]
-    (warning,) = assistants_in_use.client_warnings(known, parts.background.context.config)
+    (warning,) = assistants_in_use.list_client_warnings(known, parts.background.context.config)
     assert str(folder) in warning and f"csmd install --config-dir {folder}" in warning
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == 0
 
@@ -592,7 +592,7 @@ def test_a_directory_of_somebody_elses_is_not_noted(parts: Any) -> None:
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
     os.chown(folder, 12345, 12345)
-    parts.background.context.hint_of_hook(str(folder / "projects" / "-p" / "s.jsonl"))
+    parts.background.context.hint_from_hook(str(folder / "projects" / "-p" / "s.jsonl"))
     parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
 
@@ -603,7 +603,7 @@ def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
     (parts.machine.root / "link").symlink_to(parts.machine.assistant)
     before = parts.store.read(lambda rows: rows.value("select count(*) from turns"))
     parts.machine.transcript(parts.machine.line("user", PREFERENCE))
-    parts.background.context.hint_of_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
+    parts.background.context.hint_from_hook(str(parts.machine.root / "link" / "projects" / "-project" / "s1.jsonl"))
     parts.background.step(START)
     parts.background.step(START)
     assert parts.store.read(lambda rows: rows.value("select count(*) from turns")) == before + 1
@@ -612,13 +612,13 @@ def test_a_known_directory_by_another_name_is_followed(parts: Any) -> None:
 
 def test_what_hooks_name_between_two_looks_is_bounded(parts: Any) -> None:
     for number in range(1000):
-        parts.background.context.hint_of_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
-    assert len(parts.background.context.take_elsewhere()) == context.MAX_ELSEWHERE
+        parts.background.context.hint_from_hook(f"/nowhere/{number}/projects/-p/s.jsonl")
+    assert len(parts.background.context.take_unknown_transcripts()) == context.MAX_UNKNOWN_TRANSCRIPTS
 
 
 def today(machine: Machine, version: str, days_ago: float = 0.0) -> Path:
     """A transcript that a client of this version wrote so many days ago."""
-    at = iso(datetime.now(UTC) - timedelta(days=days_ago))
+    at = to_iso(datetime.now(UTC) - timedelta(days=days_ago))
     line = {**machine.line("user", PREFERENCE, session=version), "version": version, "timestamp": at}
     return machine.transcript(line, session=version)
 
@@ -646,7 +646,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert parts.background.clients._child is None
     parts.background.hint(str(today(parts.machine, "2.0.77")))
     parts.background.step(START + LIVE_SWEEP_S)
-    (warning,) = assistants_in_use.client_warnings(parts.call("csm_clients"), parts.background.context.config)
+    (warning,) = assistants_in_use.list_client_warnings(parts.call("csm_clients"), parts.background.context.config)
     assert "2.0.77" in warning and "PostCompact" in warning
     child = parts.background.clients._child
     assert child is not None and child.args[1:] == ["-P", "-m", "csmd", "hooks", "settle"]
@@ -655,7 +655,7 @@ def test_an_older_client_has_the_newer_events_taken_out_once_a_day(parts: Any) -
     assert "hooks settle" in parts.background.context.trouble["hooks"]
     parts.background.step(START + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is None
-    parts.background.step(START + assistants_in_use.SETTLE_AGAIN_S + 4 * LIVE_SWEEP_S)
+    parts.background.step(START + assistants_in_use.SETTLE_EVERY_S + 4 * LIVE_SWEEP_S)
     assert parts.background.clients._child is not None
     parts.background.clients.close()
 
@@ -688,7 +688,7 @@ def test_the_settings_are_settled_by_the_daemon_and_status_says_so(machine: Mach
 def test_a_directory_whose_name_was_purged_is_not_noted_by_it_again(parts: Any) -> None:
     folder = other_directory(parts.machine, "secret-client-work")
     transcript = str(folder / "projects" / "-p" / "s.jsonl")
-    parts.background.context.hint_of_hook(transcript)
+    parts.background.context.hint_from_hook(transcript)
     parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == [str(folder)]
     job = parts.call("csm_privacy_purge", what="secret-client-work", kind="text", by_person=True)["job"]
@@ -696,7 +696,7 @@ def test_a_directory_whose_name_was_purged_is_not_noted_by_it_again(parts: Any) 
         parts.background.step(START)
         if parts.background.context.tasks[job].state in ("done", "failed"):
             break
-    parts.background.context.hint_of_hook(transcript)
+    parts.background.context.hint_from_hook(transcript)
     parts.background.step(START)
     assert parts.call("csm_clients")["elsewhere"] == []
     names = parts.store.read(lambda rows: [path for (path,) in rows.all("select path from elsewhere")])

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from machine import PACKAGE
 
 from csmd.daemon import dream_lock
-from csmd.daemon.context import iso
-from csmd.daemon.dream_lock import MARK_S, DreamLock, Holder
+from csmd.daemon.context import to_iso
+from csmd.daemon.dream_lock import MARK_TIMEOUT_S, DreamLock, Holder
 from csmd.errors import ConfigError
 from csmd.machine import started
 
@@ -42,7 +42,7 @@ def path(tmp_path: Path) -> Path:
 
 def left_by(path: Path, **changed: Any) -> bytes:
     """A lock that somebody left."""
-    values = {"host": "here", "boot": "b1", "pid": 1, "start": 1.0, "beat": iso(NOW), "token": "t", **changed}
+    values = {"host": "here", "boot": "b1", "pid": 1, "start": 1.0, "beat": to_iso(NOW), "token": "t", **changed}
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.write_bytes(dream_lock.encode_holder(Holder(**values)))
     return path.read_bytes()
@@ -70,7 +70,7 @@ def test_one_process_holds_it_until_it_is_killed(path: Path) -> None:
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert started(child.pid) is None and mine.holder(now) is None
     assert mine.acquire(now) is None and mine.is_mine()
-    mine.leave()
+    mine.release()
     assert list(path.parent.iterdir()) == []
     child.communicate()
 
@@ -85,9 +85,9 @@ def test_it_is_private_and_whoever_shares_the_directory_sees_it(path: Path, tmp_
     held = mine.acquire(NOW)
     assert held is not None and held.pid == os.getpid()
     assert [stat.S_IMODE(place.stat().st_mode) for place in (path.parent, path)] == [0o700, 0o600]
-    other.leave()
+    other.release()
     assert mine.acquire(NOW) is None
-    mine.leave()
+    mine.release()
 
 
 @pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
@@ -101,11 +101,11 @@ def test_two_hosts_on_a_shared_folder_go_by_the_heartbeat(path: Path) -> None:
     assert mine.acquire(NOW + timedelta(minutes=100)) is not None, "it was heard of"
     assert mine.acquire(NOW + timedelta(minutes=111)) is None, "and then not for an hour: it was asleep, say"
     assert not theirs.is_mine() and not theirs.beat(NOW + timedelta(minutes=112))
-    theirs.leave()
+    theirs.release()
     held = lock(path, "third").acquire(NOW + timedelta(minutes=113))
     assert held is not None and held.host == "here", "who lost it removes nothing and writes nothing into it"
     assert mine.is_mine()
-    mine.leave()
+    mine.release()
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_after_a_reboot_with_another_process_of_its_number_and_without_one_it_is
     mine = lock(path)
     assert mine.holder(NOW) is None
     assert mine.acquire(NOW) is None and mine.is_mine()
-    mine.leave()
+    mine.release()
 
 
 @pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
@@ -140,7 +140,7 @@ def test_of_all_that_take_a_stale_one_over_at_once_one_wins(path: Path) -> None:
             thread.join()
         assert [one.is_mine() for one, held in found if held is None] == [True]
         for one in locks:
-            one.leave()
+            one.release()
         assert list(path.parent.iterdir()) == [], "neither a mark nor half a file is left"
 
 
@@ -150,10 +150,10 @@ def test_a_takeover_that_was_killed_half_way_is_finished_by_the_next(path: Path)
     mark.mkdir()
     mine = lock(path)
     assert mine.acquire(NOW) is not None, "somebody is at it"
-    old = mark.stat().st_mtime - 2 * MARK_S
+    old = mark.stat().st_mtime - 2 * MARK_TIMEOUT_S
     os.utime(mark, (old, old))
     assert mine.acquire(NOW) is None
-    mine.leave()
+    mine.release()
 
 
 def test_what_is_not_whole_yet_is_somebodys_and_rubbish_only_for_an_hour(path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_is_not_whole_yet_is_somebodys_and_rubbish_only_for_an_hour(path: P
     mine = lock(path)
     assert mine.acquire(written) is not None
     assert mine.acquire(written + timedelta(minutes=61)) is None
-    mine.leave()
+    mine.release()
 
 
 def _linked(path: Path) -> None:
@@ -188,8 +188,8 @@ def test_a_directory_that_is_somebody_elses_or_no_directory_is_refused(path: Pat
 # --- when it is stale: on one host by its holder's process, on another by its heartbeat
 
 
-HELD = Holder(host="here", boot="b1", pid=41, start=1000.0, beat=iso(NOW - timedelta(minutes=3)), token="t")
-OLD = iso(NOW - timedelta(days=3))
+HELD = Holder(host="here", boot="b1", pid=41, start=1000.0, beat=to_iso(NOW - timedelta(minutes=3)), token="t")
+OLD = to_iso(NOW - timedelta(days=3))
 
 
 @pytest.mark.invariant("A dream lock is taken over when its holder is dead or silent, not before, and by one alone")
@@ -199,26 +199,28 @@ OLD = iso(NOW - timedelta(days=3))
         ({}, 1000.0, ""),
         ({}, 1000.004, ""),
         ({"beat": OLD}, 1000.0, ""),
-        ({}, None, "its process is gone"),
-        ({}, 1002.0, "its process is gone, and another has its number"),
+        ({}, None, "its process ended"),
+        ({}, 1002.0, "its process ended and its PID was reused"),
         ({"boot": "b0"}, 1000.0, "it was taken before the machine was restarted"),
         ({"host": "there", "boot": "b9"}, None, ""),
-        ({"host": "there", "beat": iso(NOW - timedelta(minutes=59))}, None, ""),
-        ({"host": "there", "beat": iso(NOW - timedelta(minutes=61))}, 1000.0, "nothing was heard of it for an hour"),
-        ({"host": "there", "beat": iso(NOW + timedelta(minutes=20))}, None, ""),
-        ({"host": "there", "beat": iso(NOW + timedelta(days=900))}, None, "nothing was heard of it for an hour"),
-        ({"host": "there", "beat": "soon"}, None, "nothing was heard of it for an hour"),
-        ({"host": "there", "beat": "2026-06-01T12:00:00"}, None, "nothing was heard of it for an hour"),
+        ({"host": "there", "beat": to_iso(NOW - timedelta(minutes=59))}, None, ""),
+        ({"host": "there", "beat": to_iso(NOW - timedelta(minutes=61))}, 1000.0, "it was not renewed for an hour"),
+        ({"host": "there", "beat": to_iso(NOW + timedelta(minutes=20))}, None, ""),
+        ({"host": "there", "beat": to_iso(NOW + timedelta(days=900))}, None, "it was not renewed for an hour"),
+        ({"host": "there", "beat": "soon"}, None, "it was not renewed for an hour"),
+        ({"host": "there", "beat": "2026-06-01T12:00:00"}, None, "it was not renewed for an hour"),
     ],
 )
 def test_a_lock_is_stale_only_when_its_holder_is_dead_or_its_heartbeat_timed_out(
     held: dict[str, Any], began: float | None, why: str
 ) -> None:
-    assert dream_lock.why_stale(replace(HELD, **held), host="here", boot="b1", started=lambda _: began, now=NOW) == why
+    assert (
+        dream_lock.explain_stale(replace(HELD, **held), host="here", boot="b1", started=lambda _: began, now=NOW) == why
+    )
 
 
 def test_every_heartbeat_writes_a_record_of_the_same_length() -> None:
-    later = replace(HELD, beat=iso(NOW + timedelta(hours=2, milliseconds=7)))
+    later = replace(HELD, beat=to_iso(NOW + timedelta(hours=2, milliseconds=7)))
     assert dream_lock.decode_holder(dream_lock.encode_holder(later)) == later
     assert len(dream_lock.encode_holder(later)) == len(dream_lock.encode_holder(HELD))
 

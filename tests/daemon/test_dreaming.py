@@ -12,10 +12,10 @@ from in_process import settle
 from machine import call_frames, eventually, peer
 
 from csmd.daemon import dreaming, jobs, tasks
-from csmd.daemon.context import Task, iso, now_iso
+from csmd.daemon.context import Task, now_iso, to_iso
 from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dreaming import LOOK_S
-from csmd.daemon.jobs import TOGETHER_S
+from csmd.daemon.dreaming import GATE_CHECK_S
+from csmd.daemon.jobs import PASS_EVERY_S
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams, journal
 from csmd.vocabulary import QUIET_S
@@ -37,7 +37,7 @@ def at(hours: float) -> float:
 
 def dreamt(parts: Any) -> list[tuple[str, str]]:
     """(why, state) of every dream, the latest first."""
-    return [(one.why, one.state) for one in parts.store.read(lambda rows: dreams.history(rows, limit=50))]
+    return [(one.why, one.state) for one in parts.store.read(lambda rows: dreams.list_dreams(rows, limit=50))]
 
 
 def with_sessions(parts: Any, count: int = 5) -> Any:
@@ -63,7 +63,7 @@ def test_one_begins_by_itself_when_it_is_due_and_then_not_before_the_gates_open_
     with_sessions(parts)
     settle(parts, at(1))
     assert dreamt(parts) == [("by itself", "done")]
-    (dream,) = parts.store.read(lambda rows: dreams.history(rows, limit=5))
+    (dream,) = parts.store.read(lambda rows: dreams.list_dreams(rows, limit=5))
     assert dream.sessions == 5 and not parts.machine.paths.dream_lock.exists()
     assert parts.call("csm_dream_status")["verdict"].startswith("next dream after 5 more sessions, 24 h")
     settle(parts, at(2))
@@ -76,7 +76,7 @@ def test_where_nothing_was_stored_the_rows_are_not_asked_and_never_more_than_onc
     read = parts.store.read
     parts.store.read = lambda *given, **more: asked.append(1) or read(*given, **more)
     for number in range(40):
-        assert not own.step(at(1) + number * LOOK_S / 4, idle=True)
+        assert not own.step(at(1) + number * GATE_CHECK_S / 4, idle=True)
     assert len(asked) <= 1
     parts.store.write(lambda rows: None)
     for number in range(40):
@@ -100,7 +100,7 @@ def test_after_a_day_a_dream_begins_though_sessions_few_in_number_are_always_at_
 
     def pass_hours(hours: float) -> None:
         """Lets the background look once, so many hours from now, while a session reports something."""
-        own.now = lambda: iso(datetime.now(UTC) + timedelta(hours=hours))
+        own.now = lambda: to_iso(datetime.now(UTC) + timedelta(hours=hours))
         now = parts.background.context.heard_at = at(hours)
         for _ in range(200):
             own.step(now, idle=False)
@@ -114,7 +114,7 @@ def test_after_a_day_a_dream_begins_though_sessions_few_in_number_are_always_at_
     state = parts.call("csm_dream_status")
     assert state["overdue"] == "26 h" and "dreams already; if that process hangs, end it" in state["verdict"]
     assert dreamt(parts) == []
-    other.leave()
+    other.release()
     pass_hours(27)
     assert dreamt(parts) == [("by itself", "done")]
     assert parts.call("csm_dream_status")["overdue"] == ""
@@ -171,8 +171,8 @@ def test_between_its_steps_a_dream_rests_as_long_as_it_worked_and_not_for_a_burs
     with_a_double(parts)
     settle(parts, at(0))
     context.heard_at, waited, stepped = time.monotonic(), [], []
-    wait, step = context.asked.wait, own.step
-    context.asked.wait = lambda timeout: (job.state == "running" and waited.append(timeout)) or wait(timeout)
+    wait, step = context.client_waits.wait, own.step
+    context.client_waits.wait = lambda timeout: (job.state == "running" and waited.append(timeout)) or wait(timeout)
     own.step = lambda *given, **more: context.poke() or stepped.append(job.state) or step(*given, **more)
     job = own.order("asked for", awaited=True)
     parts.background.start()
@@ -181,7 +181,7 @@ def test_between_its_steps_a_dream_rests_as_long_as_it_worked_and_not_for_a_burs
     parts.background.join(30)
     assert stepped.count("running") > 10
     assert sum(rest > 0 for rest in waited) > 5, "no poke cuts a rest short"
-    assert sorted(waited)[len(waited) // 2] < TOGETHER_S / 4
+    assert sorted(waited)[len(waited) // 2] < PASS_EVERY_S / 4
 
 
 @pytest.mark.invariant(
@@ -193,7 +193,7 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     own = with_sessions(parts)
     path = str(parts.machine.transcript(parts.machine.line("user", "Go on.", session="new"), session="new"))
     own.order("by itself", awaited=False)
-    monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
+    monkeypatch.setattr(dreaming, "MAX_PAUSE_S", 0.0)
     for _ in range(20):
         parts.background.hint(path)
         assert parts.background.context.client_is_waiting() and not own.is_overdue
@@ -223,7 +223,7 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     distilled: list[bool] = []  # at each time that all stages were gone through: whether the dream was over
     distil = parts.background.stages.distill
     monkeypatch.setattr(parts.background.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
-    monkeypatch.setattr("csmd.daemon.pipeline.DREAMT_S", 3600.0)
+    monkeypatch.setattr("csmd.daemon.pipeline.DREAM_REST_S", 3600.0)
     while job.state != "done":
         parts.background.step(at(0))
         batches += 1
@@ -292,7 +292,7 @@ def test_a_failure_ends_it_is_shown_and_advances_nothing(
     settle(parts, at(2))
     assert len(dreamt(parts)) == 1, "by the wall clock no hour has passed"
     parts.store.write(
-        lambda rows: rows.run("update dreams set ended_at = :at", at=iso(datetime.now(UTC) - timedelta(hours=2)))
+        lambda rows: rows.run("update dreams set ended_at = :at", at=to_iso(datetime.now(UTC) - timedelta(hours=2)))
     )
     settle(parts, at(3))
     assert dreamt(parts) == [("by itself", "done"), ("by itself", "failed")]
@@ -310,7 +310,7 @@ def test_a_daemon_that_stops_cancels_it_and_a_killed_one_left_it_failed(parts: A
     parts.store.write(lambda rows: dreams.begin(rows, why="by itself", sessions=1, now=now_iso()))
     dreaming.resume_dreams(parts.background.context)
     assert dreamt(parts)[0] == ("by itself", "failed")
-    assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED
+    assert parts.call("csm_dream_status")["latest"]["error"] == dreams.KILLED_ERROR
 
 
 def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> None:
@@ -338,20 +338,20 @@ def test_while_another_host_dreams_none_begins_and_one_whose_lock_is_taken_ends(
     assert other.acquire(datetime.now(UTC)) is None
     settle(parts, at(1))
     assert dreamt(parts) == [] and "other (process" in parts.call("csm_dream_status")["verdict"]
-    with pytest.raises(CsmdError, match="dreams already"):
+    with pytest.raises(CsmdError, match="is already dreaming"):
         parts.call("csm_dream_run", force=True)
     job = own.order("asked for", awaited=True)
     settle(parts, at(1))
-    assert job.state == "failed" and "dreams already" in job.error and dreamt(parts) == []
-    other.leave()
+    assert job.state == "failed" and "is already dreaming" in job.error and dreamt(parts) == []
+    other.release()
     path = parts.machine.paths.dream_lock
     while not path.exists():
-        assert own.step(at(1) + LOOK_S, idle=True)
+        assert own.step(at(1) + GATE_CHECK_S, idle=True)
     path.unlink()
     assert other.acquire(datetime.now(UTC)) is None
     settle(parts, at(2))
     assert dreamt(parts) == [("by itself", "failed")] and other.is_mine(), "what is another's stays"
-    other.leave()
+    other.release()
 
 
 @pytest.mark.invariant(

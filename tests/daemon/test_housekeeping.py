@@ -17,7 +17,7 @@ from csmd.config import Settings
 from csmd.daemon import housekeeping
 from csmd.daemon.context import now_iso
 from csmd.errors import StoreError
-from csmd.store import activity, backup, compactions, fulltext, memories, text_retention
+from csmd.store import activity, backup, compaction_audit, fulltext, memories, text_retention
 
 if TYPE_CHECKING:
     from in_process import Parts
@@ -65,36 +65,36 @@ def test_after_the_days_the_user_chose_tool_output_goes_in_small_batches(parts: 
         assert parts.store.commits == commits + batches, "one transaction each"
     assert batches == 3, "240 pieces, 100 at a time"
     assert spoken(parts) == before and len(before) == 240
-    assert not parts.store.read(text_retention.is_any_output_left)
+    assert not parts.store.read(text_retention.has_output)
 
 
 def test_with_no_days_and_no_limit_everything_is_kept(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 2))
     chosen = Settings(storage_tool_output_days=0, storage_max_mb=0)
     assert not housekeeping.drop_expired(parts.store, chosen, now=SAID + timedelta(days=9999))
-    assert parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen)) == []
+    assert parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, chosen)) == []
 
 
 def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(parts: Parts) -> None:
     take_in(parts, *tool_lines(parts.machine, 300))
     before = spoken(parts)
     used = parts.store.read(lambda rows: text_retention.room_used(rows, limit=0)).used
-    assert used > 3 * housekeeping.MB
-    near, below = Settings(storage_max_mb=-(-used // housekeeping.MB)), Settings(storage_max_mb=3)
+    assert used > 3 * housekeeping.BYTES_PER_MB
+    near, below = Settings(storage_max_mb=-(-used // housekeeping.BYTES_PER_MB)), Settings(storage_max_mb=3)
     now = SAID + timedelta(days=1)
 
     def said(settings: Settings) -> str:
-        return " ".join(parts.store.read(lambda rows: housekeeping.retention_warnings(rows, settings)))
+        return " ".join(parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, settings)))
 
     assert said(Settings(storage_max_mb=100)) == ""
-    if used > near.storage_max_mb * housekeeping.MB * text_retention.WARN_SHARE:
+    if used > near.storage_max_mb * housekeeping.BYTES_PER_MB * text_retention.SHORT_SHARE:
         assert "beyond it the oldest tool output is dropped" in said(near)
     assert not housekeeping.drop_expired(parts.store, near, now=now), "near the limit is not over it"
     assert "is being dropped" in said(below)
     while housekeeping.drop_expired(parts.store, below, now=now):
         pass
-    room = parts.store.read(lambda rows: text_retention.room_used(rows, limit=3 * housekeeping.MB))
-    assert not room.is_over and parts.store.read(text_retention.is_any_output_left), "no more than need be"
+    room = parts.store.read(lambda rows: text_retention.room_used(rows, limit=3 * housekeeping.BYTES_PER_MB))
+    assert not room.is_over and parts.store.read(text_retention.has_output), "no more than need be"
     newest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r299'"))
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
     assert "xxx" in newest and oldest.endswith("dropped for room]")
@@ -109,7 +109,7 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
 ) -> None:
     path = parts.machine.conversation()
     options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=parts.machine.paths.quarantine)
-    read = partial(transcripts.tail, parts.store, path, options)
+    read = partial(transcripts.read_transcript, parts.store, path, options)
     chosen = Settings(storage_conversation_days=365, storage_tool_output_days=0)
     late = SAID + timedelta(days=400)
     read()
@@ -134,9 +134,9 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
         == []
     )
     assert not any(
-        row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
+        row.problem for row in parts.store.read(lambda rows: compaction_audit.recount(rows, after=0, projects=None))
     )
-    figures = parts.store.read(lambda rows: housekeeping.retention_figures(rows, chosen, activity.counters(rows)))
+    figures = parts.store.read(lambda rows: housekeeping.describe_retention(rows, chosen, activity.counters(rows)))
     assert (figures["conversation_days"], figures["conversation_turns_dropped"]) == (365, 6)
     # What is said in it later stays until it is as old.
     parts.machine.transcript(parts.machine.line("user", "We always use spaces in the docs.", uuid="later"))
@@ -150,7 +150,7 @@ def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
     take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(80)])
     chosen = Settings(storage_max_mb=1)
     assert not housekeeping.drop_expired(parts.store, chosen, now=SAID)
-    (said,) = parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen))
+    (said,) = parts.store.read(lambda rows: housekeeping.list_retention_warnings(rows, chosen))
     assert "conversation is kept" in said and "raise storage.max_mb" in said
 
 
@@ -166,7 +166,7 @@ def test_the_background_drops_by_itself_but_not_at_its_start(parts: Parts) -> No
         return [uuid for (uuid,) in found]
 
     assert dropped() == []
-    while parts.background.step(housekeeping.RETENTION_S):
+    while parts.background.step(housekeeping.RETENTION_EVERY_S):
         pass
     assert dropped() == ["a0/1", "a1/1", "r0", "r1"]
 
@@ -186,9 +186,9 @@ def grown_old(parts: Any, database: Path) -> None:
 
 def test_a_backup_is_made_once_a_day_and_only_when_something_changed(parts: Any) -> None:
     database = parts.store.path
-    assert not housekeeping.daily_backup(parts.background.context), "the database is of today"
+    assert not housekeeping.make_daily_backup(parts.background.context), "the database is of today"
     grown_old(parts, database)
-    assert housekeeping.daily_backup(parts.background.context) and not housekeeping.daily_backup(
+    assert housekeeping.make_daily_backup(parts.background.context) and not housekeeping.make_daily_backup(
         parts.background.context
     )
     assert len(backup.list_backups(database)) == 1
@@ -196,31 +196,31 @@ def test_a_backup_is_made_once_a_day_and_only_when_something_changed(parts: Any)
     (only,) = backup.list_backups(database)
     times = database.with_name("csmd.db-wal").stat().st_mtime_ns + 10**9
     os.utime(only, ns=(times, times))
-    assert not housekeeping.daily_backup(parts.background.context), "nothing changed since"
+    assert not housekeeping.make_daily_backup(parts.background.context), "nothing changed since"
     os.utime(only, ns=(0, 0))
-    assert housekeeping.daily_backup(parts.background.context)
+    assert housekeeping.make_daily_backup(parts.background.context)
     assert len(backup.list_backups(database)) == 2
     object.__setattr__(parts.background.context.config.settings, "backup_every_h", 0)
     grown_old(parts, database)
-    assert not housekeeping.daily_backup(parts.background.context)
+    assert not housekeeping.make_daily_backup(parts.background.context)
 
 
 def test_on_a_disk_without_room_none_is_made_and_status_says_so(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     grown_old(parts, parts.store.path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(100 * 10**9, 96 * 10**9, 4 * 10**9))
     with pytest.raises(StoreError, match="too full"):
-        housekeeping.daily_backup(parts.background.context)
+        housekeeping.make_daily_backup(parts.background.context)
     clock = 1e6
     while parts.background.step(clock):
         clock += 1e3
     assert "too full" in parts.background.context.trouble["backup"] and not backup.list_backups(parts.store.path)
     monkeypatch.undo()
-    parts.background.step(clock + housekeeping.LOOK_S * 2)
+    parts.background.step(clock + housekeeping.BACKUP_CHECK_S * 2)
     assert len(backup.list_backups(parts.store.path)) == 1 and "backup" not in parts.background.context.trouble
 
 
 def test_the_newest_few_are_kept(parts: Any) -> None:
-    folder = backup.folder_of(parts.store.path)
+    folder = backup.backup_folder(parts.store.path)
     folder.mkdir()
     for day in range(10, 20):
         (folder / f"csmd-202601{day}T000000Z.db").touch()
@@ -255,12 +255,12 @@ MB = 1_000_000
 def test_growth_is_told_per_day_over_the_last_two_weeks(
     noted: list[tuple[str, int]], used: int, told: tuple[Any, int]
 ) -> None:
-    found = housekeeping.daily_growth(noted, used=used, today=date(2026, 5, 4))
+    found = housekeeping.estimate_growth(noted, used=used, today=date(2026, 5, 4))
     assert (found["bytes_per_day"], found["days"]) == told
 
 
 def test_the_background_notes_the_size_of_a_day_once(parts: Any) -> None:
     for now in (0.0, 1.0, housekeeping.GROWTH_EVERY_S + 1, 3 * housekeeping.GROWTH_EVERY_S):
         parts.background.step(now)
-    ((_, size),) = parts.store.read(activity.size_list)
+    ((_, size),) = parts.store.read(activity.list_sizes)
     assert size > 0

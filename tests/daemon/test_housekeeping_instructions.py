@@ -26,7 +26,7 @@ TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 def texts(parts: Any, host: str = "claude") -> list[str]:
     def look(rows: Any) -> list[str]:
-        seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
+        seq = projects.seq_of(rows, project_identity.identify_directory(str(parts.machine.project)))
         return instruction_rows.instruction_texts(rows, [seq], host) if seq else []
 
     return parts.store.read(look)
@@ -53,7 +53,7 @@ def test_where_a_session_is_at_work_the_instructions_are_read_redacted(parts: An
     assert second == "More of it."
     before = parts.store.commits
     parts.background.instructions.visit(str(machine.project))
-    assert parts.background.instructions.waiting() and parts.background.instructions.step() == 0
+    assert parts.background.instructions.has_waiting() and parts.background.instructions.step() == 0
     assert parts.store.commits == before, "nothing changed, nothing is written"
     # A file that changes without anybody's hint is seen at the next visit, one that is new too.
     (machine.project / "more.md").write_text("Even more of it.\n")
@@ -91,19 +91,19 @@ def test_of_many_directories_those_of_the_projects_at_work_last_are_watched(
         parts.machine.transcript(
             machine.line("user", "Look.", session=name, cwd=str(machine.root / name)), session=name
         )
-    reading.sweep(parts.background.context, full=True)
+    reading.sweep_transcripts(parts.background.context, full=True)
     while reading.read_backlog(parts.background.context):
         pass
     instructed = parts.background.instructions
     for name in ("one", "two"):
         instructed.visit(str(machine.root / name))
         instructed.step()
-    most = len(instructed.folders()) // 2
+    most = len(instructed.list_folders()) // 2
     monkeypatch.setattr("csmd.daemon.instruction_refresh.MAX_WATCHED", most)
     for name, other in (("one", "two"), ("two", "one")):
         instructed.visit(str(machine.root / name))
         instructed.step()
-        watched = instructed.folders()
+        watched = instructed.list_folders()
         assert len(watched) == most and machine.root / name in watched and machine.root / other not in watched
 
 
@@ -112,8 +112,8 @@ def test_files_that_are_no_instructions_are_no_news(parts: Any) -> None:
     parts.background.step(1.0)
     for name in ("history.jsonl", "settings.json", ".claude.json", "todos/x.md"):
         parts.background.instructions.touch(str(parts.machine.assistant / name))
-    assert not parts.background.instructions.waiting()
-    assert parts.machine.assistant in parts.background.instructions.folders()
+    assert not parts.background.instructions.has_waiting()
+    assert parts.machine.assistant in parts.background.instructions.list_folders()
 
 
 def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_path: Path) -> None:
@@ -143,14 +143,14 @@ def test_the_directories_of_instructions_are_watched_and_nothing_below_them(tmp_
 def test_a_disk_that_hangs_holds_up_neither_hooks_nor_writes(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(parts)
     goes_on, reached = threading.Event(), threading.Event()
-    real = instruction_files.place_of
+    real = instruction_files.find_place
 
     def slow(*arguments: Any) -> Any:
         reached.set()
         assert goes_on.wait(60)
         return real(*arguments)
 
-    monkeypatch.setattr(instruction_files, "place_of", slow)
+    monkeypatch.setattr(instruction_files, "find_place", slow)
     parts.serve()
     background = threading.Thread(target=lambda: parts.background.step(1.0))
     background.start()
@@ -227,7 +227,7 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
             machine.line("assistant", "It is done.", session=folder.name, cwd=str(folder)),
             session=folder.name,
         )
-    reading.sweep(parts.background.context, full=True)
+    reading.sweep_transcripts(parts.background.context, full=True)
     while reading.read_backlog(parts.background.context):
         pass
     parts.call("csm_project_merge", source=str(clone), into=str(into), by_person=True)

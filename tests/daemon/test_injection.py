@@ -23,7 +23,7 @@ PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane
 @pytest.fixture
 def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that were looked for, of a store that counts as large."""
-    monkeypatch.setattr(injection, "LARGE_TURNS", 1)
+    monkeypatch.setattr(injection, "MIN_TURNS", 1)
     asked: list[str] = []
     own = injection.prompt.find_bearing
 
@@ -54,7 +54,9 @@ def say(parts: Any, prompts: list[str], *, cwd: str, session: str = "s1") -> Non
 
 
 def project_of(parts: Any, cwd: str) -> int:
-    found: int = parts.store.write(lambda rows: projects.ensure(rows, project_identity.identified(cwd), now=NOW))
+    found: int = parts.store.write(
+        lambda rows: projects.ensure(rows, project_identity.identify_directory(cwd), now=NOW)
+    )
     return found
 
 
@@ -80,12 +82,12 @@ def test_at_the_start_the_prompts_of_the_latest_session_are_looked_for_and_not_s
     through(parts.background)
     assert looked_for == PROMPTS[::-1], "the latest first"
     project = project_of(parts, str(parts.machine.project))
-    parts.background.expect(project)
+    parts.background.expect_prompt(project)
     through(parts.background)
     assert looked_for == PROMPTS[::-1]
-    parts.background.expect(project)
+    parts.background.expect_prompt(project)
     for number in (3, 4):  # the first asks for the prompts
-        assert parts.background.rehearsal.step(1000.0 + injection.AGAIN_S)
+        assert parts.background.rehearsal.step(1000.0 + injection.REHEARSE_AGAIN_S)
         read(parts.background)
         assert len(looked_for) == number, "a prompt a step"
 
@@ -137,7 +139,7 @@ def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
 def test_a_small_store_is_not_looked_through(
     parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(injection, "LARGE_TURNS", 4)
+    monkeypatch.setattr(injection, "MIN_TURNS", 4)
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     through(parts.background)
     assert not looked_for
@@ -147,14 +149,14 @@ def test_a_read_that_fails_is_told_once_and_rehearsal_goes_on(
     parts: Any, looked_for: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
-    own = injection._latest_prompts
-    monkeypatch.setattr(injection, "_latest_prompts", lambda rows, project: 1 // 0)
+    own = injection._read_latest_prompts
+    monkeypatch.setattr(injection, "_read_latest_prompts", lambda rows, project: 1 // 0)
     parts.background.rehearsal.step(1000.0)
     read(parts.background)
     with pytest.raises(ZeroDivisionError):
         parts.background.rehearsal.step(1000.0)
-    monkeypatch.setattr(injection, "_latest_prompts", own)
-    parts.background.expect(project_of(parts, str(parts.machine.project)))
+    monkeypatch.setattr(injection, "_read_latest_prompts", own)
+    parts.background.expect_prompt(project_of(parts, str(parts.machine.project)))
     through(parts.background)
     assert looked_for == PROMPTS[::-1]
 

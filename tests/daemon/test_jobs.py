@@ -17,9 +17,9 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcript_source
 from csmd.daemon import jobs, pipeline, reading, tasks
-from csmd.daemon.context import Task, iso, now_iso
-from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S, TOGETHER_S
-from csmd.daemon.pipeline import PROVISIONAL_S
+from csmd.daemon.context import Task, now_iso, to_iso
+from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S, PASS_EVERY_S
+from csmd.daemon.pipeline import PROVISIONAL_TIMEOUT_S
 from csmd.embedding import models
 from csmd.errors import StoreError
 from csmd.memory import failure_links
@@ -35,7 +35,7 @@ def known(parts: Any) -> dict[str, int]:
 
 
 def ago(seconds: float) -> str:
-    return iso(datetime.now(UTC) - timedelta(seconds=seconds))
+    return to_iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
 def spool(machine: Machine, name: str, ident: str, seconds_ago: float, **payload: Any) -> None:
@@ -65,7 +65,7 @@ def test_a_responsive_daemon_removes_the_hung_mark(parts: Any) -> None:
     mark = parts.background.context.config.paths.hung_mark
     mark.parent.mkdir(parents=True, exist_ok=True)
     asked: list[Any] = []
-    parts.background.ask_server = lambda answered: asked.append(answered) or answered()
+    parts.background.ping_server = lambda answered: asked.append(answered) or answered()
     parts.background.step(1000.0)
     assert not asked, "nobody is asked where there is no mark"
     mark.touch()
@@ -173,7 +173,7 @@ def test_a_provisional_turn_is_replaced_by_the_transcripts_turn(parts: Any) -> N
 
 def test_a_turn_that_only_the_hook_saw_is_kept_once_the_transcript_has_gone_on(parts: Any) -> None:
     machine = parts.machine
-    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Only the hook saw this.")
+    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_TIMEOUT_S + 60, prompt="Only the hook saw this.")
     spool(machine, "UserPromptSubmit", "a2", 1, prompt="This one is young.")
     machine.transcript({**machine.line("user", "Something else."), "timestamp": ago(0)})
     settle(parts)
@@ -184,7 +184,7 @@ def test_a_turn_that_only_the_hook_saw_is_kept_once_the_transcript_has_gone_on(p
 def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provisional(parts: Any) -> None:
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
-    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Not written down yet.")
+    spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_TIMEOUT_S + 60, prompt="Not written down yet.")
     settle(parts)
     settle(parts, START + LIVE_SWEEP_S + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
@@ -196,8 +196,8 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
 def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_time(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "LOOKED_AT", 2)
-    monkeypatch.setattr(pipeline, "PARTS", 2)
+    monkeypatch.setattr(pipeline, "PROVISIONAL_BATCH", 2)
+    monkeypatch.setattr(pipeline, "MAX_PROVISIONAL_BATCHES", 2)
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     for number in range(7):
@@ -287,7 +287,7 @@ def test_a_session_whose_failures_cannot_be_processed_is_reported_and_stops_no_o
 def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     machine = parts.machine
     path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
-    parts.background.context.guard("reading", lambda: reading.look_at(parts.background.context, path))
+    parts.background.context.guard("reading", lambda: reading.read_guarded(parts.background.context, path))
     assert parts.call("csm_belief_scan")["sessions_left"] == 1
     settle(parts)
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
@@ -393,15 +393,17 @@ def test_between_pieces_of_embedding_it_rests_as_long_as_it_worked_and_not_for_a
     settle(parts)
     monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
     waited, pieces = [], []
-    wait, embed = background.context.asked.wait, background.stages.embed_some
-    background.context.asked.wait = lambda timeout: (pieces and pieces[-1] and waited.append(timeout)) or wait(timeout)
+    wait, embed = background.context.client_waits.wait, background.stages.embed_some
+    background.context.client_waits.wait = lambda timeout: (
+        (pieces and pieces[-1] and waited.append(timeout)) or wait(timeout)
+    )
     background.stages.embed_some = lambda: pieces.append(embed()) or pieces[-1]
     background.context.submit(Task(id="m", kind="model", path=str(tiny_model), with_vectors=False))
     background.start()
     eventually(lambda: len(pieces) > 1 and pieces[-1] == 0)
     background.context.stop()
     background.join(30)
-    assert sum(map(bool, pieces)) > 4 and sorted(waited)[len(waited) // 2] < TOGETHER_S / 4
+    assert sum(map(bool, pieces)) > 4 and sorted(waited)[len(waited) // 2] < PASS_EVERY_S / 4
 
 
 # --- jobs
@@ -550,7 +552,7 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
     assert [path.name for path in machine.spooled()] == ["a1.event"]
     assert parts.background.context.trouble == {"spooled event a1.event": "MemoryError"}
     assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
-    parts.background.context.left_alone.clear()  # as in the next daemon
+    parts.background.context.unremovable.clear()  # as in the next daemon
     settle(parts)
     assert (machine.spooled(), known(parts)["events"], parts.background.context.trouble) == ([], 1, {})
 
@@ -645,7 +647,7 @@ def test_after_an_error_or_a_compaction_nobody_waits_for_more_of_the_turn(parts:
     at = ago(0)
     event, redacted = ingest.decode_event("claude", body.encode(), name=name, event_id="e1", at=at)
     key = parts.store.hash_key
-    assert parts.store.write(lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=at))
+    assert parts.store.write(lambda rows: ingest.record_event(rows, event, redacted=redacted, key=key, now=at))
     settled = parts.store.read(lambda rows: rows.value("select settled_at from sessions where id = 's1'"))
     assert (settled == at) == over
     assert known(parts) == {**before, "events": before["events"] + 1}

@@ -22,10 +22,10 @@ from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
 
 from csmd.capture import transcript_listing, transcript_source
-from csmd.capture.transcript_listing import OnDisk
+from csmd.capture.transcript_listing import ListedTranscript
 from csmd.config import child_environment
 from csmd.daemon import import_task, reading
-from csmd.daemon.alarms import SETTLED_S
+from csmd.daemon.alarms import RECHECK_S
 from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
 from csmd.embedding.models import Embedder
@@ -61,8 +61,8 @@ paths = st.one_of(
 )
 @given(st.dictionaries(paths, st.integers(0, 5), max_size=40))
 def test_every_projects_newest_come_before_any_projects_next(written: dict[str, int]) -> None:
-    found = [OnDisk(path, 10, mtime) for path, mtime in written.items()]
-    ordered = reading.newest_first(found, ["/r/projects"])
+    found = [ListedTranscript(path, 10, mtime) for path, mtime in written.items()]
+    ordered = reading.order_newest_first(found, ["/r/projects"])
     assert sorted(one.path for past in ordered for one in past.files) == sorted(written), "each once"
     assert [past.rank for past in ordered] == sorted(past.rank for past in ordered)
     sessions = [(past.project, past.session) for past in ordered]
@@ -78,7 +78,7 @@ def test_every_projects_newest_come_before_any_projects_next(written: dict[str, 
 
 def test_where_a_transcript_lies_tells_its_project_and_session() -> None:
     place = {
-        path: reading.place_of(path, ["/r/projects"])
+        path: reading.locate_transcript(path, ["/r/projects"])
         for path in (
             "/r/projects/-shop/s1.jsonl",
             "/r/projects/-shop/s1/subagents/agent-1.jsonl",
@@ -161,7 +161,7 @@ def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any
 
 def test_the_backlog_can_be_described_while_it_is_read() -> None:
     backlog, described = Backlog(), 0
-    backlog.fill((f"s{number}", OnDisk(f"/{number}", 10, number)) for number in range(20_000))
+    backlog.fill((f"s{number}", ListedTranscript(f"/{number}", 10, number)) for number in range(20_000))
     with ThreadPoolExecutor() as reader:
         dropping = reader.submit(lambda: [backlog.drop(f"/{number}") for number in range(19_990)])
         while not described or not dropping.done():
@@ -169,7 +169,7 @@ def test_the_backlog_can_be_described_while_it_is_read() -> None:
             described += 1
         dropping.result()
     state = {"sessions_left": 10, "bytes_left": 100, "sessions_done": 19_990, "eta_s": None}
-    assert backlog.describe() == state and backlog.first() == OnDisk("/19990", 10, 19_990)
+    assert backlog.describe() == state and backlog.next_transcript() == ListedTranscript("/19990", 10, 19_990)
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:
@@ -221,7 +221,7 @@ def test_a_sub_agents_transcript_is_read_with_its_session(parts: Any) -> None:
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_the_background_rests_and_whoever_comes_ends_its_rest(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "REST", 1e9)  # for years
+    monkeypatch.setattr(reading, "REST_FACTOR", 1e9)  # for years
     turns = past(parts.machine, projects=2, sessions=6)
     parts.background.start()
     try:
@@ -243,8 +243,8 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
     past(machine, projects=1, sessions=6)
     parts.background.context.excludes = Excludes(projects=(str(machine.project),))
     settle(parts)
-    assert len(parts.background.context.excluded) == 6
-    assert reading.sweep(parts.background.context, full=True) == 0
+    assert len(parts.background.context.excluded_paths) == 6
+    assert reading.sweep_transcripts(parts.background.context, full=True) == 0
 
 
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
@@ -254,7 +254,7 @@ def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyP
     machine = parts.machine
     for said in (PREFERENCE, CORRECTION, DECISION) * 2:
         machine.transcript(machine.line("user", said), machine.line("assistant", "It is done."))
-    path = next(iter(transcript_listing.transcripts(machine.assistant / "projects")))
+    path = next(iter(transcript_listing.list_by_time(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
     while parts.background.step(START):
@@ -306,8 +306,8 @@ def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_come
 def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     past(parts.machine, projects=2, sessions=2)
     settle(parts)
-    settle(parts, START + SETTLED_S)
-    settled = START + 2 * SETTLED_S + TICK_S  # until then sessions are looked at for an alarm
+    settle(parts, START + RECHECK_S)
+    settled = START + 2 * RECHECK_S + TICK_S  # until then sessions are looked at for an alarm
     settle(parts, settled)
     settle(parts, settled + TICK_S)
     asked: list[Any] = []
@@ -408,22 +408,22 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in reading.newest_first(transcript_listing.list_transcripts(root), [str(root)]):
+        for one in reading.order_newest_first(transcript_listing.list_transcripts(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)
                 left -= size
         for one in order(chosen):
             for file in one.files:
-                while reading.look_at(background.context, Path(file.path), most_pieces=1).more:
+                while reading.read_guarded(background.context, Path(file.path), most_pieces=1).more:
                     pass
             if distilled_after_each:
-                list(background.stages.distilling(force=True))
-                background.stages.carry("believe")
-                background.stages.carry("gotchas")
-        list(background.stages.distilling(force=True))
-        background.stages.carry("believe")
-        background.stages.carry("gotchas")
+                list(background.stages.distill_sessions(force=True))
+                background.stages.run_stage("believe")
+                background.stages.run_stage("gotchas")
+        list(background.stages.distill_sessions(force=True))
+        background.stages.run_stage("believe")
+        background.stages.run_stage("gotchas")
 
         def read(sql: str) -> list[str]:
             # a queue's turn is named by a hash with the store's own key

@@ -31,8 +31,8 @@ class Reader:
         self.machine = Machine(root=root)
         for folder in (self.machine.paths.home, self.machine.paths.run_dir, self.machine.paths.spool):
             files.make_private(folder)
-        self.folders = {host: root / f".{host}" for host in HOSTS}
-        self.config: Config = replace(self.machine.config(), host_dirs=tuple(self.folders.items()))
+        self.list_folders = {host: root / f".{host}" for host in HOSTS}
+        self.config: Config = replace(self.machine.config(), host_dirs=tuple(self.list_folders.items()))
         self.store = Store(self.machine.paths.database, now=now_iso())
         self.embedder = Embedder(None, idle_s=60, environment=child_environment())
         self.background = Background(self.store, self.config, self.embedder)
@@ -40,7 +40,7 @@ class Reader:
     def read(self) -> set[str]:
         """The hosts of which sessions are known after a full sweep."""
         context = self.background.context
-        reading.sweep(context, full=True)
+        reading.sweep_transcripts(context, full=True)
         while reading.read_backlog(context):
             pass
         assert not context.trouble
@@ -69,7 +69,7 @@ def test_each_assistants_transcripts_have_a_place_below_its_own_directory(host: 
 
 @pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
 def test_transcripts_that_an_assistant_has_fetched_are_not_read(reader: Reader) -> None:
-    scratch = reader.folders["gemini"] / "tmp" / "ferry" / "clone"
+    scratch = reader.list_folders["gemini"] / "tmp" / "ferry" / "clone"
     for host in HOSTS:
         shutil.copytree(DATA / host, scratch / host)
     line = json.dumps(reader.machine.line("user", DECISION)) + "\n"
@@ -79,12 +79,12 @@ def test_transcripts_that_an_assistant_has_fetched_are_not_read(reader: Reader) 
         path.write_text(line)
     assert reader.read() == set()
     path = scratch / "s1.jsonl"
-    assert reading.look_at(reader.background.context, path).turns_new == 0, "nor where a hook names it"
-    assert reading.look_at(reader.background.context, path, is_chosen=True).turns_new == 1, "but by import"
+    assert reading.read_guarded(reader.background.context, path).turns_new == 0, "nor where a hook names it"
+    assert reading.read_guarded(reader.background.context, path, is_chosen=True).turns_new == 1, "but by import"
 
 
 def test_every_assistants_own_transcripts_are_read(reader: Reader) -> None:
-    for host, folder in reader.folders.items():
+    for host, folder in reader.list_folders.items():
         shutil.copytree(DATA / host, folder)
     reader.machine.transcript(reader.machine.line("user", DECISION))
     assert reader.read() == {*HOSTS, "claude"}

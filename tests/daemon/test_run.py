@@ -22,8 +22,15 @@ import pytest
 from machine import LIMIT_S, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
 
 from csmd.daemon.logs import WordlessFormatter
-from csmd.daemon.run import SOCKET_PATH_LIMIT, socket_path
-from csmd.daemon.service_manager import WRITER_PATIENCE_S, Part, Watchdog, ask_writer, notify_manager, watched_parts
+from csmd.daemon.run import MAX_SOCKET_PATH_BYTES, choose_socket_path
+from csmd.daemon.service_manager import (
+    WRITER_TIMEOUT_S,
+    Part,
+    Watchdog,
+    list_watched_parts,
+    notify_manager,
+    ping_writer,
+)
 from csmd.errors import BadInput, CsmdError, Damaged, Refused
 from csmd.store import files
 from csmd.store.core import Store
@@ -131,12 +138,12 @@ def test_a_socket_of_somebody_else_stays() -> None:
 def test_a_file_in_the_sockets_place_ends_the_daemon_with_a_word(machine: Machine) -> None:
     files.make_private(machine.home)
     files.make_private(machine.paths.run_dir)
-    socket_path(machine.home).write_text("mine")
+    choose_socket_path(machine.home).write_text("mine")
     child = machine.spawn()
     assert child.wait(30) == 1
     assert child.stderr is not None
     assert b"in the way" in child.stderr.read()
-    assert socket_path(machine.home).read_text() == "mine"
+    assert choose_socket_path(machine.home).read_text() == "mine"
     assert not machine.paths.endpoint.exists()
 
 
@@ -168,8 +175,8 @@ def far_away() -> Iterator[Machine]:
 def test_a_home_with_too_long_a_path_gets_a_short_private_socket(far_away: Machine) -> None:
     child = far_away.start()
     chosen = far_away.socket
-    assert len(os.fsencode(chosen)) <= SOCKET_PATH_LIMIT < len(os.fsencode(far_away.home / "run" / "csmd.sock"))
-    assert chosen == socket_path(far_away.home) != socket_path(far_away.home.with_name("other"))
+    assert len(os.fsencode(chosen)) <= MAX_SOCKET_PATH_BYTES < len(os.fsencode(far_away.home / "run" / "csmd.sock"))
+    assert chosen == choose_socket_path(far_away.home) != choose_socket_path(far_away.home.with_name("other"))
     assert stat.S_IMODE(chosen.parent.stat().st_mode) == 0o700
     assert far_away.csmd("status", "--json")["daemon"]["pid"] == child.pid
     assert far_away.hook("Stop", last_assistant_message="It is done.") == b""
@@ -505,12 +512,12 @@ def test_a_writer_at_a_long_write_is_alive_for_minutes_and_a_wedged_one_is_not(t
     store = Store(tmp_path / "csmd.db", now=NOW)
     held = threading.Event()
     try:
-        watchdog = Watchdog("", 60.0, watched_parts(lambda answered: answered(), store, 60.0))
+        watchdog = Watchdog("", 60.0, list_watched_parts(lambda answered: answered(), store, 60.0))
         store.submit(lambda _: held.wait(LIMIT_S))
-        assert [watchdog.step(now) for now in (0.0, 60.0, WRITER_PATIENCE_S)] == ["", "", ""]
-        assert watchdog.step(WRITER_PATIENCE_S + 1) == "the writer"
+        assert [watchdog.step(now) for now in (0.0, 60.0, WRITER_TIMEOUT_S)] == ["", "", ""]
+        assert watchdog.step(WRITER_TIMEOUT_S + 1) == "the writer"
         held.set()
-        eventually(lambda: watchdog.step(WRITER_PATIENCE_S + 2) == "")
+        eventually(lambda: watchdog.step(WRITER_TIMEOUT_S + 2) == "")
     finally:
         held.set()
         store.close()
@@ -526,7 +533,7 @@ def test_a_store_that_refuses_for_damage_is_alive_and_one_whose_queue_is_full_ha
 
     answers: list[str] = []
     for error in (Damaged("the file is damaged"), Refused("2000 writes are waiting already")):
-        ask_writer(Refusing(error), lambda: answers.append("answered"))  # type: ignore[arg-type]
+        ping_writer(Refusing(error), lambda: answers.append("answered"))  # type: ignore[arg-type]
     assert answers == ["answered"]
 
 

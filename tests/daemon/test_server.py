@@ -490,7 +490,7 @@ def test_a_start_that_cannot_be_told_in_time_costs_no_prompt_its_answer(
 
     own = injection.brief.session_brief
     monkeypatch.setattr(injection.brief, "session_brief", slow)
-    monkeypatch.setattr(injection, "START_S", 0.2)
+    monkeypatch.setattr(injection, "START_TIMEOUT_S", 0.2)
     why = "The worker cannot read the config: which key does it use for the database url?"
     assert b"database_url" in prompted(parts, server, why, ident="p1")
     monkeypatch.setattr(injection.brief, "session_brief", own)

@@ -115,7 +115,9 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
     )
     context.guard(
         "reading",
-        lambda: reading.read_backlog(context) or reading.look_at(context, next(machine.assistant.rglob("*.jsonl"))),
+        lambda: (
+            reading.read_backlog(context) or reading.read_guarded(context, next(machine.assistant.rglob("*.jsonl")))
+        ),
     )
     redaction.choose_words(["Nightjar"])
     try:
@@ -130,11 +132,11 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
 
         found = settle()
         assert found is not None and found.rare == ["chosen-word"] and context.withholds
-        (warning,) = secret_scan.secret_warnings(found)
+        (warning,) = secret_scan.list_secret_warnings(found)
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
-        assert f"go by themselves from {due} on" in warning
+        assert f"are removed automatically from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
-        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=aged))
+        store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=aged))
         assert settle() is None and not context.withholds
         first = store.read(lambda rows: rows.value("select text from turns order by seq"))
         assert first == "[redacted:chosen-word] is what we call it", "the value goes, the sentence stays"
@@ -145,15 +147,15 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
 def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(parts: Any) -> None:
     context, machine, store = parts.background.context, parts.machine, parts.store
     path = machine.transcript(*(machine.line("user", f"Nightjar {n}") for n in range(4)))
-    context.guard("reading", lambda: reading.look_at(context, path))
+    context.guard("reading", lambda: reading.read_guarded(context, path))
     kinds = {"chosen-word": 4}
     store.write(
-        lambda rows: found_secrets.note_looked_through(
+        lambda rows: found_secrets.record_scan(
             rows, context.rules, kinds, kinds, key=store.hash_key, now=iso_before(30 * 86_400)
         )
     )
-    assert not parts.background.tasks.look_after_secrets() and context.withholds
-    (warning,) = secret_scan.secret_warnings(store.read(found_secrets.found_secrets))
+    assert not parts.background.tasks.order_secret_task() and context.withholds
+    (warning,) = secret_scan.list_secret_warnings(store.read(found_secrets.found_secrets))
     assert "4 chosen-word" in warning and "by themselves" not in warning
 
 
@@ -162,9 +164,7 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     long_ago, now = iso_before(30 * 86_400), iso_before(0)
 
     def look(kinds: dict[str, int], at: str) -> found_secrets.FoundSecrets | None:
-        store.write(
-            lambda rows: found_secrets.note_looked_through(rows, "rules", kinds, {}, key=store.hash_key, now=at)
-        )
+        store.write(lambda rows: found_secrets.record_scan(rows, "rules", kinds, {}, key=store.hash_key, now=at))
         return store.read(found_secrets.found_secrets)
 
     look({"first-kind": 1}, long_ago)
@@ -175,14 +175,16 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
 def test_what_was_found_before_each_kind_had_its_own_time_is_understood(parts: Any) -> None:
     at = iso_before(86_400)
     old = wire.dumps({"kinds": {"one": 2, "other": 1}, "rare": ["one"], "since": at})
-    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.SECRETS_FOUND, value=old))
+    parts.store.write(lambda rows: rows.upsert("meta", "key", key=found_secrets.FINDINGS_KEY, value=old))
     found = parts.store.read(found_secrets.found_secrets)
     assert found is not None and found.since == {"one": at, "other": at}
 
 
 def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     context, machine, looks = parts.background.context, parts.machine, []
-    context.guard("reading", lambda: reading.look_at(context, machine.transcript(machine.line("user", "Nightjar"))))
+    context.guard(
+        "reading", lambda: reading.read_guarded(context, machine.transcript(machine.line("user", "Nightjar")))
+    )
 
     def fails(*_: Any, **__: Any) -> None:
         looks.append(1)
@@ -213,7 +215,7 @@ def test_a_page_and_its_row_say_the_same_whenever_somebody_may_read_them(parts: 
         task = parts.background.context.submit(Task(kind="scan", is_own=True))
         while task.state not in ("done", "failed"):
             parts.background.tasks.step()
-            assert store.read(stored_pages.pages)["projects/p.md"].text == path.read_text()
+            assert store.read(stored_pages.read_pages)["projects/p.md"].text == path.read_text()
     finally:
         redaction.choose_words([])
     assert (task.state, path.read_text()) == ("done", "# [redacted:chosen-word]\n")
@@ -272,5 +274,5 @@ def test_a_look_that_nobody_asked_for_changes_only_what_csmd_has_written(parts: 
 def test_a_bar_begins_at_zero_and_where_nobody_knows_the_end_there_is_none(
     batches: list[int], total: int, wanted: list[tuple[int, int | None]]
 ) -> None:
-    steps = task_steps.repeated("indexing", iter(batches).__next__, total)
+    steps = task_steps.repeat_batches("indexing", iter(batches).__next__, total)
     assert [(step["done"], step.get("total")) for step in steps if step is not None] == wanted

@@ -21,7 +21,7 @@ LATER_RULE = "We never store card numbers in the shop's database, the provider k
 ROUNDS = 20
 #: Rests that a test need not wait for.
 QUICK = {f"csmd.daemon.team_exchange.{name}": 0.05 for name in ("SOON_S", "AT_WORK_S", "IDLE_S", "FAILED_S")} | {
-    "csmd.daemon.jobs.TICK_S": 0.05, "csmd.daemon.jobs.TOGETHER_S": 0.05,
+    "csmd.daemon.jobs.TICK_S": 0.05, "csmd.daemon.jobs.PASS_EVERY_S": 0.05,
 }  # fmt: skip
 
 
@@ -206,7 +206,7 @@ def test_nothing_is_joined_or_shared_but_by_a_person_and_nothing_is_asked_before
         "share on" not in ann.csmd("team", "status")
         and "csmd team leave" in ann.run("team", "join", ann.url.replace("ann@", "bob@"), "--yes").stderr
     )
-    assert "no remote" in ann.run("team", "share", str(ann.project), "--yes").stderr
+    assert "no git remote" in ann.run("team", "share", str(ann.project), "--yes").stderr
     shared = ann.csmd("team", "share", str(ann.project), "--as", "the shop", "--private", "--yes", "--json")
     assert (shared["name"], shared["readers"]) == ("the shop", "")
     eventually(lambda: team.rows("ann", "select text from memories") == [(RULE,)])

@@ -538,7 +538,7 @@ csmd.__version__ = "0.0.9"
 from csmd.daemon import instance, run
 from csmd.tools import registry
 del registry.TOOLS["csm_probe_take"]
-run.run(instance.configuration())
+run.run(instance.load_configuration())
 """
 
 

@@ -54,8 +54,8 @@ CASES = [
 def check(case: Case) -> None:
     text = day_files.render_markdown(case.session)
     assert text.splitlines() == case.told, case.what
-    whole = day_files.put_part(day_files.empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, was_there=False)
-    assert day_files.take_out_part(whole, MARKDOWN, "s1")[0] == day_files.empty("2026-03-01", MARKDOWN)
+    whole = day_files.put_part(day_files.render_empty("2026-03-01", MARKDOWN), MARKDOWN, "s1", text, was_there=False)
+    assert day_files.extract_part(whole, MARKDOWN, "s1")[0] == day_files.render_empty("2026-03-01", MARKDOWN)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
@@ -90,7 +90,7 @@ STYLES = pytest.mark.parametrize("style", [MARKDOWN, DATA], ids=["markdown", "da
 
 @STYLES
 def test_parts_are_put_behind_each_other_and_renewed_in_their_place(style: Style) -> None:
-    text = day_files.empty("2026-03-01", style)
+    text = day_files.render_empty("2026-03-01", style)
     for ident in ("s1", "s2"):
         text = day_files.put_part(text, style, ident, body(style, ident), was_there=False)
     again = day_files.put_part(text, style, "s1", body(style, "s1 went on"), was_there=True)
@@ -103,17 +103,19 @@ def test_parts_are_put_behind_each_other_and_renewed_in_their_place(style: Style
 
 @STYLES
 def test_an_edited_part_stays_and_one_that_was_taken_out_does_not_come_back(style: Style) -> None:
-    text = day_files.put_part(day_files.empty("2026-03-01", style), style, "s1", body(style, "s1"), was_there=False)
+    text = day_files.put_part(
+        day_files.render_empty("2026-03-01", style), style, "s1", body(style, "s1"), was_there=False
+    )
     edited = text.replace("s1\n", "s1, which went well\n")
     assert day_files.put_part(edited, style, "s1", body(style, "s1 went on"), was_there=True) == edited
-    without, _ = day_files.take_out_part(text, style, "s1")
+    without, _ = day_files.extract_part(text, style, "s1")
     assert day_files.put_part(without, style, "s1", body(style, "s1 went on"), was_there=True) == without
     unmarked = text.replace(f"{style.opens}end s1{style.closes}\n", "")
     assert day_files.put_part(unmarked, style, "s1", body(style, "s1 went on"), was_there=True) == unmarked
 
 
 def test_a_person_may_write_anywhere_in_the_data_too_and_it_stays_data() -> None:
-    text = day_files.put_part(day_files.empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", was_there=False)
+    text = day_files.put_part(day_files.render_empty("2026-03-01", DATA), DATA, "s1", "- id: s1\n", was_there=False)
     text = day_files.put_part(f"# mine\n{text}mood: fine\n", DATA, "s2", "- id: s2\n", was_there=False)
     assert yaml.safe_load(text) == {"date": "2026-03-01", "sessions": [{"id": "s1"}, {"id": "s2"}], "mood": "fine"}
     assert text.startswith("# mine\n")
@@ -139,10 +141,10 @@ def test_what_stands_outside_of_the_marks_stays_byte_for_byte(
     text = day_files.put_part(f"# 2026-03-01\n{head}", MARKDOWN, "s1", "## s1\n", was_there=False) + tail
     for said in bodies:
         text = day_files.put_part(text, MARKDOWN, "s1", said, was_there=True)
-    left, part = day_files.take_out_part(text, MARKDOWN, "s1")
+    left, part = day_files.extract_part(text, MARKDOWN, "s1")
     assert left == f"# 2026-03-01\n{head}{tail}"
     assert bodies[-1] in part
-    assert day_files.take_out_part(day_files.insert_part(left, MARKDOWN, "s1", part), MARKDOWN, "s1") == (left, part)
+    assert day_files.extract_part(day_files.insert_part(left, MARKDOWN, "s1", part), MARKDOWN, "s1") == (left, part)
 
 
 # --- when

@@ -69,7 +69,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
     while digest.step(store):
         pass
     done = 0
-    while day_files.step(store, memory, now=now, here=lambda at: here(at, hours=hours)):
+    while day_files.update_files(store, memory, now=now, to_local=lambda at: here(at, hours=hours)):
         done += 1
         assert done < 50, "it comes to an end"
     return done
@@ -77,7 +77,7 @@ def settle(store: Store, memory: Path, *, now: str = LATER, hours: int = 0) -> i
 
 def close(store: Store, session: str, at: str = "2026-03-01T10:20:00.000Z") -> None:
     event = Event(id=f"end-{session}-{at}", host="claude", name="session_end", session_id=session, at=at)
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=""))
 
 
 def files(memory: Path) -> list[str]:
@@ -182,7 +182,7 @@ def test_what_is_forgotten_leaves_the_days_and_the_live_files_by_the_line_and_co
         return len(found)
 
     assert store.write(forget) == 1
-    while day_files.withdraw(store, memory, now="2026-03-02T10:31:00.000Z", here=here):
+    while day_files.remove_withdrawn(store, memory, now="2026-03-02T10:31:00.000Z", to_local=here):
         pass
     assert not any("round the vouchers" in (memory / name).read_text() for name in files(memory))
     gone = set(before.splitlines()) - set(day(memory).splitlines())
@@ -208,7 +208,7 @@ def forgetting(store: Store, words: str) -> int:
 
 
 def withdraw(store: Store, memory: Path) -> None:
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, to_local=here):
         pass
 
 
@@ -240,14 +240,14 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
         one.say("user", f"No, always {said}.")
         one.say("assistant", "Done so from now on.")
     go_through(store)
-    meanwhile(monkeypatch, "_write", lambda: forgetting(store, "name the tills"))
+    meanwhile(monkeypatch, "_write_session", lambda: forgetting(store, "name the tills"))
     settle(store, memory)
     withdraw(store, memory)
     assert "name the tills" not in day(memory) and "vouchers" in day(memory) and "receipts" in day(memory)
     assert forgetting(store, "vouchers") > 0
     told = (memory / "daily/2026-03-01.md", memory / "daily/2026-03-01.yaml")
     # The first file is written already, the second is about to be read.
-    meanwhile(monkeypatch, "_file", lambda: forgetting(store, "receipts"), call=2)
+    meanwhile(monkeypatch, "_find_day_file", lambda: forgetting(store, "receipts"), call=2)
     withdraw(store, memory)
     assert not any(word in path.read_text() for path in told for word in ("vouchers", "receipts"))
 
@@ -336,7 +336,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     talk(store, "s1")
     settle(store, memory)
     known = store.write(lambda rows: stated(rows, f"{said.capitalize()}.", key=store.hash_key))
-    looking = forget.find_places
+    looking = forget.find_traces
     steps = store.read(lambda rows: list_of(looking(rows, known)))
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
@@ -348,7 +348,7 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 
 
-def list_of(steps: Generator[None, None, forget.Places]) -> tuple[list[None], forget.Places]:
+def list_of(steps: Generator[None, None, forget.Traces]) -> tuple[list[None], forget.Traces]:
     """(the steps of long work, what it comes to)."""
     found: list[None] = []
     while True:
@@ -496,7 +496,7 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
     key = store.hash_key
 
     def lay(rows):  # type: ignore[no-untyped-def]
-        purge.begin(rows, now=LATER)
+        purge.record_begin(rows, now=LATER)
         if text:
             tombstones.purge_text(rows, text, key=key, now=LATER)
         if session:
@@ -504,10 +504,10 @@ def purge_now(store: Store, memory: Path, text: str = "", session: str = "") -> 
         purge.apply_tombstones(rows, key)
 
     store.write(lay)
-    marks = store.read(lambda rows: tombstones.marks(rows, key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, key))
     needles = [Needle(text)] if text else []
     purge_files.purge(memory.parent, memory.parent / "log", marks, needles, everything=True)
-    while day_files.withdraw(store, memory, now=LATER, here=here):
+    while day_files.remove_withdrawn(store, memory, now=LATER, to_local=here):
         pass
 
 
@@ -568,9 +568,9 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
     dream = store.write(lambda rows: dreams.begin(rows, why="time", sessions=1, now=now))
 
     def move() -> list[str]:
-        return list(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+        return list(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, to_local=here))
 
-    first = next(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, here=here))
+    first = next(day_files.archive_days(store, memory.parent, memory, dream.seq, now=now, to_local=here))
     assert first == "memory/daily/2026-03-01.md"
     (memory / "daily/2026-03-01.md").write_text(was)  # as where it was killed before the file was gone
     assert move() == ["memory/daily/2026-03-01.md", "memory/daily/2026-03-01.yaml"]

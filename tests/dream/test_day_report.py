@@ -137,15 +137,15 @@ def test_a_day_is_a_heading_for_each_project_with_its_amounts_and_those_behind_a
 @pytest.mark.parametrize("projects", [1, 2, 3, 4])
 def test_a_day_stays_within_its_lines_however_much_was_done(projects: int) -> None:
     told = day_report.render_day(DAY, [busy(f"till-{number}") for number in range(projects)])
-    assert len(told.splitlines()) <= day_report.LINES + 2
+    assert len(told.splitlines()) <= day_report.MAX_DAY_LINES + 2
 
 
 def test_an_entry_is_whole_sentences_and_of_an_answered_question_the_answer() -> None:
     long = "The till rounds every price to cents when it is told. " + "And so on " * 40
     assert day_report.shorten_entry("Prices are kept\n in cents.") == "Prices are kept in cents."
-    assert len(day_report.shorten_entry(long)) <= day_report.ENTRY
+    assert len(day_report.shorten_entry(long)) <= day_report.MAX_ENTRY_CHARACTERS
     picked = day_report.shorten_entry(f"{long}?{ARROW}Round half up")
-    assert picked.endswith(f"…{ARROW}Round half up") and len(picked) <= day_report.ENTRY
+    assert picked.endswith(f"…{ARROW}Round half up") and len(picked) <= day_report.MAX_ENTRY_CHARACTERS
 
 
 def test_work_is_counted_without_its_pauses() -> None:

@@ -84,13 +84,13 @@ def test_only_a_dream_that_is_done_and_stands_counts_as_the_last(store: Store) -
     done = store.write(lambda rows: write(rows, "done"))
     for state in ("failed", "cancelled"):
         store.write(lambda rows, state=state: write(rows, state))  # type: ignore[misc]
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and (last.id, last.sessions, last.ended_at) == (done.id, 5, LATER)
-    assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=2))] == ["cancelled", "failed"]
+    assert [one.state for one in store.read(lambda rows: dreams.list_dreams(rows, limit=2))] == ["cancelled", "failed"]
     idents = believed(store)
     newest = dream(store, [("archive", idents[2], idents[2])])
     undo(store, newest.id)
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and last.id == done.id
 
 
@@ -116,7 +116,7 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {}
+    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {}
     with pytest.raises(CsmdError, match="cannot be undone"):
         undo(store, done.id)
 
@@ -140,17 +140,17 @@ def test_the_journal_goes_when_it_is_old_and_the_last_dream_stays_known(store: S
 
     def forget(*some: Dream, most: int = 50) -> list[int]:
         seqs = [one.seq for one in some]
-        return list(iter(lambda: store.write(lambda rows: dreams.forget(rows, seqs, most=most)), 0))
+        return list(iter(lambda: store.write(lambda rows: dreams.delete_actions(rows, seqs, most=most)), 0))
 
     store.write(lambda rows: dreams.set_states(rows, [1], "undoing", now=LATER))
     assert forget(first) == [], "what is being undone needs its journal"
     store.write(lambda rows: dreams.set_states(rows, [1], "done", now=LATER))
     assert forget(first, most=1) == [1, 1]
-    assert [one.id for one in store.read(lambda rows: dreams.history(rows, limit=9))] == [second.id]
+    assert [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=9))] == [second.id]
     with pytest.raises(CsmdError, match="no dream"):
         undo(store, first.id)
     assert forget(second) == [1]
-    last = store.read(dreams.last)
+    last = store.read(dreams.find_latest)
     assert last is not None and last.id == second.id
     with pytest.raises(CsmdError, match="has expired"):
         undo(store, second.id)
@@ -185,7 +185,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     assert (after["superseded_by"], after["links"]) == (idents[1], [f"superseded_by {idents[1]}"])
     assert after["confidence"] < 0.8 and before["text"] == after["text"] == SAID[0]
     assert (page["files"][0]["path"], page["files"][0]["diff"].splitlines()[-1]) == (PAGE, "+one")
-    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
+    assert store.read(lambda rows: journal.count_actions(rows, done.seq)) == {"page": 1, "supersede": 1}
 
 
 # --- kills
@@ -216,13 +216,13 @@ def test_a_dream_that_is_killed_after_any_batch_has_failed_and_can_be_undone(tmp
         child.kill()
     store = Store(path, now=NOW)
     try:
-        assert store.write(integrity.integrity) == []
+        assert store.write(integrity.check_database) == []
         assert dump(store) != was
         assert sound(store) == {}
         assert store.write(lambda rows: dreams.fail_interrupted(rows, now=LAST)) == 1
-        (broken,) = store.read(lambda rows: dreams.history(rows, limit=9))
-        assert (broken.state, broken.error) == ("failed", dreams.KILLED)
-        assert store.read(dreams.last) is None
+        (broken,) = store.read(lambda rows: dreams.list_dreams(rows, limit=9))
+        assert (broken.state, broken.error) == ("failed", dreams.KILLED_ERROR)
+        assert store.read(dreams.find_latest) is None
         assert undo(store, broken.id).skipped == ()
         assert dump(store) == was
     finally:
@@ -243,7 +243,7 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     assert run_to_end(dream_undo.finish_undo(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
-    (one,) = store.read(lambda rows: dreams.history(rows, limit=9))
+    (one,) = store.read(lambda rows: dreams.list_dreams(rows, limit=9))
     assert one.state == "undone"
     assert run_to_end(dream_undo.finish_undo(store, home=place, now=LAST)) == 0
 
@@ -270,7 +270,7 @@ def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
         undo(store, first.id)
     monkeypatch.setattr(store, "write", write)
     assert dump(store) != was and sound(store) == {}
-    assert [one.state for one in store.read(lambda rows: dreams.history(rows, limit=9))] == ["done", "done"]
+    assert [one.state for one in store.read(lambda rows: dreams.list_dreams(rows, limit=9))] == ["done", "done"]
     undone = undo(store, first.id)
     assert [one.id for one in undone.dreams] == [second.id, first.id] and undone.skipped == ()
     assert dump(store) == was
@@ -328,7 +328,7 @@ def test_a_use_is_no_change_of_belief_and_is_not_lost(store: Store) -> None:
     done = dream(store, [("merge", idents[0], idents[1])])
     merged = store.read(lambda rows: memory_of(rows, idents[1]))
     assert merged.used_at == LATER, "it counts as used when the other one was"
-    store.write(lambda rows: projects.touch(rows, home(rows), LAST))
+    store.write(lambda rows: projects.record_active_day(rows, home(rows), LAST))
     store.write(lambda rows: remember.use(rows, merged, at=LAST))
     assert undo(store, done.id).skipped == ()
     used = store.read(lambda rows: memory_of(rows, idents[1]))
@@ -344,7 +344,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 
     def merge(rows: Rows) -> int:
         into = projects.ensure(rows, Project(key="b", root="/p/b", name="beta", kind="path"), now=NOW)
-        projects.touch(rows, into, "2026-02-01")
+        projects.record_active_day(rows, into, "2026-02-01")
         project_merges.merge_projects(rows, home(rows), into)
         return into
 
@@ -362,7 +362,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("raise", idents[0], idents[1])])
-    (action,) = store.read(lambda rows: journal.actions(rows, done.seq))
+    (action,) = store.read(lambda rows: journal.list_actions(rows, done.seq))
     made, belief = sorted(
         (row.item for row in store.read(lambda rows: [r.was for r in journal.changed_rows(rows, action)])), reverse=True
     )
@@ -477,7 +477,7 @@ def test_a_purge_takes_the_lines_of_memories_that_are_no_more_out_of_pages_and_t
     write_page(store, dream(store, []), text)
 
     store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
-    marks = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
+    marks = store.read(lambda rows: tombstones.purged_marks(rows, store.hash_key))
     done = purge_files.purge(
         place, place / "log", marks, [], everything=False,
         purged=lambda kind, names: set(store.read(lambda rows: stored_pages.missing_memories(rows, names))) if kind == "memory" else set(),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from csmd.config import Settings
-from csmd.daemon.context import iso
+from csmd.daemon.context import to_iso
 from csmd.dream import gates
 from csmd.dream.gates import GateFacts
 
@@ -17,7 +17,7 @@ NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
 def ago(**span: float) -> str:
-    return iso(NOW - timedelta(**span))
+    return to_iso(NOW - timedelta(**span))
 
 
 OPEN = GateFacts(
@@ -101,7 +101,7 @@ def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> 
 
 @pytest.mark.invariant("Each dream gate keeps out by itself, and every reason is kept; no clock shuts one for good")
 def test_a_clock_set_back_closes_no_gate_for_good() -> None:
-    future = iso(NOW + timedelta(days=400))
+    future = to_iso(NOW + timedelta(days=400))
     assert said(last_at=future) == (
         "due now: 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
     )
@@ -112,7 +112,7 @@ def test_a_clock_set_back_closes_no_gate_for_good() -> None:
 
 
 def test_a_small_correction_of_the_clock_does_not_count_as_set_back() -> None:
-    just_now = iso(NOW + timedelta(minutes=5))
+    just_now = to_iso(NOW + timedelta(minutes=5))
     assert said(last_at=just_now) == "next dream after 24 h"
     assert gates.find_session_start(NOW, just_now, 24) == just_now
     assert gates.find_session_start(NOW, "", 24) == ""

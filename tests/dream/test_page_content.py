@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import page_content, page_edits, page_format
+from csmd.dream import page_content, page_differences, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page
@@ -37,12 +37,12 @@ def memory(number: int, said: str, category: Category) -> Memory:
 
 def page(known: list[Memory]) -> Page | None:
     shows = {one.id: ("the build fails with exit code 2",) for one in known if one.category == "gotcha"}
-    beside = page_content.Annotations(shows=shows)
+    beside = page_content.Annotations(symptoms=shows)
     return page_content.build_page(PLACE, known, facts=(), themes=("builds",), annotations=beside)
 
 
 def stands(one: Memory) -> bool:
-    return page_content.may_stand(one) and bool(compose.durable_text(one))
+    return page_content.may_be_listed(one) and bool(compose.durable_text(one))
 
 
 TAILS = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -66,7 +66,7 @@ def test_every_memory_of_a_page_is_read_back_and_nothing_is_an_edit(said: list[t
     assert {item.id: item.text for _, item in read.lines()} == {
         item.id: markdown.from_line(markdown.to_line(item.text)) for section in made.sections for item in section.items
     }
-    assert page_edits.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].number == 0
+    assert page_differences.find_edits({PLACE.path: read}, {PLACE.path: read})[PLACE.path].count == 0
     assert page(list(reversed([one for one in known if stands(one)]))) == made, (
         "the order in which they come is no matter"
     )
@@ -195,7 +195,7 @@ def test_what_was_to_be_done_stands_as_long_as_anybody_may_still_mean_it() -> No
         made = page([one, other])
         assert made is not None and ("Still open" in [section.heading for section in made.sections]) is stands
     own = page_format.parse_page(f"## Mine\n\n- {plan.text} <!-- m:{plan.id} -->\n")
-    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), was=own)
+    made = page_content.build_page(PLACE, [plan, later[1]], facts=(), themes=(), previous=own)
     assert made is not None and plan.id in [item.id for section in made.sections for item in section.items], (
         "a person put it there"
     )
@@ -228,7 +228,7 @@ def test_what_points_at_something_that_is_not_told_has_no_line() -> None:
     made = page([*points, *others])
     assert made is not None
     shown = [item.id for section in made.sections for item in section.items]
-    assert len(shown) == page_content.SECTION_LINES and not {one.id for one in points} & set(shown)
+    assert len(shown) == page_content.MAX_SECTION_LINES and not {one.id for one in points} & set(shown)
     seen = [points[0], replace(points[1], scene="at export/stork.py"), replace(points[1], id="m9", pinned=True)]
     made = page(seen)
     assert made is not None
@@ -309,8 +309,8 @@ def test_a_reviewers_remark_stands_under_a_heading_of_its_own() -> None:
     told = {section.heading: [item.id for item in section.items] for section in made.sections}
     assert told == {
         "Known gotchas": [known[0].id],
-        page_content.REVIEWS: [known[1].id],
-        page_content.EDITED: [known[2].id],
+        page_content.REVIEWS_HEADING: [known[1].id],
+        page_content.EDITED_HEADING: [known[2].id],
     }
 
 
@@ -323,11 +323,11 @@ def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_w
     made = page(known)
     assert made is not None
     told = {section.heading: [item.id for item in section.items] for section in made.sections}
-    assert told == {"Known gotchas": [known[2].id, known[0].id], page_content.EDITED: [known[1].id]}
-    assert [section.heading for section in made.sections][-1] == page_content.EDITED
+    assert told == {"Known gotchas": [known[2].id, known[0].id], page_content.EDITED_HEADING: [known[1].id]}
+    assert [section.heading for section in made.sections][-1] == page_content.EDITED_HEADING
     assert (
-        page_content.heading_of("epistemic", "fact") == "Facts"
-        and page_content.classify_heading(page_content.EDITED)[0] == "epistemic"
+        page_content.find_waiting_heading("epistemic", "fact") == "Facts"
+        and page_content.classify_heading(page_content.EDITED_HEADING)[0] == "epistemic"
     )
 
 
@@ -364,4 +364,4 @@ def test_the_users_page_says_that_there_is_nothing_yet() -> None:
 
 @pytest.mark.parametrize("said", ["b" * 1_000_000, "aBa" + "a" * 1_000_000, "aBa" + "A" * 1_000_000, "b-" * 500_000])
 def test_how_long_a_name_is_looked_at_grows_with_its_length_alone(said: str) -> None:
-    assert next(kind for kind in page_content.KINDS if kind.fits(memory(1, said, "preference")))
+    assert next(kind for kind in page_content.HEADING_RULES if kind.fits(memory(1, said, "preference")))

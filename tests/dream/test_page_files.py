@@ -93,10 +93,10 @@ class Home:
         return project
 
     def write(self, *, now: str = NOW, facts: list[Fact] | None = None, dream: int = 0) -> list[str]:
-        return list(page_files.write(self.store, self.directory, dream_seq=dream, now=now, facts=facts or []))
+        return list(page_files.write_pages(self.store, self.directory, dream_seq=dream, now=now, facts=facts or []))
 
     def read(self, *, now: str = LATER) -> int:
-        return page_edits.step(self.store, self.directory, now=now, key=self.store.hash_key)
+        return page_edits.read_edits(self.store, self.directory, now=now, key=self.store.hash_key)
 
     def text(self, path: str) -> str:
         return (self.directory / path).read_text()
@@ -123,7 +123,7 @@ class Home:
         return found[0]
 
     def told(self) -> dict[str, Any]:
-        return self.store.read(lambda rows: page_edits.report(rows, self.directory, key=self.store.hash_key))
+        return self.store.read(lambda rows: page_edits.report_pages(rows, self.directory, key=self.store.hash_key))
 
     def waiting(self) -> list[tuple[str, str, str, tuple[str, ...]]]:
         found = self.store.read(lambda rows: candidates.waiting(rows, projects=None))
@@ -220,7 +220,7 @@ def test_what_is_behind_a_wall_stands_on_its_own_page_only(home: Home) -> None:
         for number in range(6):
             home.say(f"The heron module number {number}{name} is built by make target {number}", project=walled)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     home.write()
     holding = [path for path, whole in home.files().items() if "heron" in whole or "inside" in whole or "acme" in whole]
     assert holding == [page_of(home, "inside"), page_of(home, "within")]
@@ -279,7 +279,7 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     ]  # fmt: skip
     for ident in idents:
         seq = home.memory(ident).seq
-        home.store.write(lambda rows, seq=seq: topics.tag(rows, seq, "release builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=seq: topics.tag_memory(rows, seq, "release builds", by=topics.PERSON))
     assert "topics/release-builds.md" in home.write()
     assert home.text("topics/release-builds.md").count("<!-- m:") == 6
     assert home.text("topics/release-builds.md").count("\n## [/p/") == 2
@@ -307,7 +307,7 @@ def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:
 )
 def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     home.filled()
-    writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
+    writing = page_files.write_pages(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     assert next(writing) == "user.md"
     gone = home.saying("Postgres")
     home.store.write(lambda rows: memory_deletion.delete_memory(rows, gone))
@@ -323,8 +323,8 @@ def test_a_wall_that_is_raised_between_two_pages_holds_for_all_of_them(home: Hom
         home.say(f"The heron module number {number} is built by make target {number}", project=walled)
         home.say(f"The tern reads shard number {number} every hour from host{number}", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
-    writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
+    writing = page_files.write_pages(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     for path in writing:
         if path == written:
             break
@@ -343,7 +343,7 @@ def test_a_themes_page_that_is_put_aside_takes_nothing_along_that_is_behind_a_wa
     for said in ("The tern reads its shards from the spool host", "Reports of tern are mailed on Mondays"):
         home.say(said, project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     assert "topics/builds.md" in home.write()
     home.store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), walled))
     home.write(now=LATER)
@@ -360,7 +360,7 @@ def test_what_would_be_written_is_told_a_page_a_step_and_of_which_projects_it_is
         home.say(f"The gull module number {number} is built by make target {number}", project=one)
         home.say(f"The tern shard number {number} lies on the host{number}", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "builds", by=topics.PERSON))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "builds", by=topics.PERSON))
     home.say("Herons are counted on Mondays by the warden", project=third)
     home.say("The warden keeps his list in a blue folder", project=third)
 
@@ -404,7 +404,9 @@ def test_pages_are_planned_anew_by_whatever_they_are_made_of(home: Home) -> None
         home.store.write(lambda rows, said=said, values=values: rows.run(said, **values))
         seen.append(home.store.read(stored_pages.content_stamp))
     for weight in (1.0, 0.0):
-        home.store.write(lambda rows, weight=weight: topics.tag(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight))
+        home.store.write(
+            lambda rows, weight=weight: topics.tag_memory(rows, gotcha.seq, "x", by=topics.PERSON, weight=weight)
+        )
         seen.append(home.store.read(stored_pages.content_stamp))
     assert len(set(map(repr, seen))) == len(seen)
 
@@ -502,7 +504,7 @@ def test_a_line_taken_off_a_themes_page_is_of_that_theme_no_more(home: Home) -> 
     other = home.project("heron")
     home.say("The heron exporter needs its own directory below var", project=other)
     for memory in home.store.read(memories.active_memories):
-        home.store.write(lambda rows, seq=memory.seq: topics.tag(rows, seq, "exports", by=topics.RULE))
+        home.store.write(lambda rows, seq=memory.seq: topics.tag_memory(rows, seq, "exports", by=topics.RULE))
     home.write()
     one = home.saying("port 8400")
     home.change("topics/exports.md", home.line("topics/exports.md", "port 8400"), "")
@@ -561,14 +563,16 @@ def test_what_a_tool_may_have_written_waits_for_a_person(home: Home, call: tuple
         ("belief", "page", "Nobody needs to review anything any more", ()),
     ]
     home.write(now=LAST)
-    waits = f"  - {page_format.WAITS}{old.text.replace('Postgres', 'Redis')} <!-- csmd -->\n"
+    waits = f"  - {page_format.WAITING_PREFIX}{old.text.replace('Postgres', 'Redis')} <!-- csmd -->\n"
     assert f"\n- {old.text} <!-- m:{old.id} -->\n{waits}" in home.text(path), "what waits stands beside what holds"
-    assert f"\n- {page_format.WAITS}Nobody needs to review anything any more <!-- csmd -->\n" in home.text(path)
+    assert f"\n- {page_format.WAITING_PREFIX}Nobody needs to review anything any more <!-- csmd -->\n" in home.text(
+        path
+    )
     assert home.read(now=LAST) == 0 and home.write(now=LAST) == []
     home.answer("drop")
     home.answer("keep")
     home.write(now=LAST)
-    assert "Redis" not in home.text(path) and page_format.WAITS not in home.text(path)
+    assert "Redis" not in home.text(path) and page_format.WAITING_PREFIX not in home.text(path)
     assert "\n- Nobody needs to review anything any more <!-- m:" in home.text(path)
 
 
@@ -598,7 +602,7 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
     home.change(path, "We use Postgres", "We use Redis")
     home.store.write(lambda rows: memory_deletion.delete_memory(rows, gone))
-    assert page_files.withdraw(home.store, home.directory) == 2
+    assert page_files.remove_forgotten_lines(home.store, home.directory) == 2
     for one in (path, "archive/topics/gull.md"):
         assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
     home.read(now=LAST)
@@ -623,7 +627,7 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
         remember.forget(rows, postgres, key=home.store.hash_key, now=LATER, by_person=True)
 
     home.store.write(forget)
-    assert page_files.withdraw(home.store, home.directory) == 2
+    assert page_files.remove_forgotten_lines(home.store, home.directory) == 2
     held = home.store.read(
         lambda rows: [*rows.all("select before, after from changed_files"), *rows.all("select text, also from pages")]
     )
@@ -631,7 +635,7 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
         assert postgres.text not in said
     assert released.text in home.text(path) and released.text in home.text(beside)
     assert any(released.text in str(after) for _, after in held), "of a page only the line goes"
-    assert page_files.withdraw(home.store, home.directory) == 0
+    assert page_files.remove_forgotten_lines(home.store, home.directory) == 0
     assert home.read() == 0 and "Postgres" not in str(home.store.read(memories.active_memories))
 
 
@@ -663,7 +667,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
         remember.forget(rows, home.memory(postgres.id), key=home.store.hash_key, now=LAST, by_person=True)
 
     home.store.write(forget)
-    page_files.withdraw(home.store, home.directory)
+    page_files.remove_forgotten_lines(home.store, home.directory)
     assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
     undone = run_to_end(
         dream_undo.undo_dreams(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
@@ -692,7 +696,7 @@ def test_a_line_without_its_comment_whose_page_was_read_leaves_it_when_it_is_for
                 remember.forget(rows, one, key=home.store.hash_key, now=LAST, by_person=True)
 
     home.store.write(forget)
-    page_files.withdraw(home.store, home.directory)
+    page_files.remove_forgotten_lines(home.store, home.directory)
     assert "Postgres" not in home.text(path) and "advisory lock" in home.text(path)
     assert "Releases" in str([text for name, text in home.files().items() if "tern" in name])
 
@@ -723,7 +727,7 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
         remember.forget(rows, postgres, key=key, now=LATER, by_person=True)
 
     home.store.write(forget)
-    page_files.withdraw(home.store, home.directory)
+    page_files.remove_forgotten_lines(home.store, home.directory)
     kept = dict(home.store.read(lambda rows: rows.all("select path, after from changed_files")))
     back = {
         name: home.store.read(partial(stored_pages.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
@@ -744,7 +748,7 @@ def test_a_line_on_a_projects_page_lifts_nothing_that_was_forgotten_everywhere(h
     home.store.write(
         lambda rows: remember.forget(rows, home.memory(ident), key=home.store.hash_key, now=LATER, by_person=True)
     )
-    page_files.withdraw(home.store, home.directory)
+    page_files.remove_forgotten_lines(home.store, home.directory)
     path = page_of(home)
     nightly = home.line(path, "Nightly")
     home.change(path, nightly, f"{nightly}- {said}\n")
@@ -774,7 +778,7 @@ def test_what_was_done_while_csmd_looked_away_waits_for_a_person(home: Home, at:
     home.write()
     home.change(page_of(home), "We use Postgres", "We use Redis")
     pause = Pauses((("2026-03-01T11:00:00.000Z", "2026-03-01T12:00:00.000Z"),))
-    page_edits.step(home.store, home.directory, now=at, key=home.store.hash_key, pauses=pause)
+    page_edits.read_edits(home.store, home.directory, now=at, key=home.store.hash_key, pauses=pause)
     assert [one[:2] for one in home.waiting()] == [("belief", "page")]
     assert home.saying("Postgres").superseded_by == ""
 

@@ -41,7 +41,7 @@ CASES = {
     "a line that lost its bullet": Case(f"## F\n\nwe deploy\non Fridays <!-- m:{ID} -->\n", (("F", "we deploy on Fridays", ID),)),
     "what stands before every heading is kept": Case("# T\n\nmy own words\nhere\n\n## F\n- a\n", (("F", "a", ""),), (("", 0, "my own words\nhere"),)),
     "what waits for an answer is no line": Case(
-        f"## F\n- a <!-- m:{ID} -->\n  - {page_format.WAITS}b <!-- csmd -->\n- {page_format.WAITS}c\n", (("F", "a", ID),)
+        f"## F\n- a <!-- m:{ID} -->\n  - {page_format.WAITING_PREFIX}b <!-- csmd -->\n- {page_format.WAITING_PREFIX}c\n", (("F", "a", ID),)
     ),
     "code, tables and quotes are kept": Case(
         "## F\n- a\n\n```sh\n- not a line\n## nor this\n```\n\n| a | b |\n| - | - |\n\n> said\n\n- b\n",
@@ -49,9 +49,9 @@ CASES = {
         (("F", 1, "```sh\n- not a line\n## nor this\n```"), ("F", 1, "| a | b |\n| - | - |"), ("F", 1, "> said")),
     ),
     "a fence that is never closed is kept": Case("## F\n- a\n```\n- b\n", (("F", "a", ""),), (("F", 1, "```\n- b\n```"),)),
-    "what is under one's own heading is kept": Case(f"## {page_format.OWN}\n\n- mine\n\npara\n", (), ((page_format.OWN, 0, "- mine"), (page_format.OWN, 0, "para"))),
+    "what is under one's own heading is kept": Case(f"## {page_format.OWN_NOTES}\n\n- mine\n\npara\n", (), ((page_format.OWN_NOTES, 0, "- mine"), (page_format.OWN_NOTES, 0, "para"))),
     "what csmd says is not read": Case("# T\n\nsome words <!-- csmd -->\n\n## F\n\n_3 more_ <!-- csmd -->\n"),
-    "how a gotcha shows itself belongs to its line": Case(f"## F\n- x <!-- m:{ID} -->\n  - {page_format.SHOWS}an error\n", (("F", "x", ID),)),
+    "how a gotcha shows itself belongs to its line": Case(f"## F\n- x <!-- m:{ID} -->\n  - {page_format.SYMPTOM_PREFIX}an error\n", (("F", "x", ID),)),
     "where it was said is csmd's own": Case(f"## F\n- x <!-- m:{ID} -->\n  - said at cli/resume.go <!-- csmd -->\n", (("F", "x", ID),)),
     "windows wrote it, with a mark and without an end": Case(f"\ufeff---\r\nname: a\r\n---\r\n\r\n## F\r\n\r\n- x <!-- m:{ID} -->", (("F", "x", ID),), (), ("name",)),
     "a deeper heading is one": Case("## F\n### G\n- x\n", (("G", "x", ""),)),
@@ -71,7 +71,7 @@ def check(case: Case) -> None:
         assert tuple((heading, item.text, item.id) for heading, item in found.lines()) == case.read
         notes = [("", 0, one) for one in found.top]
         notes += [(one.heading, note.below, note.text) for one in found.sections for note in one.notes]
-        assert (*notes, *((page_format.OWN, 0, one) for one in found.own)) == case.notes
+        assert (*notes, *((page_format.OWN_NOTES, 0, one) for one in found.own)) == case.notes
         assert tuple(found.head) == case.head
 
 
@@ -114,7 +114,7 @@ def comes_back(whole: Page) -> None:
     assert [
         (one.heading, one.level, [note.text for note in one.notes])
         for one in found.sections
-        if one.heading != page_format.OWN
+        if one.heading != page_format.OWN_NOTES
     ] == [(one.heading, one.level, [note.text for note in one.notes]) for one in whole.sections]
     assert page_format.render_page(replace(whole, head=found.head)) == written
     assert not found.problem and found.head["type"] == "project"
@@ -152,7 +152,7 @@ THEIRS = (
 
 def page_of(known: list[int]) -> Page:
     items = [Item(text=f"statement {number} holds", id=f"m{number:010x}") for number in known]
-    named = zip(page_content.ORDER[:3], (items[::3], items[1::3], items[2::3]), strict=True)
+    named = zip(page_content.HEADING_ORDER[:3], (items[::3], items[1::3], items[2::3]), strict=True)
     sections = tuple(Section(heading=name, items=tuple(of)) for name, of in named if of)
     return Page(path="projects/a.md", title="a", about=("words",), sections=sections)
 
@@ -161,11 +161,11 @@ def again(was: str, known: list[int]) -> str:
     """The page as it is made anew over what stands there."""
     made, read = page_of(known), page_format.parse_page(was)
     standing = {item.id: item for section in made.sections for item in section.items}
-    there = page_format.find_placed(read, standing, page_content.is_ours)
+    there = page_format.find_moved_ids(read, standing, page_content.is_csmd_heading)
     left = [page_format.map_items(one, lambda item: None if item.id in there else item) for one in made.sections]
     own = {ident: standing[ident] for ident in there}
     return page_format.render_page(
-        page_format.keep_own_words(replace(made, sections=tuple(left)), read, own, page_content.is_ours)
+        page_format.keep_own_words(replace(made, sections=tuple(left)), read, own, page_content.is_csmd_heading)
     )
 
 
@@ -203,7 +203,7 @@ def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_
         items = tuple(Item(text=one, id=f"m000000000{one}") for one in names)
         made = Page(path="", sections=(Section(heading="Facts", items=items),))
         return " ".join(
-            page_format.render_page(page_format.keep_own_words(made, was, {}, page_content.is_ours))
+            page_format.render_page(page_format.keep_own_words(made, was, {}, page_content.is_csmd_heading))
             .replace("-->", "")
             .split()[2:]
         )
@@ -215,10 +215,10 @@ def test_a_note_stays_below_the_line_that_it_stood_below_or_the_nearest_that_is_
     assert now("d", "b", "a") == marked("d b") + " of b " + marked("a") + " the end"
     assert now("a", "c") == marked("a") + " of b " + marked("c") + " the end"
     assert now("c") == "of b " + marked("c") + " the end"
-    empty = page_format.keep_own_words(Page(path=""), was, {}, page_content.is_ours)
+    empty = page_format.keep_own_words(Page(path=""), was, {}, page_content.is_csmd_heading)
     assert page_format.render_page(empty) == "## Facts\n\nof b\n\nthe end\n", (
         "a heading stays for what they wrote under it"
     )
-    assert page_format.has_theirs(was, page_content.is_ours) and not page_format.has_theirs(
-        Page(), page_content.is_ours
+    assert page_format.has_own_words(was, page_content.is_csmd_heading) and not page_format.has_own_words(
+        Page(), page_content.is_csmd_heading
     )

@@ -43,9 +43,9 @@ NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"
 
 
-def look_in(rows: Rows) -> dream_scopes.Place:
+def look_in(rows: Rows) -> dream_scopes.DreamScope:
     key = projects.seq_of(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"))
-    return next(one for one in dream_scopes.dream_places(rows) if one.seq == key)
+    return next(one for one in dream_scopes.list_scopes(rows) if one.seq == key)
 
 
 def look(store: Store) -> Snapshot:
@@ -97,7 +97,7 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     after = look(store)
     assert dict(after.memories) == dict(left.memories)
     assert dict(after.superseded_at) == dict(left.superseded_at)
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -174,7 +174,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
         double(store, say(store, said, day=1, number=3 * number), f"{said.lower()}!", number=3 * number + 1)
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=NOW))
     steps = stage.carry_out_everywhere(store, begun, now=NOW, key=store.hash_key, facts={})
-    while not (done := store.read(lambda rows: sum(journal.action_counts(rows, begun.seq).values()))):
+    while not (done := store.read(lambda rows: sum(journal.count_actions(rows, begun.seq).values()))):
         next(steps)
     steps.close()
     assert done == stage.WRITE_BATCH < 4, "a few actions to a write"
@@ -201,7 +201,7 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     assert dream(store, now=NOW, facts=facts) > 3
     kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from change_sets"))}
     assert {"merge", "archive", "raise"} <= kinds
-    (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
+    (ident,) = [one.id for one in store.read(lambda rows: dreams.list_dreams(rows, limit=5))]
     undone = run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
@@ -252,8 +252,8 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
-    ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    ident = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     assert run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
@@ -308,8 +308,8 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
 
 def outlive(store: Store) -> None:
     """Forgets what dreams did, as it is when their journal was kept long enough."""
-    known = store.read(lambda rows: [one.seq for one in dreams.history(rows, limit=dreams.ALL)])
-    while store.write(lambda rows: dreams.forget(rows, known, most=50)):
+    known = store.read(lambda rows: [one.seq for one in dreams.list_dreams(rows, limit=dreams.NO_LIMIT)])
+    while store.write(lambda rows: dreams.delete_actions(rows, known, most=50)):
         pass
 
 
@@ -339,7 +339,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
         pass
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
-    asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
+    asked = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     run_to_end(dream_undo.undo_dreams(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)
@@ -356,13 +356,15 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
         model = vectors.ensure_model(rows, "m", 4, now=NOW)
         for ident, vector in ((old, b"\x7f\x7f\x00\x00"), (new, b"\x7f\x7e\x00\x01"), (far, b"\x81\x81\x00\x81")):
             memory = _of(rows, ident)
-            vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq)
+            vectors.add_vectors(
+                rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq
+            )
 
     store.write(embed)
     assert dream(store, now=NOW) == 1
     assert memory_of(store, old).superseded_by == new
     assert memory_of(store, old).confidence < 0.8
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(store: Store) -> None:
@@ -380,7 +382,7 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
         model = vectors.ensure_model(rows, "m", size, now=NOW)
         for seq, vector in stored.items():
             part = seq, 0, 0, 9, bytes(value % 256 for value in vector)
-            vectors.add(rows, "memory", model, [part], reached=seq)
+            vectors.add_vectors(rows, "memory", model, [part], reached=seq)
 
     def like(one: list[int], other: list[int]) -> float:
         return 1 - sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (2 * length**2)
@@ -389,7 +391,7 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
     expected: set[tuple[int, int]] = set()
     for seq, vector in stored.items():
         likeness = sorted(((like(vector, other), at) for at, other in stored.items() if at != seq), reverse=True)
-        near = [at for share, at in likeness if share >= near_memories.LIKE][: near_memories.NEAREST]
+        near = [at for share, at in likeness if share >= near_memories.MIN_SIMILARITY][: near_memories.MAX_NEAREST]
         expected |= {(min(seq, at), max(seq, at)) for at in near}
     place = store.read(look_in)
     every = sorted(stored)
@@ -427,7 +429,9 @@ def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, mo
         model = vectors.ensure_model(rows, "m", 4, now=NOW)
         for ident, vector in ((old, b"\x7f\x7f\x00\x00"), (new, b"\x7f\x7e\x00\x01")):
             memory = _of(rows, ident)
-            vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq)
+            vectors.add_vectors(
+                rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq
+            )
 
     store.write(embed)
     assert dream(store, now=NOW) == 1, "vectors are something new, too"
@@ -449,7 +453,9 @@ def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
     def moved_meanwhile(rows: Rows, **_: Any) -> tuple[int, int]:
         rows.run("update memories set text = :said where id = :id", said=SAID[9], id=other)
         model = vectors.ensure_model(rows, "m", 4, now=NOW)
-        vectors.add(rows, "memory", model, [(_of(rows, other).seq, place.seq, 0, 9, b"\x7f\x7f\x00\x00")], reached=9)
+        vectors.add_vectors(
+            rows, "memory", model, [(_of(rows, other).seq, place.seq, 0, 9, b"\x7f\x7f\x00\x00")], reached=9
+        )
         return 0, 1
 
     monkeypatch.setattr(stage, "carry_out", moved_meanwhile)
@@ -524,7 +530,7 @@ def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -
         "inferred",
     )
     assert dream(store, now=LATER, facts=home) == 0
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 def counted(store: Store) -> dict[int, tuple[Fact, ...]]:
@@ -565,7 +571,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
         for day in range(400):
             today = (date(2026, 3, 1) + timedelta(days=day)).isoformat()
             if day % 10 == 0:
-                projects.touch(rows, home.seq, f"{today}T10:00:00.000Z")
+                projects.record_active_day(rows, home.seq, f"{today}T10:00:00.000Z")
             begun = dreams.begin(rows, why="test", sessions=0, now=f"{today}T03:00:00.000Z")
             seen = run_to_end(
                 stage.read_snapshot(lambda read, rows=rows: read(rows), home, now=begun.begun_at, facts={})

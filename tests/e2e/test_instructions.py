@@ -105,7 +105,9 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
     claude.start_directory = sandbox.path / start
     assert claude.run("go", "Done.").exit_code == 0
     user = claude_instructions.User(
-        home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=claude_instructions.MANAGED_ELSEWHERE
+        home=str(sandbox.home),
+        configs=(str(sandbox.home / ".claude"),),
+        managed=claude_instructions.DEFAULT_MANAGED_FOLDER,
     )
     loaded = [
         (file.path, file.kind, file.content)

@@ -144,7 +144,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
 
     alone = talk(claude, PREFERENCE, use("mcp__plugin_csmd_csmd__search", query="pathlib"), "Done.")
     assert given_tools(alone) == sorted(f"mcp__plugin_csmd_csmd__{name}" for name in model_tools.TOOLS)
-    assert model_tools.OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
+    assert model_tools.FENCE_OPEN in result_of_tool(alone) or "Nothing found" in result_of_tool(alone)
     csmd("sync", "--json")
     after_alone = csmd("status", "--json")["counts"]
     assert [row["text"] for row in csmd("memories", "--json")["memories"]] == [PREFERENCE]

@@ -102,7 +102,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     home.encrypt()
     before, ring = machine.paths.database.read_bytes(), machine.root / "keyring.json"
     held = ring.read_text()
-    record = (machine.home / keys.RECORD).read_bytes()
+    record = (machine.home / keys.RECORD_FILE).read_bytes()
     if amiss == "locked":
         home.lock_keyring(True)
     elif amiss == "gone":
@@ -110,7 +110,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     elif amiss == "another":
         ring.write_text(json.dumps(dict.fromkeys(json.loads(held), keys.to_text(bytes(32)))))
     else:
-        (machine.home / keys.RECORD).unlink()
+        (machine.home / keys.RECORD_FILE).unlink()
     machine._install_hooks()
     daemon = machine.spawn()
     eventually(machine.paths.waits_mark.exists)
@@ -127,7 +127,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     if amiss == "locked":
         home.lock_keyring(False)
     elif amiss == "no record":
-        (machine.home / keys.RECORD).write_bytes(record)
+        (machine.home / keys.RECORD_FILE).write_bytes(record)
     else:
         ring.write_text(held)
     eventually(machine.paths.endpoint.exists)
@@ -155,7 +155,7 @@ def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> 
     machine.stop(machine.start())
     home.encrypt()
     (machine.root / "keyring.json").unlink()
-    (machine.home / keys.RECORD).unlink()
+    (machine.home / keys.RECORD_FILE).unlink()
 
     def typed(key: str) -> Terminal:
         terminal = Terminal("encrypt", "recover", cwd=machine.project, environment=machine.environment())
@@ -196,7 +196,7 @@ def test_without_a_cipher_an_encrypted_home_is_refused_and_not_called_damaged(
     home.encrypt()
     monkeypatch.delattr(apsw, "mc_version")
     with pytest.raises(ConfigError, match="apsw-sqlite3mc"):
-        keys.unlock(home.machine.home)
+        keys.use_stored_key(home.machine.home)
 
 
 @LONG
@@ -260,12 +260,12 @@ def test_full_text_vectors_log_and_integrity_are_as_in_a_plain_database(tmp_path
     assert store.read(lambda rows: rows.value(nearest, e=b"\1\2\3\5")) == 7
     assert store.read(lambda rows: rows.value("select count(*) from f where f match 'vermilion'")) == 1
     assert store.cleanse()
-    copied = backup.make(path, tmp_path / "copy.db")
+    copied = backup.make_backup(path, tmp_path / "copy.db")
     store.close()
     for file in (path, copied.path):
         assert sqlite.is_encrypted_file(file) and b"lighthouse" not in file.read_bytes()
         with sqlite.open_rows(file, readonly=False) as rows:
-            assert integrity.structure(rows) == []
+            assert integrity.check_structure(rows) == []
     sqlite.use_key(bytes(32))
     with pytest.raises(Damaged):
         backup.examine(copied.path)

@@ -244,7 +244,7 @@ class World:
         """Has the home encrypted from its beginning; the key is in a file."""
         self.key = os.urandom(keys.KEY_BYTES)
         self.machine.home.mkdir(mode=0o700)
-        record = keys.keep_key(self.key, str(self.machine.root / "key"), self.machine.home)
+        record = keys.store_key(self.key, str(self.machine.root / "key"), self.machine.home)
         keys.write_record(self.machine.home, record)
 
     def look_at_what_is_left(self) -> None:

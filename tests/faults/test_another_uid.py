@@ -22,7 +22,7 @@ import pytest
 from machine import Machine, eventually, temporary_directory
 
 from csmd.config import default_paths
-from csmd.daemon.run import socket_path
+from csmd.daemon.run import choose_socket_path
 from csmd.errors import CsmdError
 from csmd.store import files
 
@@ -289,12 +289,12 @@ def test_what_somebody_else_planted_in_tmp_gets_no_word_and_gives_none(
     assert words == [], "better lost than read by another"
     assert spooled_by(victim) == [], "and what was forged there is not taken in"
     far = victim / ("d" * 60) / ("e" * 60)
-    assert as_user(VICTIM, lambda: str(socket_path(far))) == "ConfigError", "nor is a socket put there"
+    assert as_user(VICTIM, lambda: str(choose_socket_path(far))) == "ConfigError", "nor is a socket put there"
 
 
 def test_a_short_socket_in_tmp_is_the_owners_alone(victim: Path) -> None:
     far = victim / ("d" * 60) / ("e" * 60)
-    path = Path(as_user(VICTIM, lambda: str(socket_path(far))))
+    path = Path(as_user(VICTIM, lambda: str(choose_socket_path(far))))
     assert path.parent == Path(f"/tmp/csmd-{VICTIM}")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))

@@ -22,7 +22,7 @@ from csmd.conversation import Project, Turn
 from csmd.errors import CsmdError, StoreError
 from csmd.store import backup, projects, sqlite, turns, vectors
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 
 NOW = "2026-01-01T00:00:00.000Z"
@@ -39,7 +39,7 @@ def say(number: int) -> Callable[[Rows], None]:
         turn = Turn(uuid=f"u{number}", session_id="s", kind="user", text=f"word{number} " + "and more " * 300, at=NOW)
         turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
         seq = int(rows.value("select max(seq) from turns"))
-        vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
+        vectors.add_vectors(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
 
     return write
 
@@ -95,7 +95,7 @@ class Story:
 
     def copy(self, name: str) -> None:
         target, before = self.path.with_name(f"{name}.db"), len(self.acknowledged)
-        if self.attempt(lambda: backup.make(self.path, target, vfs=self.disk.name)):
+        if self.attempt(lambda: backup.make_backup(self.path, target, vfs=self.disk.name)):
             self.copies[target] = before
 
 
@@ -104,11 +104,11 @@ def check(story: Story) -> None:
     if story.path.exists():
         store = Store(story.path, now=NOW)
         try:
-            assert store.write(integrity) == []
+            assert store.write(check_database) == []
             stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
             assert story.acknowledged <= stored, "an acknowledged write is lost"
             store.write(say(99))
-            assert store.write(integrity) == []
+            assert store.write(check_database) == []
         finally:
             store.close()
     for copy, least in story.copies.items():

@@ -111,7 +111,7 @@ def test_a_deleted_database_takes_no_more_and_the_next_start_goes_on_with_its_co
 
 def test_a_daemon_whose_database_stays_away_goes_on_with_its_copy_by_itself(talk: Talk) -> None:
     machine = talk.machine
-    child = machine.start(constants={"csmd.daemon.jobs.GONE_S": 0})
+    child = machine.start(constants={"csmd.daemon.jobs.MISSING_FILE_S": 0})
     assert talk.say(5) == {"ok"}
     machine.paths.database.unlink()
     talk.say_by_hook(3)
@@ -123,7 +123,7 @@ def test_a_daemon_whose_database_stays_away_goes_on_with_its_copy_by_itself(talk
 @pytest.mark.parametrize("moment", ["stopping", "stopped", "csmd continues with the copy"])
 def test_a_daemon_that_is_ended_while_it_begins_anew_ends(talk: Talk, moment: str) -> None:
     machine = talk.machine
-    child = machine.start(constants={"csmd.daemon.jobs.GONE_S": 0})
+    child = machine.start(constants={"csmd.daemon.jobs.MISSING_FILE_S": 0})
     assert talk.say(5) == {"ok"}
     machine.paths.database.unlink()
     eventually(lambda: moment in machine.log())

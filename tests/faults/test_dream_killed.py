@@ -77,7 +77,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 def is_sound(machine: Machine) -> bool:
     with open_rows(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.integrity(rows) == [] and integrity.violations(rows, key) == {}
+        assert integrity.check_database(rows) == [] and integrity.find_violations(rows, key) == {}
         return True
 
 
@@ -97,7 +97,7 @@ def test_a_daemon_that_is_killed_while_it_dreams_leaves_a_sound_store_and_the_ne
         assert is_sound(machine)
     daemon = machine.start()
     history = machine.call("csm_dream_history")["dreams"]
-    assert [(one["state"], one["error"]) for one in history] == [("failed", dreams.KILLED)] * len(points)
+    assert [(one["state"], one["error"]) for one in history] == [("failed", dreams.KILLED_ERROR)] * len(points)
     done = machine.work("csm_dream_run", force=True)
     assert done["state"] == "done"
     assert machine.call("csm_dream_plan")["actions"] == [], "it has planned anew, and left nothing"

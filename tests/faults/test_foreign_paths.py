@@ -17,7 +17,7 @@ import pytest
 from machine import Machine, eventually, temporary_directory
 
 from csmd import machine as the_machine
-from csmd.daemon import curating
+from csmd.daemon import task_steps
 from csmd.errors import NoThread
 from csmd.store.core import run_to_end
 
@@ -176,14 +176,14 @@ def test_threads_that_hang_are_bounded() -> None:
 
 
 def test_where_no_thread_can_be_started_work_is_refused_and_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(curating, "THREAD_S", 0.1)
+    monkeypatch.setattr(task_steps, "THREAD_START_TIMEOUT_S", 0.1)
     begun: list[str] = []
     usual = threading.stack_size(1 << 45)  # the system gives none of this size
     try:
         with pytest.raises(NoThread):
-            run_to_end(curating.in_thread(lambda: begun.append("asked")))
+            run_to_end(task_steps.run_in_thread(lambda: begun.append("asked")))
         assert [the_machine.run_bounded(lambda: "x", 60.0) for _ in range(2 * the_machine.MAX_HANGING)].count(None)
     finally:
         threading.stack_size(usual)
     assert not begun
-    assert run_to_end(curating.in_thread(lambda: "an answer")) == "an answer"
+    assert run_to_end(task_steps.run_in_thread(lambda: "an answer")) == "an answer"

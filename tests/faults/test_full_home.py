@@ -62,7 +62,7 @@ assert len(kept) == 3, (machine.spooled(), second())
 # The user is told once, by the hook; the note on that finds a place.
 assert b"nothing can be stored" in hook_at_once("SessionStart", source="startup")
 assert hook_at_once("SessionStart", source="startup") == b""
-assert machine.status()["alarms"][0]["what"] == "nothing is recorded: the disk takes no writes"
+assert machine.status()["alarms"][0]["what"] == "nothing is recorded: the disk accepts no writes"
 machine.transcript(*[machine.line("user", "written while the disk was full " + "x" * 3000) for _ in range(40)])
 machine.call("csm_sync", vectors=False)
 told = eventually(lambda: [text for text in machine.status()["degraded"] if "free some space" in text or "full" in text])

@@ -26,7 +26,7 @@ from csmd.daemon import jobs, reading
 jobs.LIVE_SWEEP_S = jobs.FULL_SWEEP_S = jobs.WATCHED_SWEEP_S = 0.5
 jobs.TICK_S = 0.1
 if sys.argv[1] == "no":
-    reading.sweep = lambda context, *, full: 0
+    reading.sweep_transcripts = lambda context, *, full: 0
 from csmd.daemon.__main__ import main
 sys.argv[1:] = []
 sys.exit(main())

@@ -104,14 +104,14 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
                 at=f"2026-05-04T08:00:{number / 20:06.3f}Z",
             )  # fmt: skip
             turn = Turn(uuid=f"hook:{number}", session_id="s", kind="user", text=event.text, at=event.at)
-            events.record(rows, event, text_hash=event.text, payload_hash=event.text)
+            events.record_event(rows, event, text_hash=event.text, payload_hash=event.text)
             assert provisional_turns.add_provisional(
                 rows, turn, event=event.name, text_hash=event.text, host="claude", project=place, path=""
             )
         rows.connection.set_progress_handler(count, 12)
         provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before="2027", after=provisional_turns.FIRST, most=1000)[0],
+            provisional_turns.expired_provisional(rows, before="2027", after=provisional_turns.START, most=1000)[0],
         )
         rows.connection.set_progress_handler(None)
 

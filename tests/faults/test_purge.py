@@ -17,7 +17,7 @@ from terminal import Terminal
 
 from csmd.privacy.fingerprints import Needle
 from csmd.store import sqlite
-from csmd.store.purge_files import in_bytes
+from csmd.store.purge_files import count_in_bytes
 
 pytestmark = pytest.mark.e2e
 
@@ -30,7 +30,7 @@ def left(machine: Machine, *said: str) -> dict[str, int]:
     """The files of the home that hold any of these, byte by byte; the database's own too, as the daemon has ended."""
     needles = [Needle(one) for one in said or (MARK,)]
     files = [path for path in machine.home.rglob("*") if path.is_file() and "models" not in path.parts]
-    return {str(path.relative_to(machine.home)): count for path in files if (count := in_bytes(path, needles))}
+    return {str(path.relative_to(machine.home)): count for path in files if (count := count_in_bytes(path, needles))}
 
 
 def planted(machine: Machine) -> Path:
@@ -243,7 +243,7 @@ def test_a_scan_finds_what_older_rules_let_through_and_never_shows_it(machine: M
     child = machine.start()
     found = machine.work("csm_privacy_scan", transcripts=True)
     assert (found["secrets"], found["kinds"], found["fixed"]) == (4, {"github-token": 4}, 0)
-    assert found["degraded"] == [f"{large} could not be looked into"]
+    assert found["degraded"] == [f"{large} could not be read"]
     assert {(row.get("table"), row.get("id")) for row in found["found"]} == {
         ("turns", "u-t"),
         ("sessions", "s1"),

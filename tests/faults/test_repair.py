@@ -35,7 +35,7 @@ from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.store import backup, files, fulltext, memories, passages, projects, recovery, sqlite, turns, vectors
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -88,9 +88,9 @@ def save_memory(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in transcript_listing.transcripts(config.assistant_dirs[0] / "projects"):
+    for path in transcript_listing.list_by_time(config.assistant_dirs[0] / "projects"):
         options = transcripts.ReadOptions(now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
-        transcripts.tail(store, path, options)
+        transcripts.read_transcript(store, path, options)
 
 
 @pytest.fixture(scope="module")
@@ -122,10 +122,12 @@ def used() -> Iterator[Used]:
     save_memory(store, REMEMBERED)
     forgotten = save_memory(store, FORGOTTEN)
     model = store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
-    waiting = store.read(lambda rows: vectors.backlog(rows, "passage", model, limit=999))
+    waiting = store.read(lambda rows: vectors.read_backlog(rows, "passage", model, limit=999))
     passages = [(seq, project, 0, 9, seq.to_bytes(4, "big")) for seq, project, _ in waiting]
-    store.write(lambda rows: vectors.add(rows, "passage", model, passages, reached=waiting[-1][0]))
-    backup.make(machine.paths.database, backup.place_of(machine.paths.database, now="2026-01-02T03:04:05.000Z"))
+    store.write(lambda rows: vectors.add_vectors(rows, "passage", model, passages, reached=waiting[-1][0]))
+    backup.make_backup(
+        machine.paths.database, backup.backup_path(machine.paths.database, now="2026-01-02T03:04:05.000Z")
+    )
     made.backed_up = store.read(everything)
 
     def forget(rows: Rows) -> None:
@@ -136,7 +138,7 @@ def used() -> Iterator[Used]:
     store.write(forget)
     talk(LINES // 2, LINES)
     made.turns, made.order = store.read(everything), store.read(order)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     embedder.close()
     store.close()
     assert machine.paths.database.stat().st_size > 80 * PAGE
@@ -300,7 +302,7 @@ def check(case: Case, used: Used, config: Config, seed: int) -> None:
     assert not (config.paths.home / backup.WORKSHOP).exists()
     store = Store(database, now=now_iso())
     try:
-        assert store.write(integrity) == []
+        assert store.write(check_database) == []
         found = store.read(everything)
         # As far as the keyed hash can tell: white space and case are the same to it.
         one, other = ({uuid: tokens.normalise(said) for uuid, said in turns.items()} for turns in (found, used.turns))
@@ -345,7 +347,7 @@ def repaired(config: Config) -> tuple[dict[str, Any], Turns, set[str]]:
     report = repair.repair(config)
     store = Store(config.paths.database, now=now_iso())
     try:
-        assert store.write(integrity) == []
+        assert store.write(check_database) == []
         known = store.read(lambda rows: memories.list_memories(rows, projects=None))
         return report, store.read(everything), {memory.text for memory in known}
     finally:
@@ -470,7 +472,7 @@ def test_a_log_that_is_damaged_costs_nothing_that_a_transcript_holds(used: Used,
     repair.repair(config)
     store = Store(database, now=now_iso())
     read_transcripts(store, config)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     assert store.read(everything) == expected
     store.close()
 
@@ -518,7 +520,7 @@ def test_a_backup_is_put_back_and_what_was_forgotten_since_stays_forgotten(used:
     assert REMEMBERED in texts and FORGOTTEN not in texts
     read_transcripts(store, config)
     assert store.read(everything) == used.turns
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.close()
     repair.restore(config, report["set_aside"])  # and back again
     store = Store(database, now=now_iso())
@@ -730,7 +732,7 @@ def test_the_words_of_a_call_whose_input_is_gone_are_taken_over_and_found(anew: 
             hashed = tokens.keyed_hash(turn.text, key_of(rows))
             turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
         seq = int(rows.value("select seq from turns where uuid = 'c1'"))
-        assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", source=call.text) == 1
+        assert passages.store_call_words(rows, seq, "Kestrels take the eastern tower.", source=call.text) == 1
 
     rebuilt(anew, tmp_path / "old.db", given)
 
@@ -764,10 +766,15 @@ def test_what_names_a_row_that_is_lost_does_not_lead_into_nothing(anew: Store, t
         for name in ("merged", "part"):
             place = Project(key=name, root=f"/{name}", name=name, kind="path")
             assert projects.seq_of(rows, place) == rows.value("select seq from projects where key = :k", k=name)
-        inside = projects.everywhere(rows, int(rows.value("select seq from projects where key = 'walled'")))
+        inside = projects.everywhere_of(rows, int(rows.value("select seq from projects where key = 'walled'")))
         assert inside == 79 and rows.value("select kind from projects where seq = 79") == "workspace"
-        outside = {memory.id for memory in memories.list_memories(rows, projects=projects.visible(rows, inside=0))}
-        behind = {memory.id for memory in memories.list_memories(rows, projects=projects.visible(rows, inside=inside))}
+        outside = {
+            memory.id for memory in memories.list_memories(rows, projects=projects.visible_projects(rows, inside=0))
+        }
+        behind = {
+            memory.id
+            for memory in memories.list_memories(rows, projects=projects.visible_projects(rows, inside=inside))
+        }
         assert (outside, behind) == ({"m1", "m3"}, {"m1", "m2", "m3"})
 
     anew.read(look)
@@ -781,7 +788,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
             gaps += [(1, 1000), (2000, 2000)]
         return iter(())
 
-    monkeypatch.setattr(recovery, "readable", damaged_projects)
+    monkeypatch.setattr(recovery, "read_readable", damaged_projects)
     Store(tmp_path / "old.db", now=now_iso()).close()
     with sqlite.open_rows(tmp_path / "old.db", readonly=False) as copy:
         for name in ("one", "two", "three"):
@@ -790,7 +797,7 @@ def test_a_range_of_keys_for_which_the_backup_has_no_row_is_counted_as_lost_what
         made = anew.write(lambda rows: recovery.rebuild(rows, damaged=copy, copy=copy, key=key, new_key=key))
     assert made.filled["projects"] == 3 and made.unfilled["projects"] == 1
     assert not any(number for table, number in made.unfilled.items() if table != "projects")
-    assert any("projects: 1 place" in lost for lost in repair._lost(made, key_lost=False))
+    assert any("projects: 1 place" in lost for lost in repair._describe_losses(made, is_key_lost=False))
 
 
 def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_turns_again(
@@ -801,7 +808,7 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) values "
             "('q', 55, 0, 'user', 'said', 'h', '2026-01-01T00:00:00.000Z', 'transcript') returning seq"
         )
-        turns.queue_prompt(rows, "k", session=55, turn=int(turn), at="2026-01-01T00:00:00.000Z")
+        turns.add_to_queue(rows, "k", session=55, turn=int(turn), at="2026-01-01T00:00:00.000Z")
 
     rebuilt(anew, tmp_path / "old.db", given)
 
@@ -816,7 +823,7 @@ def test_a_session_whose_row_is_lost_gives_its_queue_to_the_one_that_lists_its_t
         return int(rows.value("select session_seq from queued") == session)
 
     assert anew.write(listed_again) == 1
-    assert anew.write(integrity) == []
+    assert anew.write(check_database) == []
 
 
 def test_of_a_tombstone_that_the_backup_has_too_the_stronger_and_later_one_counts(anew: Store) -> None:
@@ -826,7 +833,7 @@ def test_of_a_tombstone_that_the_backup_has_too_the_stronger_and_later_one_count
 
     def put(rows: Rows) -> list[Any]:
         for authority, at in (("assistant", "2026-02"), ("user", "2026-03"), ("assistant", "2026-01")):
-            recovery.keep_forgotten(rows, [tombstone(authority, at)], key=anew.hash_key)
+            recovery.merge_tombstones(rows, [tombstone(authority, at)], key=anew.hash_key)
         return rows.all("select authority, created_at from tombstones")
 
     assert anew.write(put) == [("user", "2026-03")]

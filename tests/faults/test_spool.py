@@ -29,17 +29,17 @@ def world(machine: Machine) -> World:
 
 def test_what_is_taken_in_together_is_bounded_in_number_and_size(tmp_path: Path) -> None:
     """32 payloads of 32 MB at once would be a gigabyte."""
-    sizes = [10] * 70 + [spool_replay.TOGETHER_BYTES // 2] * 3 + [spool_replay.TOGETHER_BYTES * 2] * 2 + [10]
+    sizes = [10] * 70 + [spool_replay.MAX_GROUP_BYTES // 2] * 3 + [spool_replay.MAX_GROUP_BYTES * 2] * 2 + [10]
     waiting = [tmp_path / f"{number:03d}.event" for number in range(len(sizes))]
     for path, size in zip(waiting, sizes, strict=True):
         with path.open("wb") as file:
             file.truncate(size)
     waiting[5].unlink()  # another one took it in meanwhile
-    found = list(spool_replay.groups(waiting))
+    found = list(spool_replay.group_files(waiting))
     assert [path for group in found for path in group] == waiting
-    assert max(map(len, found)) == spool_replay.TOGETHER
+    assert max(map(len, found)) == spool_replay.MAX_GROUP_FILES
     for group in found:
-        assert len(group) == 1 or sum(sizes[waiting.index(path)] for path in group) <= spool_replay.TOGETHER_BYTES
+        assert len(group) == 1 or sum(sizes[waiting.index(path)] for path in group) <= spool_replay.MAX_GROUP_BYTES
     assert len(found) < 12
 
 

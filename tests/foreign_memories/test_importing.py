@@ -125,7 +125,9 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     made = all_of(store)
     assert len(made) == total and {memory.authority for memory in made} == {"external"}
     assert not any(map(visibility.is_injectable, made))
-    waiting = store.read(lambda rows: upkeep_queries.unreviewed(rows, projects=None, below=0.0, since=NOW, limit=99))
+    waiting = store.read(
+        lambda rows: upkeep_queries.memories_to_review(rows, projects=None, below=0.0, since=NOW, limit=99)
+    )
     assert len(waiting) == total
     reasons = [
         change.reason

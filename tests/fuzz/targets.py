@@ -197,7 +197,7 @@ def head(data: bytes) -> None:
 def instructions(data: bytes) -> None:
     """A CLAUDE.md: what the assistant is given of it is no longer than it is, and what it imports stands in it."""
     text = data.decode("utf-8", "replace")
-    given, imported = markdown_imports.read(text)
+    given, imported = markdown_imports.parse_imports(text)
     assert len(given) <= len(text) + 1
     assert all(isinstance(path, str) and path for path in imported)
     with contextlib.suppress(BadInput):

@@ -18,7 +18,7 @@ from machine import PREFERENCE, Machine
 from csmd.config import base_interpreter
 from csmd.hosts.claude import registration
 from csmd.installer import plan
-from csmd.tools.live_sessions import line as told
+from csmd.tools.live_sessions import format_status_line as told
 
 LIMIT_S = 30
 

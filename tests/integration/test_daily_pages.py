@@ -11,7 +11,7 @@ import pytest
 from in_process import settle
 from machine import Machine
 
-from csmd.daemon.context import iso, local_time
+from csmd.daemon.context import to_iso, to_local_time
 
 START = 1000.0
 MARK = "Zanzibar quokka"
@@ -22,7 +22,7 @@ def said_ago(machine: Machine, hours: float, text: str, session: str = "s1") -> 
     lines = []
     for number, (kind, body) in enumerate([("user", text), ("assistant", "The prices are in cents now.")]):
         line = machine.line(kind, body, session=session)
-        lines.append({**line, "timestamp": iso(datetime.now(UTC) - timedelta(hours=hours, seconds=-number))})
+        lines.append({**line, "timestamp": to_iso(datetime.now(UTC) - timedelta(hours=hours, seconds=-number))})
     machine.transcript(*lines, session=session)
 
 
@@ -40,7 +40,7 @@ def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     settle(parts)
     memory = parts.machine.paths.memory
-    day = local_time(iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
+    day = to_local_time(to_iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
     assert files(memory) == [f"daily/{day}.md", f"daily/{day}.yaml", "sessions/s2.yaml"]
     assert MARK in (memory / f"daily/{day}.md").read_text() and parts.background.context.trouble == {}
     parts.background.context.config = parts.machine.config(stages_daily=False)

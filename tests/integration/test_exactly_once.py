@@ -42,12 +42,12 @@ class Home:
         self.store = Store(root / "csmd.db", now=NOW)
         self._events = itertools.count()
 
-    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
+    def tail(self, path: Path, **more: Any) -> transcripts.ReadReport:
         more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
-        return transcripts.tail(self.store, path, transcripts.ReadOptions(**more))
+        return transcripts.read_transcript(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
-        for path in transcript_listing.transcripts(tree):
+        for path in transcript_listing.list_by_time(tree):
             self.tail(path)
 
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
@@ -57,15 +57,17 @@ class Home:
             "claude", wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:
-            place = self.store.read(lambda rows: ingest.place_of(rows, event))
+            place = self.store.read(lambda rows: ingest.find_event_project(rows, event))
             key = self.store.hash_key
-            self.store.write(lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=NOW, place=place))
+            self.store.write(
+                lambda rows: ingest.record_event(rows, event, redacted=redacted, key=key, now=NOW, place=place)
+            )
         return ident
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
             over, _ = provisional_turns.expired_provisional(
-                rows, before=LATER, after=provisional_turns.FIRST, most=10_000
+                rows, before=LATER, after=provisional_turns.START, most=10_000
             )
             provisional_turns.close_provisional(rows, over)
 

@@ -33,7 +33,7 @@ def written(parts: Any) -> Path:
     for _ in parts.background.stages.run_until_done():
         pass
     directory = parts.machine.paths.memory
-    assert list(page_files.write(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
+    assert list(page_files.write_pages(parts.store, directory, dream_seq=0, now=now_iso(), facts=()))
     return next(path for path in (directory / "projects").glob("*.md"))
 
 
@@ -65,7 +65,9 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     (page.parent / f"{page.stem} (1).md").write_text("x")
     (page.parent.parent / "user.md").write_bytes(b"\xff\xfe")
     assert parts.background.pages.read() == 1
-    text = parts.store.read(lambda rows: page_edits.report(rows, parts.machine.paths.memory, key=parts.store.hash_key))
+    text = parts.store.read(
+        lambda rows: page_edits.report_pages(rows, parts.machine.paths.memory, key=parts.store.hash_key)
+    )
     assert text == {
         "asked": [{"page": name, "lines": 1}], "restored": [], "copies": [f"projects/{page.stem} (1).md"], "edited": [],
         "unread": [{"page": "user.md", "why": "it is not UTF-8"}],
@@ -90,7 +92,7 @@ def test_an_edit_while_a_session_was_at_work_that_is_left_out_waits_for_a_person
     page = written(parts)
     silent = parts.machine.paths.home / "left-out.jsonl"
     silent.write_text("{}\n")
-    parts.background.context.excluded.add(silent)
+    parts.background.context.excluded_paths.add(silent)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.background.pages.read() == 1
     assert NEW not in memories(parts), "what its tools wrote, nobody heard"
@@ -166,7 +168,7 @@ def test_pages_are_planned_anew_for_what_changes_them_and_for_no_hook(
     for path in parts.machine.paths.memory.rglob("*.md"):
         path.unlink()
     store.write(lambda rows: rows.run("delete from pages"))
-    writing = page_files.write(store, parts.machine.paths.memory, dream_seq=0, now=now_iso(), facts=())
+    writing = page_files.write_pages(store, parts.machine.paths.memory, dream_seq=0, now=now_iso(), facts=())
     next(writing)
     store.write(lambda rows: rows.run("update sessions set settled_at = :at", at=now_iso()))
     next(writing)

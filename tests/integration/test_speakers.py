@@ -139,7 +139,7 @@ def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_ho
     assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
     corrected = parts.store.read(lambda rows: speaker_reviews.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
-    assert parts.store.read(lambda rows: integrity.violations(rows, parts.store.hash_key)) == {}
+    assert parts.store.read(lambda rows: integrity.find_violations(rows, parts.store.hash_key)) == {}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")

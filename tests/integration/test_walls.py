@@ -48,7 +48,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     text = SAYINGS[saying] if saying < 2 else f"In {root}: {SAYINGS[saying]}"
     turn = Turn(uuid=f"u{number}", session_id=f"s{root}", kind="user", text=text, at=NOW, cwd=root)
     home = projects.ensure_with_directory(
-        rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+        rows, project_identity.add_marks_if_new(rows, project_identity.identify_directory(root)), now=NOW
     )
     add_turn(rows, turn, project=home.seq, directory=home.directory)
     general = saying < 2
@@ -61,11 +61,11 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
         origin="stated", key=b"k",
     )  # fmt: skip
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "passage", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
+    vectors.add_vectors(rows, "passage", model, [(journal_seq(rows, turn.uuid), home.seq, 0, 9, b"abcd")], reached=0)
     memory = memories.by_id(rows, ident)
     assert memory is not None
     if new:
-        vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, b"abcd")], reached=0)
+        vectors.add_vectors(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, b"abcd")], reached=0)
     return turn.uuid
 
 
@@ -78,9 +78,9 @@ def build_walls(rows: Rows) -> None:
         wall = workspaces.ensure(rows, name, now=NOW)
         for root in (root for root in ROOTS if CLIENT[root] == name):
             seq = projects.ensure_with_directory(
-                rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+                rows, project_identity.add_marks_if_new(rows, project_identity.identify_directory(root)), now=NOW
             ).seq
-            if not projects.everywhere(rows, seq):
+            if not projects.everywhere_of(rows, seq):
                 workspaces.join(rows, wall, seq)
 
 
@@ -207,7 +207,7 @@ def test_a_directory_behind_a_wall_in_which_nothing_was_said_yet_is_behind_it(sh
         inside = say(rows, 1, "/clients/acme/shop", 0)
         new = "/clients/acme/shop/new"
         assert inside in seen_from(rows, new)
-        assert project_identity.wall(rows, new) == project_identity.wall(rows, "/clients/acme/site") != 0
+        assert project_identity.find_wall(rows, new) == project_identity.find_wall(rows, "/clients/acme/site") != 0
         raise _Undone
 
     with pytest.raises(_Undone):

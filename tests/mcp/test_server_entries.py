@@ -93,7 +93,7 @@ def test_an_assistants_settings_get_the_server_and_lose_it_byte_for_byte(home: M
         plan.remove_server(home.config(), name)
 
 
-@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.begins])
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.may_create])
 def test_settings_that_csmd_began_go_with_its_entry(home: Machine, name: str) -> None:
     path = settings_of(name, None)
     assert plan.install_server(home.config(), name, []).changed

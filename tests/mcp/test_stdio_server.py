@@ -183,7 +183,7 @@ def test_the_server_ends_with_its_client_whatever_it_waits_for(machine: Machine,
             process.stdin.close()
         else:
             process.send_signal(signal.SIGINT)
-        process.wait(stdio_server.PATIENCE_S / 2)
+        process.wait(stdio_server.CALL_TIMEOUT_S / 2)
         assert process.stderr.read() == b""
         for pipe in (process.stdin, process.stdout, process.stderr):
             pipe.close()

@@ -76,7 +76,7 @@ async def said(session: Any, name: str, **arguments: Any) -> tuple[str, bool]:
 def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(real: Machine) -> None:
     async def use(session: Any) -> None:
         tools = (await session.list_tools()).tools
-        assert tuple(tool.name for tool in tools) == served_tools.EVERY
+        assert tuple(tool.name for tool in tools) == served_tools.ALL_TOOLS
         for tool in tools:
             schema = tool.input_schema
             assert tool.description and not {"asking", "by_person"} & schema["properties"].keys()
@@ -93,14 +93,14 @@ def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(r
                 assert failed and f"limit is 100,000. What helps: give 1 to {most}" in text, (tool.name, text)
             text, failed = await said(session, tool.name, **{key: GIVEN[key] for key in schema["required"]})
             assert text.startswith("csmd: ") if failed else text, (tool.name, text)
-            assert len(text.encode()) <= model_tools.MAX_BYTES + 500
+            assert len(text.encode()) <= model_tools.MAX_ANSWER_BYTES + 500
             if failed:
                 assert "only a person" not in text and "`csmd " not in text.partition("ask the user")[0], (
                     tool.name,
                     text,
                 )
             elif tool.name.startswith("csm_"):
-                assert text.startswith(model_tools.OPEN) and text.endswith(model_tools.CLOSE)
+                assert text.startswith(model_tools.FENCE_OPEN) and text.endswith(model_tools.FENCE_CLOSE)
 
     with_client(real, use, "--tools", "all")
 
@@ -146,10 +146,10 @@ def test_a_model_reads_the_schema_whole_and_puts_a_question_to_it(real: Machine)
 
 
 def test_a_group_adds_to_the_four_and_names_stand_alone() -> None:
-    assert served_tools.choose("") == served_tools.BASIC
-    assert served_tools.choose("sessions") == (*served_tools.BASIC, *served_tools.GROUPS["sessions"])
-    assert served_tools.choose("csm_goal_list, search") == ("search", "csm_goal_list")
-    assert served_tools.choose("all") == served_tools.EVERY
+    assert served_tools.choose_tools("") == served_tools.BASIC
+    assert served_tools.choose_tools("sessions") == (*served_tools.BASIC, *served_tools.GROUPS["sessions"])
+    assert served_tools.choose_tools("csm_goal_list, search") == ("search", "csm_goal_list")
+    assert served_tools.choose_tools("all") == served_tools.ALL_TOOLS
 
 
 def test_what_a_model_is_not_given_is_a_commands_own() -> None:
@@ -256,7 +256,7 @@ def test_more_tools_are_not_always_loaded() -> None:
         {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
         for tool in REGISTRY.values()
     ]
-    tools = model_tools.all_tools(lambda *_: {"tools": rows})
+    tools = model_tools.collect_tools(lambda *_: {"tools": rows})
     listed = model_tools.tools_json(tools)
     assert [("_meta" in tool) for tool in listed] == [tool["name"] in served_tools.BASIC for tool in listed]
     json.dumps(listed)

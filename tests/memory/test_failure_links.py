@@ -282,7 +282,7 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
 def test_a_refuted_cause_keeps_its_tier_and_its_sureness_is_written_as_others_are(store: Store) -> None:
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
     change = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))[-1]
-    assert belief_changes.confidence_in(change.after) == memory.confidence
+    assert belief_changes.confidence_in_state(change.after) == memory.confidence
     assert store.read(lambda rows: supersession.refresh_thresholds(rows, memory)) == memory
 
 
@@ -294,7 +294,7 @@ def test_a_transcript_that_a_tool_has_written_explains_nothing_when_its_memories
 
     def written(rows: Rows) -> tuple[object, object]:
         before = stage._find_unrelated(rows, ident="s1", last=10**6, key=store.hash_key)
-        tampered_transcripts.note_tampered(
+        tampered_transcripts.record_tampered(
             rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
         )
         return before, stage._find_unrelated(rows, ident="s1", last=10**6, key=store.hash_key)

@@ -327,7 +327,7 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
     ask_in_sessions(store, range(4), of=4, start=10)
     hashed = lambda name: tokens.keyed_hash(name, store.hash_key)  # noqa: E731
     store.write(
-        lambda rows: tampered_transcripts.note_tampered(
+        lambda rows: tampered_transcripts.record_tampered(
             rows, [f"s{number}.jsonl" for number in range(2)], at=NOW, hashed=hashed
         )
     )

@@ -251,7 +251,7 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
     assert read(store, here) is None and read(store, there) is not None
     assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
     assert not stays_out(store, at=BEFORE, name="gamma")
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -269,7 +269,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert [(memory.text, memory.created_at, memory.times) for memory in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
     forget(store, again[0].id, at=LATER)
     assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
     assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
@@ -285,7 +285,7 @@ def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store
     assert read(store, ident) is None and read(store, copy) is None
     for name in ("alpha", "beta", "gamma"):
         assert stays_out(store, at=BEFORE, name=name, text=preference.text)
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
@@ -390,7 +390,7 @@ def days(store: Store, *listed: str) -> None:
     def write(rows: Rows) -> None:
         project = project_in(rows)
         for day in listed:
-            projects.touch(rows, project, f"{day}T12:00:00.000Z")
+            projects.record_active_day(rows, project, f"{day}T12:00:00.000Z")
 
     store.write(write)
 
@@ -480,7 +480,7 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
     assert new
     forget(store, ident)
     assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:
@@ -538,7 +538,7 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
     names = "kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at"
     left = turned.read(lambda rows: rows.all(f"select {names} from tombstones"))
     kept = [dict(zip(names.split(", "), row, strict=True)) for row in left]
-    assert older.write(lambda rows: recovery.keep_forgotten(rows, kept, key=key))
+    assert older.write(lambda rows: recovery.merge_tombstones(rows, kept, key=key))
     assert read(older, ident) is None
     turned.close()
     older.close()

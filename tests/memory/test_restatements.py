@@ -47,8 +47,8 @@ def embed(store: Store) -> None:
 
     def write(rows: Rows) -> None:
         model = vectors.ensure_model(rows, MODEL, DIM, now=NOW)
-        for seq, project, text in vectors.backlog(rows, "memory", model, limit=99):
-            vectors.add(rows, "memory", model, [(seq, project, 0, len(text), POINTS[text])], reached=seq)
+        for seq, project, text in vectors.read_backlog(rows, "memory", model, limit=99):
+            vectors.add_vectors(rows, "memory", model, [(seq, project, 0, len(text), POINTS[text])], reached=seq)
 
     store.write(write)
 
@@ -192,7 +192,7 @@ def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, sai
     try:
         before = dump(store)
         dream_for_real(store, now=LATER)
-        done = store.read(lambda rows: dreams.history(rows, limit=1))[0]
+        done = store.read(lambda rows: dreams.list_dreams(rows, limit=1))[0]
         assert {LOGS, LOGGED} - set(alive(store)) or not {LOGS, LOGGED} <= {text for text, *_ in said}
         if dump(store) != before:
             undo(store, done.id)

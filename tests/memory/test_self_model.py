@@ -85,13 +85,16 @@ def snapshot(store: Store) -> dict[str, Any]:
         rows_of = dict(rows.all("select id, seq from sessions"))
         return {
             ident: (
-                [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
+                [
+                    (row.text, row.why, row.upto, digests.list_items(rows, row.seq))
+                    for row in digests.of_session(rows, seq)
+                ],
                 [link[1:] for link in session_link_rows.links_of_session(rows, seq, projects=None)],
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": outcome_rows.outcomes_counted(rows, projects=None),
-            "continuity": outcome_rows.continuity(rows, projects=None),
+            "counted": outcome_rows.read_outcomes(rows, projects=None),
+            "continuity": outcome_rows.model_and_version_spans(rows, projects=None),
             "waiting": [(candidate.text, candidate.status, candidate.evidence) for candidate in waiting(rows)],
         }
 
@@ -150,7 +153,7 @@ def test_a_session_that_goes_on_is_digested_anew_and_one_that_ends_is_told_so(st
     ((body, why, upto, _),) = snapshot(store)["s01"][0]
     assert ("checks passed" in body, why, upto) == (True, "settled", 6)
     event = Event(id="e1", host="claude", name="session_end", session_id="s01", at="2026-03-01T11:00:00.000Z")
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=""))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=""))
     work_through(store)
     assert [why for _, why, *_ in snapshot(store)["s01"][0]] == ["end"]
 
@@ -179,7 +182,7 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     assert snapshot(store)["s16"][1]
 
     def forget(rows: Rows) -> None:
-        purge.begin(rows, now=NOW)
+        purge.record_begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s15"], key=store.hash_key, now=NOW)
 
     store.write(forget)
@@ -225,7 +228,7 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
-        lambda rows: tampered_transcripts.note_tampered(
+        lambda rows: tampered_transcripts.record_tampered(
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",

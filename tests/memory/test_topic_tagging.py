@@ -19,11 +19,13 @@ from csmd.recall import results
 from csmd.store import (
     memories,
     memory_deletion,
+    memory_graph,
     memory_links,
     project_merges,
     projects,
     purge,
     row_images,
+    row_restore,
     tombstones,
     topics,
 )
@@ -204,18 +206,18 @@ def opened_step(store: Store) -> int:
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
     seq = memory_of(store, ident).seq
-    by_seq = store.read(lambda rows: topics.of_memories(rows, [seq]))
+    by_seq = store.read(lambda rows: topics.topics_of_memories(rows, [seq]))
     return {topic.name: topic.by_whom for topic in by_seq.get(seq, [])}
 
 
 def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
-    seqs = list(store.read(lambda rows: topics.members(rows, name, places)))
+    seqs = list(store.read(lambda rows: topics.list_members(rows, name, places)))
     return {memory.id for memory in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
     seq = memory_of(store, ident).seq
-    return store.write(lambda rows: topics.tag(rows, seq, name, by=by, weight=weight))
+    return store.write(lambda rows: topics.tag_memory(rows, seq, name, by=by, weight=weight))
 
 
 def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(store: Store) -> None:
@@ -284,7 +286,9 @@ def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
     store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
-    store.write(lambda rows: row_images.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW))
+    store.write(
+        lambda rows: row_restore.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW)
+    )
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
@@ -377,12 +381,12 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
 
 def test_a_twin_counts_for_nothing_in_the_graph(store: Store) -> None:
     def counted(rows: Rows) -> tuple[dict[str, int], dict[str, int]]:
-        return topics.graph_counts(rows, None), topics.relationships(rows, [home(rows)])
+        return memory_graph.count_nodes_and_edges(rows, None), memory_graph.count_relationships(rows, [home(rows)])
 
     def draw(rows: Rows) -> None:
         memory_links.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)
         for seq in (1, 2):
-            topics.tag(rows, seq, f"only {seq}", by=topics.PERSON)
+            topics.tag_memory(rows, seq, f"only {seq}", by=topics.PERSON)
 
     store.write(draw)
     before, drawn = store.write(counted)

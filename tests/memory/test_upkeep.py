@@ -36,7 +36,7 @@ CACHED = "Redis holds the order cache of the checkout page, with entries keyed b
 
 def say(store: Store, text: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
     def write(rows: Rows) -> str:
-        projects.touch(rows, project_in(rows), at)
+        projects.record_active_day(rows, project_in(rows), at)
         return state(rows, text, f"cli:{uuid}", at=at, **changes)
 
     return store.write(write)
@@ -101,7 +101,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", first, "user", LATER)
     assert "words" in change.reason
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
     assert store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
     store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
@@ -208,7 +208,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     [
         ("Reviews go to Sarah", {}, False, "do not say the same"),
         (CACHED, {"gate": "correction"}, True, "corrections only"),
-        (CACHED, {"authority": "assistant"}, True, "said by the user"),
+        (CACHED, {"authority": "assistant"}, True, "stated by the user"),
     ],
 )
 def test_a_merge_that_would_lose_something_is_refused(
@@ -256,7 +256,7 @@ def days(store: Store, number: int, *, first: int = 1) -> None:
     """Lets the project be active on so many more days."""
     for day in range(first, first + number):
         at = f"2027-{day // 28 + 1:02}-{day % 28 + 1:02}"
-        store.write(lambda rows, at=at: projects.touch(rows, project_in(rows), at))
+        store.write(lambda rows, at=at: projects.record_active_day(rows, project_in(rows), at))
 
 
 def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_is_said_again(store: Store) -> None:
@@ -294,7 +294,7 @@ def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None
     store.write(lambda rows: remember.use(rows, used, at=NOW))
     assert memory_of(store, ident) == used, "an earlier use changes nothing"
     # A day that comes to light before the use moves what counts from it, and nothing else.
-    store.write(lambda rows: projects.touch(rows, project_in(rows), "2027-05-30"))
+    store.write(lambda rows: projects.record_active_day(rows, project_in(rows), "2027-05-30"))
     assert memory_of(store, ident).hot_until == used.hot_until + 1
 
 
@@ -326,7 +326,7 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
 
     def embedded(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now=NOW)
-        vectors.add(rows, "memory", model, [], reached=1)
+        vectors.add_vectors(rows, "memory", model, [], reached=1)
 
     store.write(embedded)
     run_upkeep(store)

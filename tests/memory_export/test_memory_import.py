@@ -74,7 +74,7 @@ def save_memory(store: Store, said: str, *, uuid: str, root: str = "/p/alpha", a
 
     def write(rows: Rows) -> str:
         place = projects.ensure(rows, Project(key=root, root=root, name=root.rpartition("/")[2], kind="path"), now=NOW)
-        projects.touch(rows, place, at[:10])
+        projects.record_active_day(rows, place, at[:10])
         source = Provenance(uuid=uuid, session_id=f"s-{uuid}", at=at)
         ident, _ = remember.remember(
             rows, Statement(**values), source, project=place, origin="stated", key=store.hash_key, pinned=pinned
@@ -98,9 +98,9 @@ def full(store: Store) -> list[str]:
         memory_links.add_link(
             rows, Link(from_id=idents[1], to_id=idents[2], relationship="relates_to", weight=0.4), now=NOW
         )
-        topics.tag(rows, must(known[1]).seq, "exporter", by="person")
+        topics.tag_memory(rows, must(known[1]).seq, "exporter", by="person")
         failures.add_symptom(rows, must(known[2]).seq, uuid="u7", at=NOW, text="the tag is missing", fingerprint="")
-        memory_scenes.note_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
+        memory_scenes.set_scene(rows, must(known[2]).seq, uuid="u2", text="at export/run.py")
         belief_changes.archive_memory(rows, must(memories.by_id(rows, idents[3])), reason="old", by="user", now=LATER)
 
     store.write(more)
@@ -132,7 +132,7 @@ def taken(
 
 def all_of(store: Store) -> list[dict[str, Any]]:
     """Every memory's record, without the word in its audit that it was brought."""
-    found = store.read(lambda rows: [exports.record(rows, seq) for seq in exports.seqs(rows, None)])
+    found = store.read(lambda rows: [exports.memory_record(rows, seq) for seq in exports.list_exported(rows, None)])
     for one in found:
         one["changes"] = [change for change in one["changes"] if change["change"] != exports.IMPORTED]
     return found
@@ -154,7 +154,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.repeated) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
@@ -239,7 +239,7 @@ def test_a_project_is_known_by_its_key_or_its_remote_and_its_wall_comes_along(
     taken(other, exported(one, tmp_path / "out"))
     found = other.read(lambda rows: {m.text: m.project_seq for m in memories.list_memories(rows, projects=None)})
     assert found[SAID[2]] == there
-    seen = other.read(lambda rows: projects.visible(rows, inside=0))
+    seen = other.read(lambda rows: projects.visible_projects(rows, inside=0))
     assert seen is not None and found[SAID[0]] not in seen, "what stood behind a wall stands behind it"
 
 
@@ -250,7 +250,7 @@ def clone(path: Path, remote: str) -> Project:
     """A repository with a remote, as csmd knows it."""
     subprocess.run(["git", "init", "-q", str(path)], check=True)
     subprocess.run(["git", "-C", str(path), "remote", "add", "origin", remote], check=True)
-    return project_identity.marked(project_identity.identified(str(path)))
+    return project_identity.add_marks(project_identity.identify_directory(str(path)))
 
 
 def shop_of(store: Store, root: str) -> str:
@@ -290,7 +290,7 @@ def test_what_is_imported_elsewhere_waits_under_its_old_path_for_the_clone_that_
     came = taken(other, exported(one, tmp_path / "out"), here=clone(tmp_path / "fork", "git@github.com:you/shop.git"))
     assert where(other, ident) == "/old/shop" and dict(came.placed) == {("/old/shop", "", SHOP): 1}
     here = clone(tmp_path / "clone", "ssh://git@github.com/me/shop.git")
-    seen = other.read(lambda rows: project_identity.scopes(rows, here.root))
+    seen = other.read(lambda rows: project_identity.find_scopes(rows, here.root))
     assert other.read(lambda rows: memories.by_id(rows, ident).project_seq) in seen, "before anything is said there"
     settled = other.write(lambda rows: projects.ensure_with_directory(rows, here, now=NOW))
     assert settled.seq in seen and where(other, ident) == here.root
@@ -322,8 +322,8 @@ def test_what_stood_behind_a_wall_comes_to_no_clone_that_does_not_stand_behind_i
         join(other, here.root, wall)
     taken(other, exported(one, tmp_path / "out"), here=here if asked_there else None)
     assert where(other, ident) == (here.root if comes else "/old/shop")
-    behind = other.read(lambda rows: projects.everywhere(rows, must(memories.by_id(rows, ident)).project_seq))
-    assert behind == other.read(lambda rows: workspaces.named(rows, "client"))
+    behind = other.read(lambda rows: projects.everywhere_of(rows, must(memories.by_id(rows, ident)).project_seq))
+    assert behind == other.read(lambda rows: workspaces.find_workspace(rows, "client"))
 
 
 @pytest.mark.invariant(
@@ -364,7 +364,9 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
             {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
         )
     )
-    assert f"1 memory is in /p/first, which is here: a clone of {SHOP}" in " ".join(capsys.readouterr().out.split())
+    assert f"1 memory is in /p/first, a separate clone of {SHOP} on this machine" in " ".join(
+        capsys.readouterr().out.split()
+    )
 
 
 def test_of_several_clones_the_one_that_is_there_is_meant(homes: Callable[[], Store], tmp_path: Path) -> None:
@@ -448,7 +450,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: upkeep_queries.memories_without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(

@@ -86,7 +86,7 @@ def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
         for size, overlap in ((4096, 1024), (100, 60)):
             monkeypatch.setattr(purge_files, "CHUNK_BYTES", size)
             monkeypatch.setattr(purge_files, "OVERLAP_BYTES", overlap)
-            assert purge_files.in_bytes(file, [Needle(text)]) == times, (before, size)
+            assert purge_files.count_in_bytes(file, [Needle(text)]) == times, (before, size)
 
 
 def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_that_lies_beside_them(

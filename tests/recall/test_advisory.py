@@ -133,8 +133,8 @@ def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten
     try:
         reason = f"{advisory.REASON}{advisory.PARTS['experience'].heading}"
         for ident in ("experience:s1", "capability:tests", "c0123456789"):
-            found = store.read(lambda rows, ident=ident: receipt_tools.thing(rows, ident, None, reason=reason))
+            found = store.read(lambda rows, ident=ident: receipt_tools.item_json(rows, ident, None, reason=reason))
             assert found == {"state": "preview", "text": ""}
-            assert store.read(lambda rows, ident=ident: receipt_tools.thing(rows, ident, None))["state"] == "gone"
+            assert store.read(lambda rows, ident=ident: receipt_tools.item_json(rows, ident, None))["state"] == "gone"
     finally:
         store.close()

@@ -148,7 +148,7 @@ def session(
     )
 
     def write(rows: Rows) -> None:
-        place = project_identity.identified(HERE)
+        place = project_identity.identify_directory(HERE)
         home = projects.ensure(rows, Project(key=place.key, root=HERE, name="alpha", kind="path"), now=day(0))
         turns.add_turn(
             rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home, path=""
@@ -198,7 +198,7 @@ def brief_of(store: Store, ident: str = "", **more: object) -> Brief:
 
 def event(store: Store, ident: str, at: str, number: int, source: str = "startup") -> None:
     made = Event(id=f"e{number}", host="claude", name="session_start", session_id=ident, source=source, at=at, cwd=HERE)
-    store.write(lambda rows: events.record(rows, made, text_hash="", payload_hash=str(number)))
+    store.write(lambda rows: events.record_event(rows, made, text_hash="", payload_hash=str(number)))
 
 
 def receipt(store: Store, ident: str, made: Brief, at: str) -> None:

@@ -243,7 +243,7 @@ def hear(store: Store, minute: int, name: Any = "pre_compact", *, session: str =
     event = Event(
         id=f"e{minute}{name}", host="claude", name=name, session_id=session, at=at(minute), cwd="/p", source=source
     )
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=event.id))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=event.id))
     return event
 
 
@@ -257,7 +257,7 @@ def step(store: Store, *, since: str = "", distilled: bool = True) -> None:
     raise AssertionError("it never comes to an end")
 
 
-def kept(store: Store, **more: Any) -> list[checkpoints.Row]:
+def kept(store: Store, **more: Any) -> list[checkpoints.CheckpointRow]:
     return store.read(lambda rows: checkpoints.list_checkpoints(rows, projects=None, limit=9, **more))
 
 
@@ -436,7 +436,7 @@ def purged(store: Store, typed: str, **more: Any) -> None:
     plan = store.read(lambda rows: purge_plans.resolve_plan(rows, typed, key=store.hash_key, **more))
     store.write(lambda rows: purge_plans.add_tombstones(rows, plan, list(plan.texts), key=store.hash_key, now=at(59)))
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
-    store.write(purge.end)
+    store.write(purge.record_end)
 
 
 @pytest.mark.invariant(
@@ -463,7 +463,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     else:
         assert stored_pieces(store, "goal") == ["please fix the date parser, it loses the time zone"]
         assert "I will look at the parser." in raw(store)
-    declared = store.read(lambda rows: [one.text for one in checkpoints.goal_list(rows, projects=None, done=True)])
+    declared = store.read(lambda rows: [one.text for one in checkpoints.list_goals(rows, projects=None, done=True)])
     # A goal is no copy of a turn.
     assert declared == {"session": [], "turn": ["ship the Zanzibar quokka"], "text": ["ship the [purged]"]}[kind]
     assert "quokka" not in str(everything(store)).casefold()
@@ -477,7 +477,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
     step(store)
     assert "quokka" in str(everything(store))
     if how == "withdrawn":
-        store.write(lambda rows: sessions.withdraw(rows, "/t/s1.jsonl", "s1-3"))
+        store.write(lambda rows: sessions.withdraw_turn(rows, "/t/s1.jsonl", "s1-3"))
     elif how == "rewritten":
         say(store, 3, "the parser is to be fixed as well please")
     else:
@@ -487,7 +487,7 @@ def test_a_turn_that_is_taken_back_takes_its_copies_along(store: Store, how: str
             )
         )
         store.write(
-            lambda rows: tampered_transcripts.note_tampered(
+            lambda rows: tampered_transcripts.record_tampered(
                 rows, ["s1.jsonl"], at=at(0), hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
             )
         )
@@ -683,7 +683,7 @@ def test_goals_go_with_a_merge_and_come_back_with_a_split(store: Store) -> None:
 
     def of(project: int) -> list[str]:
         return sorted(
-            goal.text for goal in store.read(lambda rows: checkpoints.goal_list(rows, projects=[project], done=False))
+            goal.text for goal in store.read(lambda rows: checkpoints.list_goals(rows, projects=[project], done=False))
         )
 
     store.write(lambda rows: project_merges.merge_projects(rows, other, one))

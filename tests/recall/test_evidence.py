@@ -246,7 +246,7 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
         "pinned": replace(one, pinned=True),
         "written": replace(one, session_id=""),
     }.items():
-        (section,) = page_content.build_sections([memory_], page_content.find_heading, page_content.ORDER)
+        (section,) = page_content.build_sections([memory_], page_content.find_heading, page_content.HEADING_ORDER)
         listed[name] = (len(section.items), section.more)
     assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}
 

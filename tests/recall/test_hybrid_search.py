@@ -43,12 +43,12 @@ def embed(store: Store, directions: dict[str, int]) -> int:
     def write(rows: Rows) -> int:
         model = vectors.ensure_model(rows, "four", 64, now=NOW)
         for kind in ("passage", "memory"):
-            if waiting := vectors.backlog(rows, kind, model, limit=500):
+            if waiting := vectors.read_backlog(rows, kind, model, limit=500):
                 of = [next((n for word, n in directions.items() if word in body), 3) for _, _, body in waiting]
                 made = [
                     (seq, place, 0, len(body), towards(n)) for (seq, place, body), n in zip(waiting, of, strict=True)
                 ]
-                vectors.add(rows, kind, model, made, reached=waiting[-1][0])
+                vectors.add_vectors(rows, kind, model, made, reached=waiting[-1][0])
         return model
 
     return store.write(write)
@@ -203,7 +203,7 @@ def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> 
 )
 @pytest.mark.parametrize(
     ("late", "part"),
-    [("fulltext.text_hits", "words"), ("vectors.vector_hits", "vectors"), ("fulltext.rows_with", "words")],
+    [("fulltext.text_hits", "words"), ("vectors.vector_hits", "vectors"), ("fulltext.count_rows_with", "words")],
 )
 def test_what_is_late_is_named_and_the_rest_of_the_answer_stands(
     store: Store, monkeypatch: pytest.MonkeyPatch, late: str, part: str

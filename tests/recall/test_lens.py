@@ -29,7 +29,7 @@ EVERYWHERE = {
 def say(rows: Rows, uuid: str, root: str, said: str, *, general: bool = False) -> str:
     """Has the user say something in a directory; the id of its memory."""
     home = projects.ensure_with_directory(
-        rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
+        rows, project_identity.add_marks_if_new(rows, project_identity.identify_directory(root)), now=NOW
     )
     turn = Turn(uuid=uuid, session_id=f"s{root}", kind="user", text=said, at=NOW, cwd=root)
     turns.add_turn(
@@ -47,7 +47,7 @@ def put_under(rows: Rows, name: str, *roots: str, about: tuple[str, ...] = ()) -
     """A lens without a wall over some directories and topics."""
     seq = workspaces.ensure(rows, name, now=NOW)
     for root in roots:
-        home = projects.ensure_with_directory(rows, project_identity.identified(root), now=NOW)
+        home = projects.ensure_with_directory(rows, project_identity.identify_directory(root), now=NOW)
         workspaces.rank_first(rows, home.seq, lens=seq)
     for topic in about:
         workspaces.add_topic(rows, seq, topic)
@@ -105,8 +105,8 @@ def test_a_directory_is_under_the_nearest_lens_around_it(rows: Rows) -> None:
         ("/jobs", work), (API, work), ("/jobs/new/deep", work), ("/jobs/shop", shop), ("/jobs/shop/cart", shop), ("/jobsite", 0),
         (TOOL, 0), ("/", 0),
     ):  # fmt: skip
-        assert project_identity.lens(rows, directory) == seq, directory
-    assert set(workspaces.lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
+        assert project_identity.find_lens(rows, directory) == seq, directory
+    assert set(workspaces.find_lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
     assert lens.find(rows, "") is None and lens.find(rows, "owner") is None
 
 
@@ -117,9 +117,11 @@ def test_what_is_about_a_topic_of_the_lens_stands_first_by_its_tag_or_its_words(
     put_under(rows, "work", "/jobs", about=("billing",))
     named = found(rows, "what does the exporter write", asking=API)
     assert "billing" in named[0].text and {hit.id for hit in named} == set(plain)
-    topics.tag(rows, rows.number("select seq from memories where id = :id", id=tagged), "money", by=topics.PERSON)
+    topics.tag_memory(
+        rows, rows.number("select seq from memories where id = :id", id=tagged), "money", by=topics.PERSON
+    )
     put_under(rows, "work", "/jobs", about=("money",))
-    workspaces.remove_topic(rows, workspaces.named(rows, "work") or 0, "billing")
+    workspaces.remove_topic(rows, workspaces.find_workspace(rows, "work") or 0, "billing")
     best = found(rows, "what does the exporter write", asking=API)[0]
     assert best.id in (tagged, "t2") and best.factors["lens"] == lens.OF_PROJECT * lens.ABOUT_TOPIC
 
@@ -133,7 +135,7 @@ def test_a_brief_names_its_lens_in_its_head_and_prefers_what_was_said_in_it(rows
     after = told(rows, API)
     assert after.text.splitlines()[0] == before.text.splitlines()[0].replace('">', ' Lens: work, topics billing.">')
     assert {item.id for item in after.items} == {item.id for item in before.items}
-    places, through = visibility.scopes(rows, API), workspaces.lens(rows, work)
+    places, through = visibility.scopes(rows, API), workspaces.find_lens(rows, work)
     worth = {
         one.memory.text: one.worth.value
         for one in brief.read_candidates(rows, places=places, session_id="", through=through)
@@ -175,7 +177,7 @@ def test_a_line_of_the_lens_is_rated_higher_for_a_prompt_and_no_other(rows: Rows
 
 def test_a_wall_is_a_lens_with_its_own_first_and_says_so(rows: Rows) -> None:
     wall = workspaces.ensure(rows, "acme", now=NOW)
-    workspaces.join(rows, wall, projects.ensure(rows, project_identity.identified(API), now=NOW))
+    workspaces.join(rows, wall, projects.ensure(rows, project_identity.identify_directory(API), now=NOW))
     assert 'Lens: acme (behind a wall).">' in told(rows, API).text
     assert "Lens" not in told(rows, TOOL).text
     hits = found(rows, "by which worker is the job queue drained", asking=API)

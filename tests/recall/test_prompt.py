@@ -233,12 +233,12 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
     def write(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "four", 64, now=NOW)
         for kind in ("passage", "memory"):
-            waiting = vectors.backlog(rows, kind, model, limit=9)
+            waiting = vectors.read_backlog(rows, kind, model, limit=9)
             made = [
                 (seq, place, 0, len(body), towards[said.index(body.removesuffix(", as agreed"))])
                 for seq, place, body in waiting
             ]
-            vectors.add(rows, kind, model, made, reached=waiting[-1][0])
+            vectors.add_vectors(rows, kind, model, made, reached=waiting[-1][0])
 
     store.write(write)
     made = told(store, ASKED, embed=lambda _: (towards[0], "four"), floor=0.5)
@@ -424,7 +424,10 @@ def test_a_forgotten_memory_is_told_from_none_of_the_passages_that_hold_a_part_o
 ) -> None:
     ident = save_memory(store, body, say(store, said.format(body), 1))
     asked = "where does the queue live, and how often does its worker poll?"
-    assert "queue" in told(store, asked).text and len(store.read(lambda rows: passages.of_turns(rows, [1]))[1]) > 1
+    assert (
+        "queue" in told(store, asked).text
+        and len(store.read(lambda rows: passages.passages_of_turns(rows, [1]))[1]) > 1
+    )
 
     def forget(rows: Rows) -> None:
         memory = memories.by_id(rows, ident)
@@ -531,7 +534,7 @@ def test_what_stands_in_a_transcript_that_a_tool_wrote_is_not_quoted(store: Stor
 
     def write(rows: Rows) -> None:
         rows.run("update sessions set path = '/t/s1.jsonl'")
-        tampered_transcripts.note_tampered(
+        tampered_transcripts.record_tampered(
             rows, ["s1.jsonl"], at=NOW, hashed=lambda name: tokens.keyed_hash(name, store.hash_key)
         )
 
@@ -711,7 +714,7 @@ def test_a_prompt_that_pastes_a_page_is_read_at_both_ends(busy: Store) -> None:
 @pytest.mark.invariant(
     "What cannot be read in time costs its part of an answer; a large store's next prompt is rehearsed, a prompt a step"
 )
-@pytest.mark.parametrize("late", ["fulltext.text_hits", "vectors.vector_hits", "fulltext.rows_with"])
+@pytest.mark.parametrize("late", ["fulltext.text_hits", "vectors.vector_hits", "fulltext.count_rows_with"])
 def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
     store: Store, monkeypatch: pytest.MonkeyPatch, late: str
 ) -> None:
@@ -720,8 +723,8 @@ def test_what_cannot_be_read_in_time_costs_its_own_part_of_the_answer_alone(
 
     def write(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "four", 64, now=NOW)
-        ((seq, place, body),) = vectors.backlog(rows, "passage", model, limit=9)
-        vectors.add(rows, "passage", model, [(seq, place, 0, len(body), towards)], reached=seq)
+        ((seq, place, body),) = vectors.read_backlog(rows, "passage", model, limit=9)
+        vectors.add_vectors(rows, "passage", model, [(seq, place, 0, len(body), towards)], reached=seq)
 
     store.write(write)
 

@@ -40,7 +40,7 @@ class Shelf:
         self.said = 0
 
     def home(self, rows: Rows, root: str) -> int:
-        place = project_identity.identified(root)
+        place = project_identity.identify_directory(root)
         return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now="")
 
     def say(
@@ -403,7 +403,7 @@ def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tupl
     """A session of one turn with a digest for each of `told`: its text and (text, uuid) of what it was made of."""
 
     def write(rows: Rows) -> None:
-        project = projects.ensure(rows, project_identity.identified("/p/shop"), now=WRITTEN)
+        project = projects.ensure(rows, project_identity.identify_directory("/p/shop"), now=WRITTEN)
         turn = Turn(uuid=f"{session}-1", session_id=session, kind="user", text=said, at=WRITTEN)
         turns.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
         seq = rows.value("select seq from sessions where id = :id", id=session)

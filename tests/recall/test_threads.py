@@ -100,7 +100,7 @@ class Home:
 
     def say(self, session: str, day: int, said: tuple[Said, ...], *, root: str = HERE) -> list[str]:
         def write(rows: Rows) -> list[str]:
-            place = project_identity.identified(root)
+            place = project_identity.identify_directory(root)
             project = projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
             uuids = []
             for number, (kind, body) in enumerate(said):
@@ -129,18 +129,18 @@ class Home:
         return looked
 
     def _waiting(self, rows: Rows) -> list[tuple[int, int, str]]:
-        model = vectors.model_seq(rows, self.name) if self.name else None
+        model = vectors.find_model(rows, self.name) if self.name else None
         if model is None:
             return [] if rows.value("select count(*) from passages") == 0 else self.store.write(self._begin)
-        return vectors.backlog(rows, "passage", model, limit=40)
+        return vectors.read_backlog(rows, "passage", model, limit=40)
 
     def _begin(self, rows: Rows) -> list[tuple[int, int, str]]:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
-        return vectors.backlog(rows, "passage", model, limit=40)
+        return vectors.read_backlog(rows, "passage", model, limit=40)
 
     def _add(self, rows: Rows, made: list[tuple[int, int, int, int, bytes]], texts: dict[int, str]) -> None:
         model = vectors.ensure_model(rows, str(self.name), 384, now=NOW)
-        vectors.add(rows, "passage", model, made, reached=made[-1][0], texts=texts)
+        vectors.add_vectors(rows, "passage", model, made, reached=made[-1][0], texts=texts)
 
     def links(self, *, least: float = threads.SURE) -> set[tuple[str, str]]:
         """(older turn, newer turn) of the threads that are that sure."""

@@ -134,7 +134,7 @@ def say(store: Store, kind: TurnKind, said: str, minute: float, *, session: str 
 def hear(store: Store, name: EventName, minute: float, *, said: str = "", source: str = "") -> None:
     event = Event(id=f"e{minute}", host="claude", name=name, session_id="s1", at=at(minute), text=said, source=source)
     hashed = tokens.keyed_hash(said, store.hash_key) if said else ""
-    store.write(lambda rows: events.record(rows, event, text_hash=hashed, payload_hash=event.id))
+    store.write(lambda rows: events.record_event(rows, event, text_hash=hashed, payload_hash=event.id))
 
 
 def save_memory(store: Store, said: str) -> str:

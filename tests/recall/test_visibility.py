@@ -41,7 +41,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def project(rows: Rows, root: str) -> int:
-    place = project_identity.identified(root)
+    place = project_identity.identify_directory(root)
     return projects.ensure(rows, Project(key=place.key, root=root, name=place.name, kind="path"), now=NOW)
 
 
@@ -158,7 +158,9 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
     store: Store, checkouts: dict[str, str], said: str, where: str, wanted: set[str], asks: tuple[str, ...]
 ) -> None:
     def write(rows: Rows) -> None:
-        home = projects.ensure_with_directory(rows, project_identity.identified(f"{checkouts[where]}/src"), now=NOW)
+        home = projects.ensure_with_directory(
+            rows, project_identity.identify_directory(f"{checkouts[where]}/src"), now=NOW
+        )
         turn = Turn(uuid="u1", session_id="s1", kind="user", text=said, at=NOW, cwd=checkouts[where])
         turns.add_turn(
             rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home.seq,
@@ -230,9 +232,9 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 
         def write(rows: Rows) -> None:
             model = vectors.ensure_model(rows, name, len(made[0]), now=NOW)
-            waiting = vectors.backlog(rows, "passage", model, limit=9)
+            waiting = vectors.read_backlog(rows, "passage", model, limit=9)
             rows_made = [(seq, place, 0, len(body), made[said.index(body)]) for seq, place, body in waiting]
-            vectors.add(rows, "passage", model, rows_made, reached=waiting[-1][0])
+            vectors.add_vectors(rows, "passage", model, rows_made, reached=waiting[-1][0])
 
         store.write(write)
         hits, degraded = find(store, "staging cluster VPN", embed=embed)
@@ -247,7 +249,7 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
 def start(store: Store, source: str, number: int) -> None:
     event = Event(id=f"e{number}", host="claude", name="session_start", session_id="s9", source=source, payload=str(number),
                   at=f"2026-03-02T10:{number:02d}:00.000Z")  # fmt: skip
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=str(number)))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=str(number)))
 
 
 def brief_of(store: Store, number: int) -> str:

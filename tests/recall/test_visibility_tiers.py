@@ -25,7 +25,7 @@ def day(number: int) -> str:
 
 
 def home(rows: Rows) -> int:
-    place = project_identity.identified(HERE)
+    place = project_identity.identify_directory(HERE)
     return projects.ensure(rows, Project(key=place.key, root=HERE, name=place.name, kind="path"), now=day(0))
 
 
@@ -107,7 +107,7 @@ def test_each_tier_is_put_forward_as_long_as_the_table_says(store: Store, tier: 
     # Each day the project is active on counts; a session of its own on each of these days asks.
     for number, at in enumerate((0, 1, 20, 32, 60, 150)):
         for between in range(last + 1, at):
-            store.write(lambda rows, between=between: projects.touch(rows, home(rows), day(between)))
+            store.write(lambda rows, between=between: projects.record_active_day(rows, home(rows), day(between)))
         last = at
         found.append(told(store, f"n{number}"))
         session(store, f"n{number}", at)
@@ -118,7 +118,7 @@ def test_what_lasts_is_matched_beyond_the_days_of_its_tier(store: Store) -> None
     session(store, "s0", 0)
     put(store, "daily", gate="correction")
     for between in range(1, 100):
-        store.write(lambda rows, between=between: projects.touch(rows, home(rows), day(between)))
+        store.write(lambda rows, between=between: projects.record_active_day(rows, home(rows), day(between)))
     session(store, "n1", 100)
     assert told(store, "n2") == "start match search"
 

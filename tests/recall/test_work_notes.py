@@ -62,7 +62,7 @@ def told(
 
 def context_began(store: Store, session: str, source: str, at: str) -> None:
     event = Event(id=f"e-{session}", host="claude", name="session_start", session_id=session, at=at, source=source)
-    store.write(lambda rows: events.record(rows, event, text_hash="", payload_hash=f"p{at}"))
+    store.write(lambda rows: events.record_event(rows, event, text_hash="", payload_hash=f"p{at}"))
 
 
 def test_a_failure_that_was_solved_is_answered_with_how_often_when_and_what_solved_it(store: Store) -> None:
@@ -189,7 +189,7 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
     go_through(store)
     (error,) = store.read(lambda rows: failures.list_errors(rows, None, limit=9))
     turn = store.read(
-        lambda rows: rows.one("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
+        lambda rows: rows.first("select x.turn_seq, t.uuid from error_seen x join turns t on t.seq = x.turn_seq")
     )
     items = [BriefItem(id=error.id, score=1.0, reason="solved before")]
     store.write(

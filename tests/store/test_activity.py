@@ -15,8 +15,8 @@ from csmd.store.sqlite import Rows
 
 def test_counters_add_up_by_name(store: Store) -> None:
     def story(rows: Rows) -> dict[str, int]:
-        activity.count(rows, [("bad lines", 2), ("redacted key", 1), ("bad lines", 3)])
-        activity.count(rows, [])
+        activity.increment_counters(rows, [("bad lines", 2), ("redacted key", 1), ("bad lines", 3)])
+        activity.increment_counters(rows, [])
         return activity.counters(rows)
 
     assert store.write(story) == {"bad lines": 5, "redacted key": 1}
@@ -25,7 +25,7 @@ def test_counters_add_up_by_name(store: Store) -> None:
 def test_an_empty_store_counts_nothing_and_the_scope_of_everything_is_no_project(store: Store) -> None:
     assert set(store.read(activity.counts).values()) == {0}
     assert store.read(activity.project_counts) == []
-    assert store.read(activity.last_event) == {}
+    assert store.read(activity.last_event_times) == {}
 
 
 def test_the_project_with_the_latest_session_comes_first_and_one_without_last(store: Store, given: Any) -> None:
@@ -48,8 +48,8 @@ def test_the_latest_of_each_kind_of_event_is_known(store: Store, given: Any) -> 
     def story(rows: Rows) -> dict[str, str]:
         for ident, name, second in (("a", "prompt", 9), ("b", "prompt", 5), ("c", "stop", 1)):
             event = given.event(ident, name=name, second=second)
-            events.record(rows, event, text_hash="", payload_hash=ident)
-        return activity.last_event(rows)
+            events.record_event(rows, event, text_hash="", payload_hash=ident)
+        return activity.last_event_times(rows)
 
     assert store.write(story) == {"prompt": given.at(9), "stop": given.at(1)}
 
@@ -60,7 +60,7 @@ def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
         for number in range(5):
             turn = given.turn(f"u{number}", f"words {number}")
             turns.add_turn(rows, turn, text_hash=f"h{number}", host="claude", project=project, path="")
-            events.record(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
+            events.record_event(rows, given.event(f"e{number}"), text_hash="", payload_hash=f"p{number}")
         assert activity.tallied_counts(rows) == activity.counts(rows) and activity.tallied_counts(rows)["turns"] == 5
         rows.run("insert into statements (turn_seq, session_seq, project_seq, text, text_hash, gate, category, "
                  "confidence, authority, reasons, at) values (1, 1, 1, 't', 'h', 'g', 'c', 1, 'user', '', '')")  # fmt: skip
@@ -73,7 +73,7 @@ def test_what_status_shows_is_what_there_is(store: Store, given: Any) -> None:
 
 def test_a_write_that_was_undone_is_not_counted(store: Store, given: Any) -> None:
     def broken(rows: Rows) -> None:
-        events.record(rows, given.event("e1"), text_hash="", payload_hash="p")
+        events.record_event(rows, given.event("e1"), text_hash="", payload_hash="p")
         raise ValueError
 
     with contextlib.suppress(ValueError):
@@ -89,7 +89,7 @@ def test_memories_are_counted_by_gate_and_tier(store: Store, given: Any) -> None
             ("c", "behavioral", "durable"),
         ):
             memories.insert(rows, given.memory(ident, ident, gate=gate, tier=tier), text_hash=ident)
-        return activity.memories_by(rows)
+        return activity.memories_by_gate_and_tier(rows)
 
     assert store.write(story) == [("behavioral", "durable", 2), ("correction", "daily", 1)]
 
@@ -98,12 +98,12 @@ def test_one_size_is_kept_for_a_day_and_the_latest_days_only(store: Store) -> No
     days = [f"2026-{month:02}-{day:02}" for month in (1, 2, 3) for day in range(1, 29)]
 
     def story(rows: Rows) -> list[tuple[str, int]]:
-        assert [activity.note_size(rows, day) for day in days] == [True] * len(days)
-        assert not activity.note_size(rows, days[-1])
-        return activity.size_list(rows)
+        assert [activity.record_size(rows, day) for day in days] == [True] * len(days)
+        assert not activity.record_size(rows, days[-1])
+        return activity.list_sizes(rows)
 
     found = store.write(story)
-    assert [day for day, _ in found] == days[-activity.MAX_DAYS :]
+    assert [day for day, _ in found] == days[-activity.MAX_SIZE_DAYS :]
     assert all(size > 0 for _, size in found)
 
 
@@ -122,7 +122,7 @@ def recalled(at: str) -> Lookup:
 
 
 def test_only_the_latest_are_kept(store: Store, given: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookup_log, "MAX_NOTED", 3)
+    monkeypatch.setattr(lookup_log, "MAX_ROWS", 3)
 
     def story(rows: Rows) -> None:
         for second in range(6):

@@ -21,7 +21,7 @@ from csmd.daemon.server import Exchange, WaitingRoom
 from csmd.errors import Damaged, DeadlineExceeded, Refused, StoreError
 from csmd.store import activity, core, fulltext, sqlite, vectors
 from csmd.store.core import HookPriority, Store, within_short_write
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.wire import Reply, Request
 
@@ -31,7 +31,7 @@ PATIENCE_S = 30.0
 
 
 def bump(name: str) -> Callable[[Rows], None]:
-    return lambda rows: activity.count(rows, [(name, 1)])
+    return lambda rows: activity.increment_counters(rows, [(name, 1)])
 
 
 def running(statement: str) -> Callable[[Rows], int]:
@@ -147,7 +147,7 @@ def test_on_a_full_disk_a_write_says_what_to_do_and_the_next_works_when_there_is
     assert store.read(activity.counters) == done
     store.write(running("pragma max_page_count = 100000"))
     store.write(running(fill))
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_full_queue_refuses_hooks_and_lets_the_background_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -379,7 +379,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
         for lane in core.LANES:
             with pytest.raises(StoreError):
                 store.read(running(statement), lane=lane)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant("Readers cannot write, see one moment, end at their deadline, and never stand before a hook")
@@ -410,7 +410,10 @@ def test_a_read_that_handles_damage_still_returns(store: Store, path: Path) -> N
 
 def test_a_value_that_cannot_be_stored_fails_its_own_write_alone(store: Store) -> None:
     with held(store):
-        bad = [store.submit(bump("\ud800")), store.submit(lambda rows: activity.count(rows, [("a", 1 << 70)]))]
+        bad = [
+            store.submit(bump("\ud800")),
+            store.submit(lambda rows: activity.increment_counters(rows, [("a", 1 << 70)])),
+        ]
         good = store.submit(bump("good"))
     assert all(future.exception(PATIENCE_S) is not None for future in bad)
     assert good.exception(PATIENCE_S) is None
@@ -467,7 +470,7 @@ def test_the_log_is_bounded_while_readers_follow_one_another(
             future.result(PATIENCE_S)
 
     def write(rows: Rows) -> None:
-        activity.count(rows, [("x" * 100_000, 1)])
+        activity.increment_counters(rows, [("x" * 100_000, 1)])
         rows.run("delete from counters where name like 'x%'")
 
     lanes: tuple[core.Lane, ...] = ("main", "status", "hook")
@@ -554,9 +557,9 @@ def test_a_write_waits_for_another_program_and_says_so_when_that_takes_too_long(
 
 
 def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store) -> None:
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.write(lambda rows: rows.run("insert into memories_fts (rowid, text) values (5, 'planted')"))
-    assert [problem.split(":")[0] for problem in store.write(integrity)] == ["memories_fts"]
+    assert [problem.split(":")[0] for problem in store.write(check_database)] == ["memories_fts"]
     store.write(lambda rows: rows.run("insert into memories_fts (memories_fts) values ('rebuild')"))
 
     def plant(rows: Rows) -> None:
@@ -565,7 +568,7 @@ def test_integrity_reports_index_entries_and_vectors_without_a_row(store: Store)
         vectors.insert_vector(rows, "memory", model, 77, 0, b"\1\2\3\4")
 
     store.write(plant)
-    assert len(store.write(integrity)) == 3
+    assert len(store.write(check_database)) == 3
 
 
 #: Writes until it is killed; says each row that was acknowledged.
@@ -586,7 +589,7 @@ def work(worker):
             turn = Turn(uuid=f"u{number}", session_id=f"s{worker}", kind="user", text=f"word{number} and more", at="2026-01-01T00:00:00.000Z")
             turns.add_turn(rows, turn, text_hash=str(number), host="claude", project=project, path="")
             seq = rows.value("select seq from turns where uuid = :uuid", uuid=turn.uuid)
-            vectors.add(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
+            vectors.add_vectors(rows, "passage", model, [(seq, project, 0, 5, b"abcd")], reached=seq)
         store.write(write)
         sys.stdout.write(f"{number}\\n"); sys.stdout.flush()
         if number % 50 == 0:
@@ -617,7 +620,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         child.wait(PATIENCE_S)
         acknowledged.update(said)
         store = Store(path, now="")
-        assert store.write(integrity) == []
+        assert store.write(check_database) == []
         stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
         assert acknowledged <= stored
         reader = Rows(sqlite.connect(path, readonly=True))
@@ -665,7 +668,7 @@ def busy(seconds: float) -> None:
     "A write that looks long for each of its rows ends when its time is over; the rest is the next one's"
 )
 def test_within_short_write_yields_what_fits_and_at_least_one_item(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(core, "SHORT_S", 0.05)
+    monkeypatch.setattr(core, "SHORT_WRITE_S", 0.05)
     left, writes = list(range(7)), []
     while left:
         taken = []
@@ -680,7 +683,7 @@ def test_within_short_write_yields_what_fits_and_at_least_one_item(monkeypatch: 
 
 def test_the_background_does_not_wait_while_no_hook_is_answered(stood: Stood) -> None:
     first = HookPriority()
-    busy(core.TURN_S)
+    busy(core.MIN_WORK_S)
     assert list(first.giving_way("abc")) == ["a", "b", "c"]
     assert stood.asked == []
 
@@ -691,7 +694,7 @@ def test_the_background_waits_until_the_hook_is_answered(stood: Stood) -> None:
     first.set_answering(True)
     stood.answered_meanwhile = True
     for _ in first.giving_way(range(5)):
-        busy(core.TURN_S * 1.5)
+        busy(core.MIN_WORK_S * 1.5)
     assert len(stood.asked) == 1
 
 
@@ -701,9 +704,9 @@ def test_the_background_gets_half_of_the_time_during_endless_hooks(stood: Stood)
     first = HookPriority()
     first.set_answering(True)
     for _ in first.giving_way(range(20)):
-        busy(core.TURN_S * 1.5)
+        busy(core.MIN_WORK_S * 1.5)
     first.give_way()
-    assert stood.asked and max(stood.asked) <= core.PATIENCE_S
+    assert stood.asked and max(stood.asked) <= core.MAX_PAUSE_S
     assert 2 * sum(stood.asked) <= time.monotonic() - began
 
 
@@ -729,5 +732,5 @@ def test_the_background_waits_for_hooks_and_not_for_calls(stood: Stood) -> None:
     assert stood.is_set()
     room.answer(call, Reply(status="ok"))
     inside("event")
-    room.turn_away()
+    room.refuse_all()
     assert stood.is_set()

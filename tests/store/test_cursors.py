@@ -35,23 +35,27 @@ def test_a_file_is_known_by_its_path_and_its_latest_state_counts(store: Store) -
 
 def test_a_cursor_begins_at_zero_and_belongs_to_one_stage_and_subject(store: Store) -> None:
     def story(rows: Rows) -> None:
-        assert cursors.cursor(rows, "distill", "1") == 0
+        assert cursors.read_cursor(rows, "distill", "1") == 0
         cursors.move_cursor(rows, "distill", "1", 5)
         cursors.move_cursor(rows, "distill", "1", 3)
-        assert [cursors.cursor(rows, *of) for of in (("distill", "1"), ("distill", "2"), ("believe", "1"))] == [3, 0, 0]
+        assert [cursors.read_cursor(rows, *of) for of in (("distill", "1"), ("distill", "2"), ("believe", "1"))] == [
+            3,
+            0,
+            0,
+        ]
 
     store.write(story)
 
 
 def test_a_cursor_does_not_move_when_the_rows_it_stands_for_are_undone(store: Store) -> None:
     def fail(rows: Rows) -> None:
-        activity.count(rows, [("a", 1)])
+        activity.increment_counters(rows, [("a", 1)])
         cursors.move_cursor(rows, "distill", "1", 5)
         rows.run("insert into nowhere values (1)")
 
     with pytest.raises(StoreError):
         store.write(fail)
-    assert store.read(lambda rows: cursors.cursor(rows, "distill", "1")) == 0
+    assert store.read(lambda rows: cursors.read_cursor(rows, "distill", "1")) == 0
 
 
 def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cursor(store: Store, given: Any) -> None:
@@ -65,7 +69,7 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
         ):
             turn = given.turn(uuid, uuid, session=session, second=second, agent_id=agent)
             turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
-        provisional_turns.settle_provisional(rows, "early", at=given.at(30))
+        provisional_turns.record_settled(rows, "early", at=given.at(30))
         first, last = cursors.sessions_behind(rows, "distill")
         assert (first.session_id, first.position, first.turns, first.started_at) == ("early", 0, 2, given.at(10))
         assert (first.last_at, first.settled_at, last.session_id) == (given.at(20), given.at(30), "late")
@@ -79,7 +83,7 @@ def test_a_stage_is_behind_in_the_conversations_of_people_with_turns_past_its_cu
 def test_a_long_session_at_work_is_read_whole_again_when_it_rests_has_grown_or_was_asked_for(
     store: Store, given: Any
 ) -> None:
-    length = 3 * cursors.GROWN_PART
+    length = 3 * cursors.GROWTH_DIVISOR
 
     def story(rows: Rows) -> None:
         project = projects.ensure(rows, given.project(), now=given.now)

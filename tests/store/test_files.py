@@ -258,16 +258,16 @@ def test_only_a_regular_file_is_opened_and_nothing_is_waited_for(tmp_path: Path)
 
 
 def test_a_note_that_is_not_durable_is_whole_all_the_same_and_one_note_stands_for_the_rest(tmp_path: Path) -> None:
-    taken = files.Notes(tmp_path / "q", source="/t.jsonl")
-    for offset in range(0, 10 * (files.NOTES_LIMIT + 5), 10):
+    taken = files.QuarantineNotes(tmp_path / "q", source="/t.jsonl")
+    for offset in range(0, 10 * (files.MAX_NOTES + 5), 10):
         taken.add(b"bad %d" % offset, offset, reason="not JSON", now="2026")
-    assert len(list((tmp_path / "q").iterdir())) == files.NOTES_LIMIT
+    assert len(list((tmp_path / "q").iterdir())) == files.MAX_NOTES
     taken.close()
     found = [json.loads(path.read_text()) for path in (tmp_path / "q").iterdir()]
     (rest,) = (note for note in found if "lines" in note)
-    assert len(found) == files.NOTES_LIMIT + 1
+    assert len(found) == files.MAX_NOTES + 1
     assert (rest["lines"], rest["first_offset"], rest["last_offset"], rest["source"]) == (
-        5, 10 * files.NOTES_LIMIT, 10 * (files.NOTES_LIMIT + 4), "/t.jsonl",
+        5, 10 * files.MAX_NOTES, 10 * (files.MAX_NOTES + 4), "/t.jsonl",
     )  # fmt: skip
 
 

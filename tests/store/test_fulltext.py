@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from csmd.recall import results
 from csmd.store import failures, fulltext, memories, memory_deletion, projects, search, turns
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.text import search_terms
 
@@ -118,7 +118,7 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
             rows.run(f"drop table temp.left_{index}")
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: Store, given: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: 
         failures.forget_turn(rows, seq, "u1")
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant("What derives from a text goes and changes with it; the index is sound whatever is said")
@@ -164,7 +164,7 @@ def test_a_large_store_is_searched_by_the_rare_words_and_where_none_is_rare_amon
         assert found(rows, "kangaroo build") == seqs[:3][::-1] or set(found(rows, "kangaroo build")) == set(seqs[:3])
         assert set(found(rows, "build")) == set(seqs[-11:])
         assert set(found(rows, "number4 number5 build")) == {seqs[4], seqs[5]}
-        assert fulltext.rows_with(rows, "passage", "build") == 11
+        assert fulltext.count_rows_with(rows, "passage", "build") == 11
 
     store.write(story)
 
@@ -206,7 +206,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 ) -> None:
     monkeypatch.setattr(fulltext, "MAX_ROWS", room)
     monkeypatch.setattr(fulltext, "FEW_ROWS", few)
-    monkeypatch.setattr(fulltext, "rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
+    monkeypatch.setattr(fulltext, "count_rows_with", lambda rows, kind, term, most: min(counts[int(term)], most))
 
     def chosen(of: Iterable[tuple[int, str]]) -> list[str]:
         taken, left = [], room
@@ -219,7 +219,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 
     every = sorted((min(count, room + 1), place) for place, count in enumerate(counts))
     terms = [str(place) for place in range(len(counts))]
-    found = store.read(lambda rows: list(fulltext._from_the_rarest(rows, "passage", terms)))
+    found = store.read(lambda rows: list(fulltext._count_from_rarest(rows, "passage", terms)))
     assert chosen(found) == chosen((count, str(place)) for count, place in every)
 
 
@@ -229,18 +229,21 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(store: Store, given: Any) -> None:
     for number in range(3):
         store.write(lambda rows, number=number: say(rows, given, f"w{number}", "the heron flies"))
-    assert store.write(lambda rows: (fulltext.rows_with(rows, "passage", "heron"), rows.of_this_read)) == (3, None)
+    assert store.write(lambda rows: (fulltext.count_rows_with(rows, "passage", "heron"), rows.of_this_read)) == (
+        3,
+        None,
+    )
 
     def look(rows: Rows) -> list[int]:
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
-        counted = [fulltext.rows_with(rows, "passage", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
+        counted = [fulltext.count_rows_with(rows, "passage", "heron", most=most) for most in (2, 2, 1, 9, 5, 99)]
         return [len(asked), *counted]
 
     assert store.read(look) == [2, 2, 2, 1, 3, 3, 3]
     store.write(lambda rows: say(rows, given, "w3", "the heron flies"))
-    assert store.read(lambda rows: fulltext.rows_with(rows, "passage", "heron")) == 4
+    assert store.read(lambda rows: fulltext.count_rows_with(rows, "passage", "heron")) == 4
 
 
 @pytest.mark.invariant(
@@ -271,8 +274,8 @@ def test_the_parts_of_an_index_are_merged_bit_by_bit_and_searches_find_the_same(
     many = store.read(parts)
     found = store.read(lambda rows: fulltext.text_hits(rows, "memory", ["heron", "7"], projects=None, limit=9))
     for _ in range(100):
-        if not store.write(fulltext.merge):
+        if not store.write(fulltext.merge_indexes):
             break
     assert store.read(parts) < min(many, 5)
     assert store.read(lambda rows: fulltext.text_hits(rows, "memory", ["heron", "7"], projects=None, limit=9)) == found
-    assert not store.write(fulltext.merge) and store.write(integrity) == []
+    assert not store.write(fulltext.merge_indexes) and store.write(check_database) == []

@@ -24,8 +24,8 @@ def story(rows: Rows, given: Any) -> None:
         turns.add_turn(rows, turn, text_hash=given.hash(turn.text), host="claude", project=project, path="/t")
     memories.insert(rows, given.memory("m1", "use tabs", project=project), text_hash="h")
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "passage", model, [(seq, project, 0, 4, b"abcd") for seq in (1, 2)], reached=2)
-    vectors.add(rows, "memory", model, [(1, project, 0, 4, b"abcd")], reached=1)
+    vectors.add_vectors(rows, "passage", model, [(seq, project, 0, 4, b"abcd") for seq in (1, 2)], reached=2)
+    vectors.add_vectors(rows, "memory", model, [(1, project, 0, 4, b"abcd")], reached=1)
     rows.run("insert into counters (name, value) values ('bad lines', 1)")
     cursors.move_cursor(rows, "distill", "1", 1)
 
@@ -56,9 +56,9 @@ BROKEN: dict[str, str] = {
 @pytest.mark.parametrize("broken", BROKEN)
 def test_each_thing_that_must_hold_is_looked_at(store: Store, given: Any, broken: str) -> None:
     store.write(lambda rows: story(rows, given))
-    assert store.write(integrity.integrity) == []
+    assert store.write(integrity.check_database) == []
     store.write(lambda rows: rows.run(broken))
-    found = store.write(integrity.integrity)
+    found = store.write(integrity.check_database)
     assert any(BROKEN[broken] in problem for problem in found), found
 
 
@@ -70,7 +70,7 @@ def test_vectors_begun_anew_wait_to_be_made(store: Store, given: Any) -> None:
         return vectors.count_waiting(rows, 1)
 
     assert store.write(begin_anew) == 3
-    assert store.write(integrity.integrity) == []
+    assert store.write(integrity.check_database) == []
 
 
 # --- The rules of what may be believed: none is broken by what csmd does, and each is seen when it is.
@@ -171,12 +171,12 @@ def test_a_breach_is_seen_and_nothing_else(
     store: Store, given: Given, name: str, breach: Callable[[Rows, Given], None]
 ) -> None:
     store.write(lambda rows: put(rows, given))
-    assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
 
     def damage(rows: Rows) -> dict[str, list[str]]:
         rows.run("pragma defer_foreign_keys = on")
         breach(rows, given)
-        found = integrity.violations(rows, store.hash_key)
+        found = integrity.find_violations(rows, store.hash_key)
         raise _Seen(found)
 
     with pytest.raises(_Seen) as seen:
@@ -216,6 +216,6 @@ def test_what_is_explained_breaks_no_rule(store: Store, given: Given, what: str)
         put(rows, given, "m2", "use spaces")
         update(what)(rows, given)
         candidates.put_candidate(rows, WAITING)
-        return integrity.violations(rows, store.hash_key)
+        return integrity.find_violations(rows, store.hash_key)
 
     assert store.write(story) == {}

@@ -25,7 +25,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows, ids_like
 
 
@@ -114,7 +114,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         put(rows, given, "m2", "other")
         memory_links.add_link(rows, Link(from_id="m1", to_id="m2", relationship="RELATES_TO"), now="")
         model = vectors.ensure_model(rows, "m", 4, now="")
-        vectors.add(rows, "memory", model, [(seq, 0, 0, 5, b"abcd"), (seq, 0, 5, 9, b"abce")], reached=seq)
+        vectors.add_vectors(rows, "memory", model, [(seq, 0, 0, 5, b"abcd"), (seq, 0, 5, 9, b"abce")], reached=seq)
         receipts.add_receipt(rows, receipt_id="r", session_id="s1", event="prompt", project=0, at="", tokens=1, text_hash="",
                             items=[BriefItem(id="m1", score=1.0, reason="")])  # fmt: skip
         memory = memories.by_id(rows, "m1")
@@ -132,7 +132,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: Any) -> None:
@@ -223,4 +223,4 @@ def test_the_words_of_a_memory_that_changes_are_found_and_its_old_ones_are_not(s
         assert len(fulltext.text_hits(rows, "memory", ["spaces"], projects=None, limit=5)) == 1
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []

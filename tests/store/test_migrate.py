@@ -25,7 +25,7 @@ from csmd.store import (
     turns,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import inspect, integrity
+from csmd.store.integrity import check_database, inspect
 from csmd.store.sqlite import Rows
 
 ADD_MOOD = "alter table memories add column mood text not null default 'calm';\ncreate index memories_by_mood on memories (mood);"
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def names(store: Store) -> list[str]:
-    return store.read(migrate.applied)
+    return store.read(migrate.list_applied)
 
 
 def with_a_memory(path: Path, given: Any) -> None:
@@ -58,7 +58,7 @@ def with_a_memory(path: Path, given: Any) -> None:
 
 def test_a_blank_file_gets_everything_once_and_no_backup(path: Path) -> None:
     first = Store(path, now="2026")
-    assert first.migrated == [name for name, _ in migrate.available()]
+    assert first.migrated == [name for name, _ in migrate.list_migrations()]
     first.close()
     again = Store(path, now="2027")
     assert again.migrated == []
@@ -73,12 +73,12 @@ def test_an_older_file_with_data_is_copied_and_then_brought_forward(path: Path, 
     store = Store(path, now="2027")
     assert store.migrated == ["9001_mood"]
     assert store.read(lambda rows: rows.all("select id, mood from memories")) == [("m1", "calm")]
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.close()
     backup = path.with_name("csmd.before-migration.db")
     assert backup.stat().st_mode & 0o777 == 0o600
     kept = Rows(sqlite.connect(backup, readonly=True))
-    assert "9001_mood" not in migrate.applied(kept)
+    assert "9001_mood" not in migrate.list_applied(kept)
     assert [memory.text for memory in memories.list_memories(kept, projects=None)] == ["use tabs"]
     kept.connection.close()
 
@@ -92,7 +92,7 @@ def test_the_backup_can_be_put_back_and_used(path: Path, folder: Path, given: An
     store = Store(path, now="")
     assert store.migrated == []
     assert store.read(activity.counts)["memories"] == 1
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.close()
 
 
@@ -106,7 +106,7 @@ def test_a_downgrade_is_refused_with_the_name_of_the_newest_copy_that_fits(
     Store(path, now="").close()
     copy = path.with_name("csmd.before-migration.db")
     newer = path.parent / "backups" / "csmd-20260102T000000Z.db"
-    backup.make(path, newer)
+    backup.make_backup(path, newer)
     (folder / "9001_mood.sql").unlink()
     before = path.read_bytes()
     for there, hint in (
@@ -170,7 +170,7 @@ def test_a_migration_that_fails_changes_nothing_and_is_done_at_the_next_start(
         Store(path, now="")
     assert threading.active_count() == before
     left = Rows(sqlite.connect(path, readonly=True))
-    assert migrate.applied(left)[-1] == "9001_fine"
+    assert migrate.list_applied(left)[-1] == "9001_fine"
     assert "mood" not in [row[1] for row in left.all("pragma table_info(memories)")]
     left.connection.close()
     (folder / "9002_mood.sql").write_text(ADD_MOOD)
@@ -194,7 +194,7 @@ def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder:
 
 
 def test_migrations_have_numbers_that_order_them() -> None:
-    shipped = [name for name, _ in migrate.available()]
+    shipped = [name for name, _ in migrate.list_migrations()]
     assert shipped == sorted(shipped)
     first = int(shipped[0].split("_")[0])
     assert [int(name.split("_")[0]) for name in shipped] == list(range(first, first + len(shipped)))
@@ -295,10 +295,10 @@ def answers_and_dreams_are_in_the_journal(store: Store) -> None:
     assert rule is not None and rule.by == "rule"
     kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
     assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
-    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
+    assert store.read(lambda rows: journal.count_actions(rows, 1)) == {"merge": 1, "page": 1}
     page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
     assert [(file.before, file.after) for file in page] == [(None, "x")]
-    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
+    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.list_actions(rows, 1)])
     assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
 
 
@@ -313,7 +313,7 @@ def take_back(path: Path, given: Any) -> set[tuple[str, ...]]:
     new = schema_of(rows)
     connection.execute(BEFORE_SCHEMA)
     connection.close()
-    renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
+    renamed_migrations(path, "0001_initial", migrate.LAST_LEGACY_MIGRATION)
     return new
 
 
@@ -331,7 +331,7 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
     assert store.read(lambda rows: tampered_transcripts.is_tampered(rows, "hash of a name"))
     answers_and_dreams_are_in_the_journal(store)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     store.close()
     again = Store(path, now="2027")
     assert again.migrated == []
@@ -342,11 +342,11 @@ def test_a_repair_of_a_database_from_before_the_schema_keeps_its_answers(
     path: Path, tmp_path: Path, given: Any
 ) -> None:
     take_back(path, given)
-    assert migrate.bring_up_to_date(path, now="2027")
+    assert migrate.migrate_copy(path, now="2027")
     readable = recovery.open_damaged(path, sound=None)
     assert readable is not None
     damaged, store = Rows(readable), Store(tmp_path / "new.db", now="2027")
-    key = recovery.key_of(damaged)
+    key = recovery.read_hash_key(damaged)
     store.write(lambda rows: recovery.rebuild(rows, damaged=damaged, copy=None, key=key, new_key=store.hash_key))
     readable.close()
     answers_and_dreams_are_in_the_journal(store)
@@ -357,9 +357,9 @@ def test_a_copy_that_is_too_damaged_to_be_brought_up_to_date_is_left_as_it_is(pa
     take_back(path, given)
     with sqlite.open_rows(path, readonly=False) as rows:
         rows.run("drop table answers")
-    assert not migrate.bring_up_to_date(path, now="2027")
+    assert not migrate.migrate_copy(path, now="2027")
     with sqlite.open_rows(path, readonly=True) as rows:
-        assert migrate.is_before_schema(rows)
+        assert migrate.is_at_last_legacy_migration(rows)
         assert rows.number("select count(*) from dream_changes") > 0
 
 

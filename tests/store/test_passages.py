@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from csmd.store import fulltext, migrate, passages, project_merges, projects, purge, turns, vectors
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows, close_quietly, connect
 from csmd.text import prose
 
@@ -32,9 +32,11 @@ def say(rows: Rows, given: Any, uuid: str, said: str, *, name: str = "shop", **m
 def embed(rows: Rows, *, name: str = "m") -> int:
     """Gives every passage that waits a vector; the model."""
     model = vectors.ensure_model(rows, name, 4, now=NOW)
-    while waiting := vectors.backlog(rows, "passage", model, limit=50):
+    while waiting := vectors.read_backlog(rows, "passage", model, limit=50):
         made = [(seq, project, 0, len(said), bytes([seq % 100, 1, 1, 1])) for seq, project, said in waiting]
-        vectors.add(rows, "passage", model, made, reached=waiting[-1][0], texts={seq: said for seq, _, said in waiting})
+        vectors.add_vectors(
+            rows, "passage", model, made, reached=waiting[-1][0], texts={seq: said for seq, _, said in waiting}
+        )
     return model
 
 
@@ -64,7 +66,7 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
         first = say(rows, given, "u1", LONG)
         say(rows, given, "u2", "Use pnpm.", session="s2", kind="assistant")
         last = say(rows, given, "u3", "Thanks.", second=5)
-        made = passages.of_turns(rows, [first, last, 99])
+        made = passages.passages_of_turns(rows, [first, last, 99])
         assert len(made[first]) > 2 and len(made[last]) == 1 and made[99] == []
         found = passages.by_seqs(rows, [*made[first], *made[last], 999])
         assert [found[seq].text for seq in made[first]] == [LONG[start:end] for start, end in prose.find_passages(LONG)]
@@ -72,20 +74,20 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
             ("u1", "s1", "/home/me/shop", "user"), ("u3", "s1", "/home/me/shop", "user")
         }  # fmt: skip
         row = [*made[first], *made[last]]
-        neighbours = passages.neighbours(rows, row)
+        neighbours = passages.find_neighbours(rows, row)
         assert [neighbours[seq] for seq in row] == list(zip([0, *row[:-1]], [*row[1:], 0], strict=True))
         hits = fulltext.text_hits(rows, "passage", ["plover"], projects=None, limit=9)
         assert hits and all("plover" in found[seq].text for seq, _ in hits)
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_an_answer_to_the_assistants_question_is_the_users_and_read_with_its_question(store: Store, given: Any) -> None:
     said = "> The ledger grows.\n> Which store?\nPostgreSQL\n\n> Which cache?\nnone"
 
     def story(rows: Rows) -> None:
-        made = passages.of_turns(rows, [say(rows, given, "u1/1", said)])
+        made = passages.passages_of_turns(rows, [say(rows, given, "u1/1", said)])
         (found,) = passages.by_seqs(rows, [seq for of in made.values() for seq in of]).values()
         asked = "The ledger grows.\nWhich store? -> PostgreSQL\n\nWhich cache? -> none"
         assert (found.text, found.kind) == (asked, "user")
@@ -96,7 +98,7 @@ def test_an_answer_to_the_assistants_question_is_the_users_and_read_with_its_que
 def test_a_passage_of_an_agent_names_the_session_it_worked_for(store: Store, given: Any) -> None:
     def story(rows: Rows) -> str:
         seq = say(rows, given, "a1", "The heron flies.", agent_id="a9", kind="assistant")
-        (passage,) = passages.of_turns(rows, [seq])[seq]
+        (passage,) = passages.passages_of_turns(rows, [seq])[seq]
         return passages.by_seqs(rows, [passage])[passage].session_id
 
     assert store.write(story) == "s1"
@@ -106,7 +108,7 @@ def test_a_passage_of_an_agent_names_the_session_it_worked_for(store: Store, giv
 def test_any_text_has_the_passages_of_its_words(store: Store, given: Any, said: str) -> None:
     store.write(lambda rows: say(rows, given, "u1", said))
     assert store.read(stored) == store.read(expected)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     if "Heron" in said:
         assert len(store.read(lambda rows: fulltext.text_hits(rows, "passage", ["heron"], projects=None, limit=9))) == 1
 
@@ -154,14 +156,14 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
             elif change == "delete":
                 rows.run("delete from turns where seq = :seq", seq=seq)
             elif change == "words":
-                passages.add_words(rows, seq, "A plan about plovers.", source=turn_text(rows, seq))
+                passages.store_call_words(rows, seq, "A plan about plovers.", source=turn_text(rows, seq))
             elif change == "drop":
                 rows.run(
                     "update turns set text = 'dropped', dropped = 9, gone = 1 where seq = :seq and gone = 0", seq=seq
                 )
             embed(rows)
         assert stored(rows) == expected(rows)
-        assert [text for text in integrity(rows) if "passage" in text or "vector" in text] == []
+        assert [text for text in check_database(rows) if "passage" in text or "vector" in text] == []
         for word, in_words in (("heron", "heron"), ("godwit", "godwits"), ("plover", "plover")):
             hits = {seq for seq, _ in fulltext.text_hits(rows, "passage", [word], projects=None, limit=999)}
             all_rows = passages.by_seqs(rows, [seq for (seq,) in rows.all("select seq from passages")])
@@ -174,7 +176,7 @@ def test_no_row_of_the_index_outlives_a_passage_that_a_foreign_key_takes(store: 
     def story(rows: Rows) -> list[int]:
         seq = say(rows, given, "u1", LONG)
         model = embed(rows)
-        made = passages.of_turns(rows, [seq])[seq]
+        made = passages.passages_of_turns(rows, [seq])[seq]
         rows.run("insert into passage_threads values (:older, :newer, 0.5)", older=made[0], newer=made[1])
         rows.run("delete from turns where seq = :seq", seq=seq)
         return [
@@ -190,14 +192,14 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
     def story(rows: Rows) -> None:
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
         words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
-        assert passages.add_words(rows, seq, words, source=given_to) == 2
-        made = passages.of_turns(rows, [seq])[seq]
-        assert passages.add_words(rows, seq, words, source=given_to) == 2
-        assert passages.of_turns(rows, [seq])[seq] == made, "a fork brings them again"
-        assert passages.add_words(rows, seq, "Other words.", source=given_to) == 1, "in place of what it had"
-        assert passages.add_words(rows, seq, words, source=given_to) == 2
-        assert passages.add_words(rows, seq, words, source="of before a purge") == 0
-        found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
+        assert passages.store_call_words(rows, seq, words, source=given_to) == 2
+        made = passages.passages_of_turns(rows, [seq])[seq]
+        assert passages.store_call_words(rows, seq, words, source=given_to) == 2
+        assert passages.passages_of_turns(rows, [seq])[seq] == made, "a fork brings them again"
+        assert passages.store_call_words(rows, seq, "Other words.", source=given_to) == 1, "in place of what it had"
+        assert passages.store_call_words(rows, seq, words, source=given_to) == 2
+        assert passages.store_call_words(rows, seq, words, source="of before a purge") == 0
+        found = passages.by_seqs(rows, passages.passages_of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
         ]  # fmt: skip
@@ -224,14 +226,14 @@ def test_a_merge_of_projects_takes_passages_and_their_vectors_along(store: Store
 
     _, bank = store.write(story)
     assert {row[2] for row in store.read(stored)} == {bank}
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         seq = say(rows, given, "u1", LONG)
         model = embed(rows)
-        made = passages.of_turns(rows, [seq])[seq]
+        made = passages.passages_of_turns(rows, [seq])[seq]
         asked: list[str] = []
         own = rows.all
         rows.all = lambda sql, **values: asked.append(sql) or own(sql, **values)  # type: ignore[method-assign, func-returns-value]
@@ -277,7 +279,7 @@ def say_each(rows: Rows, given: Any, uuid: str, said: str, *, session: str = "s1
     turn = given.turn(uuid, said, session=session, second=second)
     turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path=f"/{session}")
     seq = turn_seq(rows, uuid)
-    return passages.of_turns(rows, [seq])[seq]
+    return passages.passages_of_turns(rows, [seq])[seq]
 
 
 def turn_seq(rows: Rows, uuid: str) -> int:
@@ -289,7 +291,7 @@ def links(rows: Rows) -> list[tuple[int, int, float]]:
 
 
 def followers(rows: Rows, seqs: list[int], *, least: float) -> dict[int, list[tuple[int, float]]]:
-    return passages.newer_than(rows, seqs, least=least, sure=0.6, most=2)
+    return passages.find_later(rows, seqs, least=least, sure=0.6, most=2)
 
 
 def test_what_surely_follows_more_than_a_few_others_follows_none(store: Store, given: Any) -> None:
@@ -355,7 +357,7 @@ def test_a_purge_of_either_end_takes_the_link_with_it(store: Store, given: Any) 
             assert len(links(rows)) == 1
             purge.purge_turn(rows, turn_seq(rows, f"{gone}-{gone}"), KEY)
             assert links(rows) == []
-        assert integrity(rows) == []
+        assert check_database(rows) == []
 
     store.write(story)
 
@@ -375,29 +377,29 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
         first = say_each(rows, given, "u1", LONG)
         say_each(rows, given, "u2", "The queue of another session.", session="s2")
         (last,) = say_each(rows, given, "u3", "Thanks for the birds.", second=5)
-        before = passages.before_passage(rows, [last, first[0], 999], most=3)
+        before = passages.passages_before(rows, [last, first[0], 999], most=3)
         assert before[last] == first[:-4:-1] and before[first[0]] == []
         turn = turn_seq(rows, "u1")
-        passages.add_words(rows, turn, "Calls a heron by its name.", source=LONG)
-        assert passages.before_passage(rows, [last], most=99)[last][-len(first) :] != []
-        assert last not in passages.before_passage(rows, [last], most=99)[last]
+        passages.store_call_words(rows, turn, "Calls a heron by its name.", source=LONG)
+        assert passages.passages_before(rows, [last], most=99)[last][-len(first) :] != []
+        assert last not in passages.passages_before(rows, [last], most=99)[last]
 
     store.write(story)
 
 
 def test_passages_are_gone_through_in_order_and_counted(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
-        assert (passages.last_passage(rows), passages.passage_sessions(rows, None)) == (0, 0)
+        assert (passages.last_passage_seq(rows), passages.count_sessions(rows, None)) == (0, 0)
         seqs = say_each(rows, given, "u1", LONG)
         seqs += say_each(rows, given, "u2", "The queue of another session.", session="s2")
-        assert passages.last_passage(rows) == seqs[-1]
-        assert passages.after_passage(rows, 0, until=seqs[-1], limit=99) == seqs
-        assert passages.after_passage(rows, seqs[1], until=seqs[3], limit=99) == seqs[2:4]
-        assert passages.after_passage(rows, seqs[0], until=seqs[-1], limit=1) == seqs[1:2]
-        assert passages.count_after(rows, seqs[0], until=seqs[-1]) == len(seqs) - 1
-        assert passages.passage_sessions(rows, None) == 2
+        assert passages.last_passage_seq(rows) == seqs[-1]
+        assert passages.passages_after(rows, 0, until=seqs[-1], limit=99) == seqs
+        assert passages.passages_after(rows, seqs[1], until=seqs[3], limit=99) == seqs[2:4]
+        assert passages.passages_after(rows, seqs[0], until=seqs[-1], limit=1) == seqs[1:2]
+        assert passages.count_passages_after(rows, seqs[0], until=seqs[-1]) == len(seqs) - 1
+        assert passages.count_sessions(rows, None) == 2
         project = projects.ensure(rows, given.project("shop"), now=given.now)
-        assert passages.passage_sessions(rows, [project]) == 2 and passages.passage_sessions(rows, [project + 1]) == 0
+        assert passages.count_sessions(rows, [project]) == 2 and passages.count_sessions(rows, [project + 1]) == 0
         turn = turn_seq(rows, "u2")
         assert passages.passage_places(rows, [seqs[-1], 999])[seqs[-1]][0] == turn
         assert passages.passage_places(rows, []) == {}

@@ -27,7 +27,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.instruction_rows import Instruction
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
@@ -147,11 +147,11 @@ def test_what_is_new_below_a_walled_directory_is_behind_its_wall(store: Store) -
         client = projects.ensure(rows, place("/w/acme", kind="path"), now=NOW)
         older = projects.ensure(rows, place("/w/acme/older"), now=NOW)
         wall = workspaces.ensure(rows, "acme", now=NOW)
-        for seq in (client, *workspaces.open_below(rows, "/w/acme")):
+        for seq in (client, *workspaces.projects_below(rows, "/w/acme")):
             workspaces.join(rows, wall, seq)
         newer, beside = (projects.ensure(rows, place(root), now=NOW) for root in ("/w/acme/newer", "/w/acmes"))
-        assert projects.wall_around(rows, "/w/acme/never/seen") == wall
-        return [projects.everywhere(rows, seq) // wall for seq in (client, older, newer, beside, wall, 0)]
+        assert projects.workspace_around(rows, "/w/acme/never/seen") == wall
+        return [projects.everywhere_of(rows, seq) // wall for seq in (client, older, newer, beside, wall, 0)]
 
     assert store.write(story) == [1, 1, 1, 0, 1, 0]
 
@@ -164,7 +164,7 @@ def test_a_project_is_named_by_its_name_or_the_beginning_of_its_id(store: Store,
     def story(rows: Rows) -> list[str]:
         for root, key in (("/w/shop", "1234aaaa"), ("/w/one", "abcdefgh"), ("/w/two", "abc12345")):
             projects.ensure(rows, place(root, key=key), now=NOW)
-        return [root for _, root in workspaces.matching(rows, word)]
+        return [root for _, root in workspaces.find_projects(rows, word)]
 
     assert store.write(story) == [found] * bool(found)
 
@@ -174,7 +174,7 @@ def test_what_the_disk_says_of_odd_paths_is_an_answer(tmp_path: Path) -> None:
     for path in ("", "\0", "\ud800", "/x" * 5000, str(tmp_path / "file" / "sub"), str(tmp_path)):
         assert isinstance(files.resolve(path)[1], bool)
         assert isinstance(files.is_same_file(path, path), bool)
-        assert isinstance(files.entries(path), list)
+        assert isinstance(files.list_names(path), list)
         assert isinstance(files.file_stamp(path), str)
         assert isinstance(files.is_missing(path), bool)
     assert [files.is_missing(str(tmp_path / name)) for name in ("file", "file/sub", "x")] == [False, True, True]
@@ -227,11 +227,11 @@ def say(rows: Rows, number: int, one: Said, *, key: bytes = b"k" * 32) -> None:
         origin="stated", key=key,
     )  # fmt: skip
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "passage", model, [(last.seq, home.seq, 0, 1, b"abcd")], reached=0)
+    vectors.add_vectors(rows, "passage", model, [(last.seq, home.seq, 0, 1, b"abcd")], reached=0)
     if new:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 1, b"abcd")], reached=0)
+        vectors.add_vectors(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 1, b"abcd")], reached=0)
 
 
 def everything(rows: Rows) -> dict[str, list[Any]]:
@@ -245,7 +245,7 @@ def everything(rows: Rows) -> dict[str, list[Any]]:
         "activity": "select * from activity order by project_seq, day",
         "merged": "select seq, merged_into, workspace_seq from projects where merged_into > 0 order by 1",
     }
-    for kind in vectors.KINDS:
+    for kind in vectors.VECTOR_KINDS:
         if rows.value("select count(*) from vector_models"):
             tables[kind] = (
                 f"select v.row_seq, x.project_seq from vectors v join vec_{kind}_1 x on x.rowid = v.seq where v.kind = '{kind}' order by 1"
@@ -268,7 +268,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 def told_and_undone(store: Store, run: Callable[[Rows], None]) -> None:
     def story(rows: Rows) -> None:
         run(rows)
-        assert integrity(rows) == []
+        assert check_database(rows) == []
         raise _Undone
 
     with pytest.raises(_Undone):
@@ -290,7 +290,7 @@ def test_what_was_merged_and_split_is_as_it_was(shelf: Store, sayings: list[Said
         one, other, _ = told(rows, sayings)
         before = everything(rows)
         brought = project_merges.merge_projects(rows, one, other)
-        assert vectors.problems(rows) == []
+        assert vectors.find_problems(rows) == []
         given_back = project_merges.split_projects(rows, other, one)
         assert everything(rows) == before
         assert (brought.turns, brought.sessions) == (given_back.turns, given_back.sessions)
@@ -350,7 +350,7 @@ def test_after_a_merge_all_is_in_one_project_and_each_text_once(shelf: Store, sa
             assert {source.uuid for source in memory.provenance} == said_by
             best = max((m.authority == "user", m.confidence) for m in before if m.text == memory.text)
             assert (memory.authority == "user", memory.confidence) == best
-        seen = projects.visible(rows, inside=0)
+        seen = projects.visible_projects(rows, inside=0)
         assert seen is not None and one not in seen and other in seen
 
     told_and_undone(shelf, story)
@@ -423,7 +423,7 @@ def test_what_held_everywhere_and_came_from_inside_only_goes_behind_the_wall(
         one, two, _ = told(rows, sayings)
         wall = workspaces.ensure(rows, "acme", now=NOW)
         moved = sum(workspaces.join(rows, wall, seq) for seq in (one, two))
-        assert vectors.problems(rows) == []
+        assert vectors.find_problems(rows) == []
         return [moved, len(memories.list_memories(rows, projects=[wall]))]
 
     assert store.write(story) == [inside, inside]

@@ -50,10 +50,10 @@ from csmd.store import (
     workspaces,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
-from csmd.store.purge_files import in_bytes
+from csmd.store.integrity import check_database
+from csmd.store.purge_files import count_in_bytes
 from csmd.store.sqlite import Rows
-from csmd.store.token_usage import Spent
+from csmd.store.token_usage import MessageTokens
 from csmd.text import tokens
 
 Given = Any
@@ -83,12 +83,12 @@ def say(rows: Rows, given: Given, uuid: str, said: str, *, name: str = "shop", *
     memory = replace(memory, provenance=(Provenance(uuid=uuid, session_id=turn.session_id, at=given.now),))
     made = memories.insert(rows, memory, text_hash=tokens.keyed_hash(said, key_of(rows)))
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "passage", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
-    vectors.add(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
+    vectors.add_vectors(rows, "passage", model, [(seq, project, 0, 5, vector(seq))], reached=seq)
+    vectors.add_vectors(rows, "memory", model, [(made, project, 0, 5, vector(made + 100))], reached=made)
     receipts.add_receipt(rows, receipt_id=f"r-{uuid}", session_id=turn.session_id, event="prompt", project=project, at=given.now,
                         tokens=1, text_hash="h", items=[BriefItem(id=memory.id, score=1.0, reason="x")])  # fmt: skip
     event = given.event(f"e-{uuid}", said, session=turn.session_id)
-    events.record(rows, event, text_hash=tokens.keyed_hash(said, key_of(rows)), payload_hash=uuid)
+    events.record_event(rows, event, text_hash=tokens.keyed_hash(said, key_of(rows)), payload_hash=uuid)
     return made
 
 
@@ -139,7 +139,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         workspaces.add_topic(rows, workspaces.ensure(rows, "lens", now=given.now), "a topic")
         candidates.put_candidate(rows, CANDIDATE)
         dream(rows, now=given.now)
-        row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
+        row = checkpoints.CheckpointRow(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
         said = rows.value("select text from turns where uuid = 'u00'")
         checkpoints.put_checkpoint(
             rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)]
@@ -180,7 +180,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         )
         failures.add_fix(rows, error=1, turn=1, session=1, uuid="u01", at=given.now, files=["f"], text="t")
         failures.add_symptom(rows, 1, uuid="u01", at=given.now, text="t", fingerprint="f")
-        memory_scenes.note_scene(rows, 1, uuid="u01", text="at src/cart.py")
+        memory_scenes.set_scene(rows, 1, uuid="u01", text="at src/cart.py")
         belief_changes.record_change(
             rows, "m-before", "edited", "as it was", "as it is", "somebody edited it", "person", "2026-01-01"
         )
@@ -200,7 +200,7 @@ def test_a_secret_that_is_mended_is_taken_out_of_the_queue_and_with_what_could_b
 ) -> None:
     def write(rows: Rows) -> Any:
         seq = rows.value(f"select max(seq) from {table}")
-        purge.change(rows, table, column, seq, "mended", key_of(rows), in_place=True)
+        purge.change_row(rows, table, column, seq, "mended", key_of(rows), in_place=True)
         return [said for (said,) in rows.all(f"select {column} from {table}")]
 
     assert filled.write(write) == left
@@ -228,10 +228,10 @@ def carry_out(store: Store, plan: purge_plans.Plan, *, now: str = LATER) -> int:
 
     def found(rows: Rows) -> set[str]:
         said: set[str] = set()
-        for table, column in purge.WAYS:
+        for table, column in purge.TEXT_COLUMN_WAYS:
             after: int | None = 0
             while after is not None:
-                after, more = purge_plans.variants(rows, needles, table, column, after)
+                after, more = purge_plans.find_variants(rows, needles, table, column, after)
                 said |= more
         return said
 
@@ -243,7 +243,7 @@ def carry_out(store: Store, plan: purge_plans.Plan, *, now: str = LATER) -> int:
 
 
 def left_in_bytes(path: Path, *said: str) -> int:
-    return sum(in_bytes(file, [Needle(one) for one in said]) for file in path.parent.glob(f"{path.name}*"))
+    return sum(count_in_bytes(file, [Needle(one) for one in said]) for file in path.parent.glob(f"{path.name}*"))
 
 
 FORMS = {"as it is": MARK, "shouted": MARK.upper(), "over lines": "zanzibar\n  > *quokka*", "in JSON": '"Zanzibar\\nQuokka"',
@@ -265,8 +265,8 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
             planted = f"before {number}. {FORMS[form]}; after {number}"
             rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
 
-        passage, turn = rows.one("select max(seq), max(turn_seq) from passages") or (0, 0)
-        vectors.add(rows, "passage", 1, [(passage, 0, 0, 5, vector(turn))], reached=0)
+        passage, turn = rows.first("select max(seq), max(turn_seq) from passages") or (0, 0)
+        vectors.add_vectors(rows, "passage", 1, [(passage, 0, 0, 5, vector(turn))], reached=0)
 
     filled.write(plant)
     filled.checkpoint(truncate=True)
@@ -280,7 +280,7 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     assert carry_out(filled, plan_of(filled, MARK)) >= len(purge.TEXT_COLUMNS) - 15
     assert left_in_bytes(path, MARK) == 0
     assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)
-    assert filled.write(integrity) == []
+    assert filled.write(check_database) == []
     after = filled.read(activity.counts)
     changed = {name: before[name] - after[name] for name in before if before[name] != after[name]}
     assert changed == {"statements": 1, "memories": 1, "vectors": 2}
@@ -313,7 +313,7 @@ def test_no_byte_of_the_index_of_passages_holds_a_purged_turns_words(filled: Sto
     assert not any(b"anzibarian" in file.read_bytes().lower() for file in path.parent.glob("csmd.db*"))
     carry_out(filled, plan_of(filled, "An okapi eats"))
     assert not holding("kapi") and hits("okapi") == 0
-    assert filled.write(integrity) == []
+    assert filled.write(check_database) == []
 
 
 def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, given: Given, path: Path) -> None:
@@ -337,7 +337,7 @@ def test_several_places_below_one_purged_name_are_all_hidden(filled: Store, give
     for table in ("directories", "instructions"):
         hidden = f"select count(*) from {table} where path like 'purged:%'"
         assert filled.read(lambda rows, hidden=hidden: rows.value(hidden)) == 2
-    assert filled.write(integrity) == []
+    assert filled.write(check_database) == []
 
 
 def texts_of(store: Store, where: str = "1 = 1") -> list[str]:
@@ -360,7 +360,9 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
             at=given.now, session_id="s1-first", event="prompt", chosen=0, cut=0, tokens=0, degraded=0, ms=0
         )
         lookup_log.add_lookups(rows, [made, made._replace(session_id="s2-other")], [], before="", key=key_of(rows))
-        token_usage.note_usage(rows, [Spent(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")])
+        token_usage.record_usage(
+            rows, [MessageTokens(one, "m", 1, 1, 1, 1) for one in ("s1-first", "s1-first/a", "s2-other")]
+        )
 
     texts_of_first = texts_of(filled)[0]
     filled.write(fork)
@@ -381,7 +383,7 @@ def test_a_purged_session_leaves_its_turns_listed_and_empty_and_no_other_loses_a
     assert filled.read(lambda rows: rows.value("select count(*) from context_log")) == 1
     left = filled.read(lambda rows: rows.all("select s.id from usage u join sessions s on s.seq = u.session_seq"))
     assert left == [("s2-other",)]
-    assert filled.write(integrity) == []
+    assert filled.write(check_database) == []
 
 
 def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
@@ -413,7 +415,7 @@ def test_a_purged_project_leaves_neither_its_name_nor_what_was_said_in_it(
     again = filled.write(lambda rows: projects.ensure(rows, given.project("bank"), now=AFTER))
     assert filled.write(lambda rows: purge.apply_tombstones(rows, filled.hash_key)) == 0
     assert filled.read(lambda rows: projects.name_of(rows, again)) == "bank"
-    assert filled.write(integrity) == []
+    assert filled.write(check_database) == []
 
 
 def test_a_purged_turn_goes_with_its_blocks(filled: Store, given: Given, path: Path) -> None:
@@ -488,7 +490,7 @@ def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store,
     assert list(kinds.values()) == ["memory", "turn", "session", "project", "text", "text"]
     assert plan_of(filled, "s1-first", kind="text").what == "text"
     for typed, kind in (("nothing", "memory"), ("nothing", "person"), ("abc", ""), ("s", "session")):
-        with pytest.raises(Exception, match=r"no such|not of|fewer than"):
+        with pytest.raises(Exception, match=r"no such|unknown kind|fewer than"):
             plan_of(filled, typed, kind=kind)
 
 
@@ -531,7 +533,7 @@ def test_a_backup_from_before_is_purged_by_the_tombstones_alone(filled: Store, g
         assert left == [said for said in texts_of(filled) if said != PURGED] and len(left) == 3
         listed = restored.read(lambda rows: {memory.id for memory in memories.list_memories(rows, projects=None)})
         assert listed == {"m-u11", "m-u13"}
-        assert restored.write(integrity) == []
+        assert restored.write(check_database) == []
     finally:
         restored.close()
 
@@ -552,7 +554,7 @@ def test_a_purge_that_was_broken_off_at_any_step_is_finished_by_its_tombstones(
     for one in itertools.islice(purge.PASSES, 4):  # it got this far
         filled.write(lambda rows, one=one: one(rows, key, 0))
     filled.write(lambda rows: purge.apply_tombstones(rows, key))
-    filled.write(purge.end)
+    filled.write(purge.record_end)
     assert filled.cleanse() and left_in_bytes(path, MARK) == 0
     assert not filled.read(purge.is_unfinished)
 
@@ -564,7 +566,7 @@ def test_an_event_that_was_reported_before_the_purge_still_stands_for_its_turn(f
     def hear(rows: Rows) -> bool:
         event = given.event("e-again", f"yes, {PURGED}", session="s2-other", second=950)
         hash_ = tokens.keyed_hash(event.text, filled.hash_key)
-        assert events.record(rows, event, text_hash=hash_, payload_hash="p2")
+        assert events.record_event(rows, event, text_hash=hash_, payload_hash="p2")
         turn = given.turn("hook:e-again", event.text, session="s2-other", second=950)
         return provisional_turns.add_provisional(
             rows, turn, event="prompt", text_hash=hash_, host="claude", project=1, path=""
@@ -577,7 +579,7 @@ def test_lifting_what_was_typed_lets_in_the_longer_words_that_it_was_found_in(fi
     key, part = filled.hash_key, MARK[: len(MARK) - 2]
 
     def is_out(rows: Rows) -> bool:
-        return bool(tombstones.marks(rows, key).spans(f"so {MARK} it is"))
+        return bool(tombstones.purged_marks(rows, key).spans(f"so {MARK} it is"))
 
     filled.write(lambda rows: say(rows, given, "w1", f"yes, {MARK}", session="s2-other", second=900))
     plan = plan_of(filled, part)
@@ -593,7 +595,7 @@ def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was
     found = ["zanzibar", "quokka", "zanzibar-quokka"]
 
     def still_out(rows: Rows) -> list[str]:
-        out = tombstones.marks(rows, key)
+        out = tombstones.purged_marks(rows, key)
         return [said for said in ("zanzibar", "quokka") if out.spans(f"so {said} it is")]
 
     filled.write(lambda rows: purge_plans.add_tombstones(rows, plan, found, key=key, now=LATER))
@@ -601,7 +603,7 @@ def test_of_two_texts_purged_together_lifting_one_lets_in_only_what_it_alone_was
     for one, left in zip(texts, (["quokka"], []), strict=True):
         assert filled.write(lambda rows, one=one: tombstones.remove_text(rows, one, key=key))
         assert filled.read(still_out) == left
-        both = filled.read(lambda rows: tombstones.marks(rows, key)).spans("so zanzibar-quokka it is")
+        both = filled.read(lambda rows: tombstones.purged_marks(rows, key)).spans("so zanzibar-quokka it is")
         assert bool(both) is bool(left), "both have found it"
 
 
@@ -633,7 +635,7 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
     (home / "backups" / "holds.db").write_bytes(path.read_bytes())
     carry_out(filled, plan_of(filled, MARK))
     (home / "backups" / "clean.db").write_bytes(path.read_bytes())
-    marks = filled.read(lambda rows: tombstones.marks(rows, filled.hash_key))
+    marks = filled.read(lambda rows: tombstones.purged_marks(rows, filled.hash_key))
     done = purge_files.purge(home, log, marks, [], everything=False)
     assert {Path(name).name for name in done.rewritten} == {"csmd.log", "csmd.log.1"}
     assert {Path(name).name for name in done.kept} == {"install.json"}
@@ -650,20 +652,20 @@ def test_files_of_every_kind_are_purged_in_their_way(filled: Store, given: Given
 
 def test_a_plan_names_the_projects_in_which_its_text_stands_and_none_behind_a_wall(filled: Store) -> None:
     plan = plan_of(filled, "in words that nobody else has said", kind="text")
-    every = filled.read(lambda rows: purge_plans.plan_places(rows, plan))
-    counted = filled.read(lambda rows: purge_plans.plan_counts(rows, plan))
+    every = filled.read(lambda rows: purge_plans.list_affected_projects(rows, plan))
+    counted = filled.read(lambda rows: purge_plans.count_matches(rows, plan))
     assert [(one["project"], one["turns"]) for one in every] == [("/home/me/shop", 8), ("/home/me/bank", 4)]
     assert sum(one["turns"] for one in every) == counted["turns.text"]
     assert sum(one["memories"] for one in every) == counted.get("memories.text", 0)
     bank = filled.read(lambda rows: int(rows.value("select seq from projects where root = '/home/me/bank'")))
-    assert filled.read(lambda rows: purge_plans.plan_places(rows, plan, seen=[0, bank])) == every[1:]
+    assert filled.read(lambda rows: purge_plans.list_affected_projects(rows, plan, seen=[0, bank])) == every[1:]
 
 
 def test_secrets_that_are_known_already_take_no_room_of_new_ones(store: Store) -> None:
     known = [f"aa-known-{number:04}-Secret" for number in range(tombstones.MAX_SECRETS - 1)]
 
     def note(rows: Rows, secrets: list[str]) -> bool:
-        return tombstones.note_secrets(rows, "s1", secrets, key=store.hash_key, now=LATER)
+        return tombstones.record_secrets(rows, "s1", secrets, key=store.hash_key, now=LATER)
 
     assert store.write(lambda rows: note(rows, known))
     assert store.write(lambda rows: note(rows, [*known, "zz-new-one-Secret"]))

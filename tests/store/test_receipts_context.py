@@ -21,7 +21,7 @@ def receipt(rows: Rows, given: Any, ident: str, *items: str, second: float, sess
 
 def begin(rows: Rows, given: Any, source: str, *, second: float, session: str = "s1") -> None:
     event = given.event(f"{source}-{second}", session=session, second=second, name="session_start", source=source)
-    assert events.record(rows, event, text_hash="", payload_hash=event.id)
+    assert events.record_event(rows, event, text_hash="", payload_hash=event.id)
 
 
 @pytest.mark.parametrize(

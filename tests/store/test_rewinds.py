@@ -73,7 +73,7 @@ class World:
     def rewound(self, session: str = "s1") -> list[str]:
         found = self.store.read(lambda rows: sessions.by_id(rows, session))
         assert found is not None
-        conversation = self.store.read(lambda rows: session_contents.conversation(rows, found.seq, projects=None))
+        conversation = self.store.read(lambda rows: session_contents.read_conversation(rows, found.seq, projects=None))
         return [turn.uuid for turn in conversation if turn.rewound]
 
     def searchable(self) -> set[str]:
@@ -185,7 +185,7 @@ def test_what_was_run_before_a_rewind_was_run(world: World) -> None:
     )
     world.read(*BEGIN, LEFT[0], call, Line("r1", "c1", "[main 1a2b3c4] Use Redis", "tool_result"), *STANDS)
     world.believe()
-    entries = world.store.read(lambda rows: digests.entries(rows, 1))
+    entries = world.store.read(lambda rows: digests.read_entries(rows, 1))
     assert [entry[1] for entry in entries] == ["p0", "a0", "c1", "r1", "p2", "a2"]
     assert world.told() == {RABBIT}
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.store import digests, fulltext, memories, projects, search, turns, workspaces
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 
 
@@ -43,7 +43,7 @@ def test_tool_traffic_is_kept_but_not_found_by_its_words(store: Store, given: An
         assert len(fulltext.text_hits(rows, "passage", ["kangaroo"], projects=None, limit=9)) == 1
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_only_the_projects_asked_for_are_searched(store: Store, given: Any) -> None:
@@ -122,8 +122,8 @@ def test_memories_are_found_in_their_scope(store: Store, given: Any) -> None:
             memories.insert(rows, given.memory(ident, "prefers tabs", project=project), text_hash=ident)
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9)) == 2
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
-        assert (search.memories_with(rows, "tabs"), search.memories_with(rows, "spaces")) == (2, 0)
-        assert search.memory_count(rows) == 2
+        assert (search.count_memories_with(rows, "tabs"), search.count_memories_with(rows, "spaces")) == (2, 0)
+        assert search.count_memories(rows) == 2
 
     store.write(story)
 
@@ -190,10 +190,10 @@ def test_of_a_session_that_went_on_in_another_project_only_that_is_near_which_on
         assert search.turn_neighbours(rows, [two], projects=None)[two].after == three
         asked = search.user_turns_between(rows, given.at(0), "", projects=[here], limit=9)
         assert [seq for seq, _ in asked] == [one]
-        entries = digests.entries(rows, found[one].session)
+        entries = digests.read_entries(rows, found[one].session)
         assert len(entries) == 4, "without a wall a digest tells all of its session"
         workspaces.join(rows, workspaces.ensure(rows, "secret", now=""), there)
-        assert [row[3] for row in digests.entries(rows, found[one].session)] == ["said 0", "said 1"]
+        assert [row[3] for row in digests.read_entries(rows, found[one].session)] == ["said 0", "said 1"]
 
     store.write(story)
 
@@ -219,7 +219,7 @@ def test_a_prompt_has_its_answer_beside_it_and_what_was_said_at_work_stands_betw
 
 
 def test_an_exchange_without_end_is_not_looked_through(store: Store, given: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(search, "LONGEST_EXCHANGE", 3)
+    monkeypatch.setattr(search, "MAX_EXCHANGE_TURNS", 3)
 
     def story(rows: Rows) -> None:
         turns = talk(rows, given, [("user", "go"), *[("assistant", f"step {number}") for number in range(8)]])

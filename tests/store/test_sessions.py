@@ -9,7 +9,7 @@ import pytest
 from csmd.store import projects, receipts, sessions, tampered_transcripts, token_usage, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.store.token_usage import Spent, Sum
+from csmd.store.token_usage import MessageTokens, TokenSum
 
 
 @pytest.mark.invariant("A session's tokens equal its transcript's, each message once")
@@ -18,16 +18,25 @@ def test_a_message_counts_once_with_what_its_last_line_says(store: Store, given:
         for session, agent in (("s1", ""), ("s1", "a1"), ("fork", "")):
             turn = given.turn(f"{session}-{agent}", "x", session=session, agent_id=agent)
             turns.ensure_session(rows, turn, host="claude", project=0, path="")
-        lines = [Spent("s1", "m1", 1, 2, 3, 4), Spent("s1", "m1", 1, 9, 3, 4), Spent("s1/a1", "m2", 5, 5, 5, 5)]
+        lines = [
+            MessageTokens("s1", "m1", 1, 2, 3, 4),
+            MessageTokens("s1", "m1", 1, 9, 3, 4),
+            MessageTokens("s1/a1", "m2", 5, 5, 5, 5),
+        ]
         for _ in range(2):  # read again, nothing is added
-            token_usage.note_usage(rows, lines)
-        token_usage.note_usage(
-            rows, [Spent("s1", "m3", 10, 10, 0, 0), Spent("fork", "m1", 1, 9, 3, 4), Spent("nobody", "m", 1, 1, 1, 1)]
+            token_usage.record_usage(rows, lines)
+        token_usage.record_usage(
+            rows,
+            [
+                MessageTokens("s1", "m3", 10, 10, 0, 0),
+                MessageTokens("fork", "m1", 1, 9, 3, 4),
+                MessageTokens("nobody", "m", 1, 1, 1, 1),
+            ],
         )
-        assert token_usage.usage_of(rows, 1) == Sum(2, 11, 19, 3, 4)
-        assert token_usage.usage_of(rows, 2) == token_usage.usage_of_agents(rows, "s1") == Sum(1, 5, 5, 5, 5)
-        assert token_usage.usage_of(rows, 3) == Sum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
-        assert token_usage.usage_of_agents(rows, "fork") == Sum()
+        assert token_usage.usage_of(rows, 1) == TokenSum(2, 11, 19, 3, 4)
+        assert token_usage.usage_of(rows, 2) == token_usage.usage_of_agents(rows, "s1") == TokenSum(1, 5, 5, 5, 5)
+        assert token_usage.usage_of(rows, 3) == TokenSum(1, 1, 9, 3, 4), "a fork's transcript has it, too"
+        assert token_usage.usage_of_agents(rows, "fork") == TokenSum()
 
     store.write(story)
 
@@ -101,7 +110,7 @@ def test_only_what_was_read_of_that_file_after_the_call_is_taken_back(store: Sto
         stored(rows, given, "read-before", "/e/projects/-q/one.jsonl", read_second=4)
         stored(rows, given, "longer-name", "/c/projects/-p/another-one.jsonl", read_second=9)
         stored(rows, given, "wildcards", "/c/projects/-p/onexjsonl", read_second=9)
-        tampered_transcripts.note_tampered(rows, ["one.jsonl"], at=given.at(5), hashed=hashed)
+        tampered_transcripts.record_tampered(rows, ["one.jsonl"], at=given.at(5), hashed=hashed)
         assert tampered_transcripts.is_tampered(rows, "hash of one.jsonl")
         return [
             str(name) for (name,) in rows.all(

@@ -70,7 +70,7 @@ class Shelf:
     places: dict[str, list[int] | None]
 
     def ask(self, statement: str, *, by: str = OPEN, limit: int = 50, seconds: float = 10.0) -> Answer:
-        return sql_views.ask(self.path, statement, places=self.places[by], limit=limit, seconds=seconds)
+        return sql_views.answer(self.path, statement, places=self.places[by], limit=limit, seconds=seconds)
 
 
 def fill(rows: Rows, name: str, *, other: str = "") -> None:
@@ -105,7 +105,7 @@ def fill(rows: Rows, name: str, *, other: str = "") -> None:
     for memory in (first, second):
         rows.insert("provenance", memory_seq=memory, uuid=f"u-{name}-1", session_id=f"s-{name}", at=NOW, role="states")
     rows.insert("links", from_seq=first, to_seq=second, relationship="relates_to", weight=0.5, created_at=NOW)
-    topic = topics.ensure(rows, seq, "cache")
+    topic = topics.ensure_topic(rows, seq, "cache")
     rows.insert("memory_topics", memory_seq=first, topic_seq=topic, by_whom="rule", weight=1.0)
     rows.insert("memory_topics", memory_seq=second, topic_seq=topic, by_whom="person", weight=0.0)
     rows.insert(
@@ -173,8 +173,8 @@ def make_shelf(folder: Path, *, hidden: bool) -> Shelf:
             workspaces.join(rows, wall, rows.number("select seq from projects where root = :root", root=f"/w/{name}"))
         if hidden:
             entangle(rows)
-        return {OPEN: projects.visible(rows, inside=0)} | {
-            name: projects.visible(rows, inside=wall) for name, wall in walls.items()
+        return {OPEN: projects.visible_projects(rows, inside=0)} | {
+            name: projects.visible_projects(rows, inside=wall) for name, wall in walls.items()
         }
 
     places = store.write(write)
@@ -241,8 +241,8 @@ def test_of_a_long_answer_the_first_rows_and_the_beginning_of_each_value_are_giv
     assert not shelf.ask(f"{numbers} select i from n limit 100", limit=100).is_cut
     answer = shelf.ask(f"{numbers} select printf('%.*c', 9000, 'x') as x from n", limit=200)
     assert answer.is_cut and answer.columns == ("x",)
-    assert {len(row[0]) for row in answer.rows} == {sql_views.VALUE_CHARACTERS}
-    assert len(answer.rows) == sql_views.ANSWER_CHARACTERS // sql_views.VALUE_CHARACTERS
+    assert {len(row[0]) for row in answer.rows} == {sql_views.MAX_VALUE_CHARACTERS}
+    assert len(answer.rows) == sql_views.MAX_ANSWER_CHARACTERS // sql_views.MAX_VALUE_CHARACTERS
 
 
 def test_an_answer_holds_nothing_that_json_does_not(shelf: Shelf) -> None:
@@ -264,7 +264,7 @@ def test_the_views_read_the_tables_that_are_named_and_no_other(shelf: Shelf) -> 
         connection.authorizer = note
         for view in sql_views.VIEWS:
             connection.execute(f"select * from {view.name}").fetchall()
-    assert seen - sql_views.NAMES == sql_views.TABLES - sql_views.NAMES
+    assert seen - sql_views.VIEW_NAMES == sql_views.VIEW_TABLES - sql_views.VIEW_NAMES
 
 
 @pytest.mark.parametrize("view", sql_views.VIEWS, ids=lambda view: view.name)
@@ -303,11 +303,11 @@ FRAGMENTS = st.sampled_from([
     "select", "*", "from", "where", "and", "union all", "(", ")", ",", "as", "with", "join", "on", "=", "not", "exists",
     "group by", "order by", "limit", "1", "text", "id", "session", "memory", "x", "main.", "temp.", ";", "--", "/*", "*/",
     "count(*)", "max(text)", "group_concat(text)", "'%bolt%'", "like", "in", "recursive", "values", "delete", "main.turns",
-    "sqlite_schema", "rowid", "seq", "project_seq", *sorted(sql_views.NAMES | sql_views.TABLES),
+    "sqlite_schema", "rowid", "seq", "project_seq", *sorted(sql_views.VIEW_NAMES | sql_views.VIEW_TABLES),
 ])  # fmt: skip
 SOURCES = st.sampled_from(
     [
-        *sorted(sql_views.NAMES | sql_views.TABLES | {"tombstones"}),
+        *sorted(sql_views.VIEW_NAMES | sql_views.VIEW_TABLES | {"tombstones"}),
         "main.turns",
         "temp.memories",
         "(select * from turns)",
@@ -365,7 +365,7 @@ def test_no_statement_changes_anything_or_tells_what_is_behind_another_wall(
 
 
 @pytest.mark.invariant("A question in SQL reads ten views and nothing else, within its walls and limits")
-@pytest.mark.parametrize("view", sorted(sql_views.NAMES))
+@pytest.mark.parametrize("view", sorted(sql_views.VIEW_NAMES))
 def test_what_leads_behind_a_wall_is_not_told(shelf: Shelf, without: Shelf, view: str) -> None:
     everything = f"select * from {view}"
     for by in (OPEN, ACME):

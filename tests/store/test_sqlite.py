@@ -48,7 +48,7 @@ def test_the_vector_extension_is_found_without_importing_numpy() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [kind for kind, *_ in sqlite.HINTS], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", [kind for kind, *_ in sqlite.ERROR_HINTS], ids=lambda kind: kind.__name__)
 def test_an_error_of_the_disk_says_what_to_do(kind: type[Exception]) -> None:
     error = sqlite.as_store_error(kind("it failed"), "/home/me/csmd.db")  # type: ignore[arg-type]
     assert error.hint
@@ -65,7 +65,7 @@ def test_a_statement_tells_how_many_rows_it_changed(rows: Rows) -> None:
     rows.many("insert into t (a) values (:a)", [{"a": 1}, {"a": 2}, {"a": 3}])
     assert rows.run("update t set a = a + 1 where a > :a", a=1) == 2
     assert rows.all("select a from t order by a") == [(1,), (3,), (4,)]
-    assert (rows.one("select a from t where a = 9"), rows.value("select a from t where a = 9")) == (None, None)
+    assert (rows.first("select a from t where a = 9"), rows.value("select a from t where a = 9")) == (None, None)
     with pytest.raises(StoreError):
         rows.many("insert into nowhere (a) values (:a)", [{"a": 1}])
 

@@ -26,13 +26,14 @@ from csmd.store import (
     lookup_log,
     memories,
     memory_deletion,
+    memory_graph,
     memory_scenes,
     passages,
     probes,
     projects,
     provisional_turns,
     receipts,
-    row_images,
+    row_restore,
     search,
     session_contents,
     sessions,
@@ -48,7 +49,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.store.token_usage import Spent
+from csmd.store.token_usage import MessageTokens
 
 Given = Any
 #: A scan of these is of a handful of rows (`u`: of the notes on unheard sessions; `n`: of receipts not judged yet; `own`, `held`: of what a statement has
@@ -90,15 +91,15 @@ def story(rows: Rows, given: Given) -> int:
         turns.add_turn(rows, turn, text_hash=given.hash(said), host="claude", project=project, path="")
     for ident, said in (("e1", "yes"), ("e2", "only here")):
         event = given.event(ident, said, second=60)
-        events.record(rows, event, text_hash=given.hash(said), payload_hash=ident)
+        events.record_event(rows, event, text_hash=given.hash(said), payload_hash=ident)
         provisional_turns.add_provisional(
             rows, given.turn(f"hook:{ident}", said, second=60), event="prompt", text_hash=given.hash(said),
             host="claude", project=project, path="",
         )  # fmt: skip
     memories.insert(rows, given.memory("m1", "use tabs", project=project), text_hash="h")
     model = vectors.ensure_model(rows, "m", 4, now="")
-    vectors.add(rows, "memory", model, [(1, project, 0, 1, b"abcd")], reached=0)
-    vectors.add(rows, "passage", model, [(1, project, 0, 1, b"abcd")], reached=0)
+    vectors.add_vectors(rows, "memory", model, [(1, project, 0, 1, b"abcd")], reached=0)
+    vectors.add_vectors(rows, "passage", model, [(1, project, 0, 1, b"abcd")], reached=0)
     return project
 
 
@@ -109,8 +110,8 @@ def _add_turn(rows: Rows, given: Given) -> None:
 
 
 def _add_provisional(rows: Rows, given: Given) -> None:
-    events.record(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
-    events.record(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record_event(rows, given.event("e9", "yes", second=300), text_hash=given.hash("yes"), payload_hash="e1")
+    events.record_event(rows, given.event("e8", "yes", second=301), text_hash=given.hash("yes"), payload_hash="e1")
     provisional_turns.add_provisional(
         rows, given.turn("hook:e9", "yes", second=300), event="prompt", text_hash=given.hash("yes"), host="claude",
         project=1, path="",
@@ -137,9 +138,11 @@ def _purged_names(rows: Rows, given: Given) -> None:
 
 
 def _unheard(rows: Rows, given: Given) -> None:
-    events.note_unreported(rows, ["s1"], at=given.now)
+    events.mark_unreported(rows, ["s1"], at=given.now)
     events.unreported_sessions(rows)
-    events.live_sessions(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
+    events.sessions_without_events(
+        rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400)
+    )
     events.latest_events(rows, "claude")
     events.drop_unreported(rows, ["s1"])
 
@@ -148,8 +151,8 @@ def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
     cursors.sessions_behind(rows, "gotchas", after="distill")
     turns.stream_turns(rows, 1, after=0, upto=9, written=True)
-    failures.session_of(rows, "s1")
-    failures.projects_of(rows, 1)
+    failures.gotcha_progress(rows, "s1")
+    failures.session_projects(rows, 1)
     failures.memories_after(rows, 0, limit=9)
     failures.stated_memories(rows, 1, "s1")
     failures.is_stated_in(rows, 1, 1)
@@ -158,11 +161,11 @@ def _gotchas(rows: Rows, given: Given) -> None:
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
     )
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
-    failures.failures_in(rows, 1)
-    failures.fixed_until(rows, 1, 1)
+    failures.session_failures(rows, 1)
+    failures.last_fix_ordinal(rows, 1, 1)
     failures.of_session(rows, 1)
-    failures.message(rows, 1)
-    failures.same_message(rows, "m", other_than="g", projects=[1])
+    failures.error_message(rows, 1)
+    failures.find_same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     failures.symptoms_of(rows, [1])
     fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
@@ -174,12 +177,12 @@ def _gotchas(rows: Rows, given: Given) -> None:
     failures.by_id(rows, failures.error_id("f"), None)
     failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
-    memory_scenes.note_scene(rows, 1, uuid="l1", text="at a.py")
-    memory_scenes.note_scene(rows, 2, uuid="l1", text="")
+    memory_scenes.set_scene(rows, 1, uuid="l1", text="at a.py")
+    memory_scenes.set_scene(rows, 2, uuid="l1", text="")
     memory_scenes.scenes_of_session(rows, "s1")
     memory_scenes.prompts_of(rows, 1, upto=9)
     statement_rows.personal_turns(rows, 1)
-    memory_scenes.scene_places(rows, 1)
+    memory_scenes.scene_directories(rows, 1)
     memory_scenes.stated_by_session(rows, 1, "s1", upto=9)
     memory_scenes.file_changes_of(rows, 1, upto=9, most=9, characters=9)
     failures.forget_turn(rows, 1, "l1")
@@ -188,16 +191,16 @@ def _gotchas(rows: Rows, given: Given) -> None:
 def _uses(rows: Rows, given: Given) -> None:
     _receipt(rows, given)
     late = given.at(900)
-    assert receipts.waiting(rows, answered=late, still=late, over=late, limit=9)
+    assert receipts.list_waiting(rows, answered=late, still=late, over=late, limit=9)
     receipts.item_texts(rows, 1)
     receipts.ordinal_at(rows, 1, late)
-    receipts.note_use(rows, 1, {"m1": (True, "words")})
+    receipts.record_use(rows, 1, {"m1": (True, "words")})
     receipts.usage_since(rows, given.at(0))
     receipts.usage_since(rows, given.at(0), projects=[1])
 
 
 def _usage(rows: Rows) -> None:
-    token_usage.note_usage(rows, [Spent("s1", "m1", 1, 1, 1, 1)])
+    token_usage.record_usage(rows, [MessageTokens("s1", "m1", 1, 1, 1, 1)])
     token_usage.usage_of(rows, 1)
     token_usage.usage_of_agents(rows, "s1")
     token_usage.tokens_injected(rows, "s1")
@@ -214,7 +217,9 @@ def _noted(rows: Rows, given: Given) -> None:
 
 def _checkpoints(rows: Rows, given: Given) -> None:
     session = rows.value("select min(seq) from sessions")
-    row = checkpoints.Row(0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", "")
+    row = checkpoints.CheckpointRow(
+        0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", ""
+    )
     checkpoints.put_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
     checkpoints.restore(rows, 1, at=given.now, session_id="")
     events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
@@ -226,16 +231,16 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     checkpoints.last_turns(rows, session, upto=9)
     checkpoints.count_turns_after(rows, session, upto=0, until=given.at(400))
     checkpoints.of_summary(rows, session, "l1")
-    checkpoints.pending(rows, session)
-    checkpoints.latest(rows, "s1")
-    checkpoints.restored_checkpoint(rows, project=1, session_id="s1")
+    checkpoints.find_pending(rows, session)
+    checkpoints.find_latest(rows, "s1")
+    checkpoints.find_restored(rows, project=1, session_id="s1")
     checkpoints.items_of(rows, 1)
     checkpoints.captured_turns(rows, 1)
     checkpoints.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
     checkpoints.open_goals(rows, projects=[0, 1], session_id="s1")
-    checkpoints.take_back(rows, 1)
+    checkpoints.drop_turn(rows, 1)
     checkpoints.clear_session_goals(rows, "s1")
-    checkpoints.clear(rows, session)
+    checkpoints.delete_of_session(rows, session)
 
 
 def _dream(rows: Rows, given: Given) -> None:
@@ -245,41 +250,41 @@ def _dream(rows: Rows, given: Given) -> None:
         dream=begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
     )  # fmt: skip
     journal.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
-    for seq in journal.actions(rows, begun.seq):
+    for seq in journal.list_actions(rows, begun.seq):
         changed = journal.changed_rows(rows, seq)
-        row_images.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
+        row_restore.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
-    place = dream_scopes.Place(seq=1, everywhere=0)
+    place = dream_scopes.DreamScope(seq=1, everywhere=0)
     dream_scopes.record_compared_digest(rows, place, "d1")
     dream_scopes.compared_digest(rows, place)
     dream_scopes.vector_state(rows, place)
-    journal.action_counts(rows, begun.seq)
+    journal.count_actions(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
 
 
 def _topics(rows: Rows, given: Given) -> None:
     memories.insert(rows, given.memory("m2", "tabs again", project=1), text_hash="h2")
-    topics.tag(rows, 1, "tabs", by=topics.PERSON)
+    topics.tag_memory(rows, 1, "tabs", by=topics.PERSON)
     topics.replace_tags(rows, 1, topics.changed_tags(rows, 1, [(2, "tabs", 0.5)]))
     topics.replace_tags(rows, 1, [(1, "spaces", None)])
-    topics.mark_done(rows, topics.Due(project_seq=1, changes=9, memories=2))
+    topics.mark_computed(rows, topics.DueProject(project_seq=1, changes=9, memories=2))
     topics.newest_memories(rows, 1, limit=9)
-    topics.of_memories(rows, [1, 2])
-    topics.members(rows, "tabs", [1])
-    topics.move_to(rows, 2, 0)
-    topics.edges(rows, [1, 2], projects=[1])
-    topics.shared_topics(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
+    topics.topics_of_memories(rows, [1, 2])
+    topics.list_members(rows, "tabs", [1])
+    topics.move_tags(rows, 2, 0)
+    memory_graph.list_edges(rows, [1, 2], projects=[1])
+    memory_graph.list_shared(rows, [1, 2], projects=[1], widest_topic=9, widest_session=9)
 
 
 def _told_days(rows: Rows, given: Given) -> None:
     one = stored_days.Ending(1, 1, "s1", 1, "", 0, "", "", given.now, "", "", False, 0, "", "")
     stored_days.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
-    stored_days.days_waiting(rows, after=0, limit=9)
+    stored_days.endings_after(rows, after=0, limit=9)
     stored_days.live_endings(rows, since=given.at(0), limit=9)
     session_contents.turn_times(rows, 1)
-    session_contents.gotchas(rows, 1, limit=9)
-    session_contents.agents_of(rows, "s1")
+    session_contents.list_gotchas(rows, 1, limit=9)
+    session_contents.list_agents(rows, "s1")
     stored_days.days_due(rows, "move", limit=9)
     stored_days.mark_days_moved(rows, 1)
     stored_days.move_days(rows, stored_days.days_due(rows, "move", limit=9))
@@ -293,27 +298,27 @@ INSTRUCTED = [instruction_rows.Instruction(path="/p/CLAUDE.md", kind="Project", 
 HOT: dict[str, Any] = {
     "record_event and add_provisional": _add_provisional,
     "add_turn": _add_turn,
-    "settle": lambda rows, given: provisional_turns.settle_provisional(rows, "s1", at=given.at(400)),
+    "settle": lambda rows, given: provisional_turns.record_settled(rows, "s1", at=given.at(400)),
     "set_title": lambda rows, _: turns.set_title(rows, "s1", "t", first=True),
     "over": lambda rows, given: provisional_turns.expired_provisional(
-        rows, before=given.at(400), after=provisional_turns.FIRST, most=9
+        rows, before=given.at(400), after=provisional_turns.START, most=9
     ),
     "positions_written_since": lambda rows, _: cursors.file_positions(rows, since=1, most=9),
     "close_provisional": lambda rows, given: provisional_turns.close_provisional(
         rows,
-        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.FIRST, most=1000)[0],
+        provisional_turns.expired_provisional(rows, before=given.at(400), after=provisional_turns.START, most=1000)[0],
     ),
     "stream_turns": lambda rows, _: turns.stream_turns(rows, 1, after=0, kinds=("user", "assistant")),
     "calls that say something": lambda rows, _: turns.tool_calls(
         rows, 1, after=0, tools=("Bash", "Task"), holding={"Bash": "git"}
     ),
     "settle a place": lambda rows, given: projects.ensure_with_directory(rows, given.project(), now=""),
-    "a place that is new": lambda rows, given: projects.recognised(rows, given.project("new")),
-    "wall_around": lambda rows, _: projects.wall_around(rows, "/home/me/shop"),
-    "visible": lambda rows, _: projects.visible(rows, inside=0),
+    "a place that is new": lambda rows, given: projects.recognise(rows, given.project("new")),
+    "wall_around": lambda rows, _: projects.workspace_around(rows, "/home/me/shop"),
+    "visible": lambda rows, _: projects.visible_projects(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
-    "fresh_since": lambda rows, _: receipts.fresh_since(rows, "s1"),
-    "said_since": lambda rows, _: receipts.said_since(rows, "s1"),
+    "fresh_since": lambda rows, _: receipts.context_since(rows, "s1"),
+    "said_since": lambda rows, _: receipts.conversation_since(rows, "s1"),
     "told": lambda rows, _: receipts.ids_in_context(rows, "s1"),
     "injected": lambda rows, _: receipts.injection_totals(rows, "s1"),
     "was_told": lambda rows, _: receipts.is_injected(rows, "s1", "m1"),
@@ -343,16 +348,16 @@ HOT: dict[str, Any] = {
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
     "statements_after": lambda rows, _: statement_rows.statements_after(rows, 0, limit=9),
     "keeps_out": _keeps_out,
-    "marks": lambda rows, _: tombstones.marks(rows, b"k"),
+    "marks": lambda rows, _: tombstones.purged_marks(rows, b"k"),
     "purged_names": _purged_names,
     "delete": lambda rows, given: memory_deletion.delete_memory(rows, given.memory("m1", "x")),
-    "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
+    "memories_with": lambda rows, _: search.count_memories_with(rows, "tabs"),
     "text_hits": lambda rows, _: fulltext.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
     "passages": lambda rows, _: (
         fulltext.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
         passages.by_seqs(rows, [1, 2]),
-        passages.neighbours(rows, [1, 2]),
-        passages.of_turns(rows, [1, 2]),
+        passages.find_neighbours(rows, [1, 2]),
+        passages.passages_of_turns(rows, [1, 2]),
         vectors.distances(rows, "passage", 1, b"abcd", [1, 2]),
     ),
     "vectors to be made": lambda rows, _: vectors.has_waiting(rows, 1),
@@ -372,40 +377,40 @@ HOT: dict[str, Any] = {
     ),
     "left": lambda rows, _: (vectors.count_waiting(rows, None), vectors.count_waiting(rows, 1)),
     "backlog": lambda rows, _: (
-        vectors.backlog(rows, "passage", 1, limit=9),
-        vectors.backlog(rows, "memory", 1, limit=9),
+        vectors.read_backlog(rows, "passage", 1, limit=9),
+        vectors.read_backlog(rows, "memory", 1, limit=9),
     ),
-    "delete_for": lambda rows, _: vectors.delete_for(rows, "memory", 1),
+    "delete_for": lambda rows, _: vectors.delete_of_row(rows, "memory", 1),
     "move_to": lambda rows, _: vectors.move_passages(rows, 1, 0),
     "sessions_behind": lambda rows, _: cursors.sessions_behind(rows, "distill"),
-    "conversation": lambda rows, _: session_contents.conversation(rows, 1, projects=None),
+    "conversation": lambda rows, _: session_contents.read_conversation(rows, 1, projects=None),
     "new sessions": lambda rows, given: dreams.sessions_since(rows, given.at(0)),
-    "last dream": lambda rows, _: dreams.last(rows),
+    "last dream": lambda rows, _: dreams.find_latest(rows),
     "dream": lambda rows, given: _dream(rows, given),
     "sessions listing": lambda rows, _: sessions.list_sessions(rows, projects=[1], limit=9),
-    "withdraw": lambda rows, _: sessions.withdraw(rows, "/t", "l1"),
+    "withdraw": lambda rows, _: sessions.withdraw_turn(rows, "/t", "l1"),
     "drop_old": lambda rows, given: text_retention.drop_old_output(rows, before=given.at(400), days=90, limit=9),
     "drop_oldest": lambda rows, _: text_retention.drop_oldest_output(rows, limit=9),
-    "is_any_left": lambda rows, _: text_retention.is_any_output_left(rows),
+    "is_any_left": lambda rows, _: text_retention.has_output(rows),
     "file_state": lambda rows, _: cursors.file_state(rows, "/t"),
     "unheard sessions": _unheard,
-    "count": lambda rows, _: activity.count(rows, [("bad lines", 1)]),
-    "last_event": lambda rows, _: activity.last_event(rows),
-    "last_read": lambda rows, _: activity.last_read(rows),
+    "count": lambda rows, _: activity.increment_counters(rows, [("bad lines", 1)]),
+    "last_event": lambda rows, _: activity.last_event_times(rows),
+    "last_read": lambda rows, _: activity.last_read_at(rows),
     "sessions for the days' files": _told_days,
     "typed prompts": lambda rows, given: sessions.count_typed(rows, latest=10),
     "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: probes.remove_probe(rows, before=given.at(0)),
-    "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),
+    "read_among": lambda rows, _: sessions.count_with_transcript(rows, [1, 2]),
     "stream positions": lambda rows, _: activity_feed.feed_positions(rows),
     "stream": lambda rows, _: [
-        activity_feed.feed_after(rows, kind, 0, projects=[1], limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=[1], limit=9) for kind in activity_feed.KINDS
     ],
     "gotchas": _gotchas,
     "checkpoints": _checkpoints,
     "topics": _topics,
     "stream of all": lambda rows, _: [
-        activity_feed.latest_feed(rows, kind, projects=None, limit=9) for kind in activity_feed.KINDS
+        activity_feed.read_feed(rows, kind, projects=None, limit=9, is_latest=True) for kind in activity_feed.KINDS
     ],
 }
 
@@ -443,7 +448,7 @@ def test_few_sessions_or_memories_lead_to_their_turns_and_not_all_that_is_search
 
 @pytest.mark.parametrize("name", ["provisional", "hook_only", "sessions"])
 def test_what_status_counts_of_a_few_rows_is_counted_by_an_index(store: Store, name: str) -> None:
-    assert store.read(lambda rows: scans(rows, [(dict(activity.COUNTED)[name], {})])) == set()
+    assert store.read(lambda rows: scans(rows, [(dict(activity.COUNT_QUERIES)[name], {})])) == set()
 
 
 @pytest.mark.invariant("Status counts no long table")
@@ -454,12 +459,12 @@ def test_what_status_counts_of_long_tables_is_read_from_their_tallies(store: Sto
         story(rows, given)
         watching = Watching(rows.connection)
         activity.tallied_counts(watching)
-        activity.memories_by(watching)
-        activity.size_list(watching)
+        activity.memories_by_gate_and_tier(watching)
+        activity.list_sizes(watching)
         return {step.partition(":")[0] for step in scans(rows, watching.ran)}
 
     found = store.write(look)
-    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in activity.TALLIED)
+    assert found and not any(re.search(rf"\b{table}\b", step) for step in found for table in activity.TALLIED_COUNTS)
     assert {step.split()[1] for step in found} <= {"tallies", "memories", "projects", "sessions", "sizes"}, found
 
 

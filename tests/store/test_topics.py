@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given as draws
 from hypothesis import strategies as st
 
-from csmd.store import integrity, migrate, topics
+from csmd.store import integrity, memory_graph, migrate
 from csmd.store.sqlite import Rows, connect
 
 #: What may happen to the graph: some of it to rows that are not there. Keys are drawn from so few that they meet.
@@ -67,7 +67,7 @@ def carry_out(rows: Rows, change: Change) -> None:
 
 
 def counted_otherwise(rows: Rows) -> list[str]:
-    return [problem for problem in integrity.content(rows) if "counted otherwise" in problem]
+    return [problem for problem in integrity.check_content(rows) if "counted otherwise" in problem]
 
 
 @draws(st.lists(st.tuples(st.sampled_from(CHANGES), KEY, KEY, st.integers(0, 2)), max_size=30))
@@ -81,9 +81,22 @@ def test_whatever_changes_the_counts_are_those_of_the_rows(changes: list[Change]
 
 def test_the_counts_are_of_what_is_there() -> None:
     rows = filled()
-    assert topics.graph_counts(rows, [1]) == {"memories": 2, "topics": 2, "sessions": 1, "tagged": 4, "produced": 2}
-    assert topics.relationships(rows, [1]) == {"r0": 4} and topics.relationships(rows, None) == {"r0": 9}
+    assert memory_graph.count_nodes_and_edges(rows, [1]) == {
+        "memories": 2,
+        "topics": 2,
+        "sessions": 1,
+        "tagged": 4,
+        "produced": 2,
+    }
+    assert memory_graph.count_relationships(rows, [1]) == {"r0": 4} and memory_graph.count_relationships(
+        rows, None
+    ) == {"r0": 9}
     rows.run("update memories set twin_of = 1 where seq = 2")
-    assert topics.graph_counts(rows, [1])["tagged"] == 2 and topics.relationships(rows, None) == {"r0": 4}
+    assert memory_graph.count_nodes_and_edges(rows, [1])["tagged"] == 2 and memory_graph.count_relationships(
+        rows, None
+    ) == {"r0": 4}
     rows.run("delete from memories")
-    assert set(topics.graph_counts(rows, None).values()) == {0, 1} and topics.relationships(rows, None) == {}
+    assert (
+        set(memory_graph.count_nodes_and_edges(rows, None).values()) == {0, 1}
+        and memory_graph.count_relationships(rows, None) == {}
+    )

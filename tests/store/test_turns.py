@@ -30,7 +30,7 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 
 Given = Any
@@ -41,7 +41,7 @@ def hook(rows: Rows, given: Given, ident: str, said: str, **more: Any) -> bool:
     """A hook's event and its provisional turn, as capture records them; whether the turn was stored."""
     kind = more.pop("kind", "user")
     named = given.event(ident, said, **{"name": "prompt" if kind == "user" else "stop", **more})
-    if not events.record(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
+    if not events.record_event(rows, named, text_hash=given.hash(said), payload_hash=named.payload):
         return False
     project = projects.ensure(rows, given.project(), now=given.now)
     return provisional_turns.add_provisional(
@@ -60,7 +60,7 @@ def line(rows: Rows, given: Given, uuid: str, said: str, *, project: str = "shop
 
 def believe(rows: Rows, given: Given, uuid: str) -> None:
     """A statement, a memory and a vector of a turn, as the later stages make them of a provisional one too."""
-    found = rows.one("select seq, session_seq, project_seq, text from turns where uuid = :uuid", uuid=uuid)
+    found = rows.first("select seq, session_seq, project_seq, text from turns where uuid = :uuid", uuid=uuid)
     assert found is not None
     seq, session, project, said = found
     turn = given.stored(seq, project, uuid=uuid)
@@ -71,8 +71,8 @@ def believe(rows: Rows, given: Given, uuid: str) -> None:
     else:
         memories.add_provenance(rows, known.seq, Provenance(uuid=uuid, session_id="s1", at=given.now, role="confirms"))
     model = vectors.ensure_model(rows, "m", DIM, now=given.now)
-    waiting = vectors.backlog(rows, "passage", model, limit=100)
-    vectors.add(
+    waiting = vectors.read_backlog(rows, "passage", model, limit=100)
+    vectors.add_vectors(
         rows,
         "passage",
         model,
@@ -112,7 +112,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
         assert dangling(rows) == []
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     assert len(store.read(lambda rows: fulltext.text_hits(rows, "passage", ["tabs"], projects=None, limit=9))) == 1
 
 
@@ -165,7 +165,7 @@ def test_a_line_that_a_forks_file_brought_first_still_takes_the_hooks_place(stor
         assert activity.counts(rows)["turns"] == activity.counts(rows)["vectors"] == 1
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_line_that_is_read_again_takes_no_second_hooks_turn(store: Store, given: Given) -> None:
@@ -190,26 +190,26 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         believe(rows, given, "hook:e3")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(0), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 0), "it is too early"
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (1, 0), "the transcript has not gone on"
         line(rows, given, "l9", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 1)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 0)
@@ -221,7 +221,7 @@ def test_when_the_transcript_has_gone_on_a_double_is_dropped_and_a_hook_only_tur
         }  # fmt: skip
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
@@ -229,14 +229,14 @@ def test_the_wait_ends_with_the_session_too(store: Store, given: Given) -> None:
         hook(rows, given, "e1", "only here")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 0)
-        events.record(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
+        events.record_event(rows, given.event("e2", name="session_end", second=9), text_hash="", payload_hash="e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 1)
@@ -253,7 +253,7 @@ def test_an_answer_that_stands_in_several_lines_is_no_turn_of_its_own(store: Sto
         believe(rows, given, "hook:e1")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (1, 0)
@@ -273,7 +273,7 @@ def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_
         line(rows, given, f"queue:s1:{second}", "yes", form="queued", second=second)
 
     def leave(rows: Rows, second: int, *, absorbed: bool) -> None:
-        turns.unqueue(rows, "s1", at=given.at(second), text_hash="", absorbed=absorbed, nth=0)
+        turns.mark_unqueued(rows, "s1", at=given.at(second), text_hash="", absorbed=absorbed, nth=0)
 
     def story(rows: Rows) -> None:
         hook(rows, given, "e1", "yes")
@@ -293,7 +293,7 @@ def test_a_queued_prompt_is_said_again_by_the_line_it_left_the_queue_for_and_by_
         assert [uuid for uuid, _ in texts(rows)] == ["l1", "l2", "l3"]
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant(
@@ -322,7 +322,7 @@ def test_beyond_its_room_a_session_keeps_turns_but_not_their_words_tools_first(s
         assert rows.value("select bytes from sessions where id = 's1'") == 100, "a hook's turn gave its room back"
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant(
@@ -344,7 +344,7 @@ def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Giv
         assert rows.value("select bytes from sessions where id = 's1'") == len("use blanks here")
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
     assert store.read(lambda rows: fulltext.text_hits(rows, "passage", ["tabs"], projects=None, limit=9)) == []
 
 
@@ -356,7 +356,7 @@ def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: S
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 1)
@@ -373,7 +373,7 @@ def test_an_answer_is_no_double_of_a_prompt_of_the_same_words(store: Store, give
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 1)
@@ -391,7 +391,7 @@ def test_a_double_whose_line_is_stored_under_a_fork_is_known_as_one(store: Store
         hook(rows, given, "e1", "yes")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (1, 0)
@@ -408,7 +408,7 @@ def test_a_line_that_comes_when_nobody_waits_any_more_still_replaces_the_hook_on
         line(rows, given, "l2", "later", second=100)
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (0, 1)
@@ -432,7 +432,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         assert vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant(
@@ -440,7 +440,9 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
 )
 def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(store: Store, given: Given) -> None:
     def record(rows: Rows, ident: str, payload: str, second: float, name: str = "prompt") -> bool:
-        return events.record(rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload)
+        return events.record_event(
+            rows, given.event(ident, second=second, name=name), text_hash="", payload_hash=payload
+        )
 
     def story(rows: Rows) -> None:
         assert record(rows, "e1", "p", 10)
@@ -450,7 +452,7 @@ def test_an_event_is_known_by_its_id_and_as_the_same_report_of_a_second_command(
         assert record(rows, "e4", "p", 12.1), "2.1 s later"
         assert record(rows, "e5", "q", 12.2, name="stop")
         assert record(rows, "e6", "p", 12.3), "something happened between the two"
-        assert events.record(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
+        assert events.record_event(rows, given.event("e7", session="s2", second=10), text_hash="", payload_hash="p"), (
             "another session"
         )
 
@@ -461,8 +463,8 @@ def test_a_session_knows_when_it_was_settled_with_its_agents_and_never_goes_back
     def story(rows: Rows) -> list[tuple[Any, ...]]:
         line(rows, given, "l1", "one")
         line(rows, given, "l2", "two", agent_id="a1")
-        provisional_turns.settle_provisional(rows, "s1", at=given.at(50))
-        provisional_turns.settle_provisional(rows, "s1", at=given.at(20))
+        provisional_turns.record_settled(rows, "s1", at=given.at(50))
+        provisional_turns.record_settled(rows, "s1", at=given.at(20))
         turns.set_title(rows, "s1", "A title")
         return rows.all("select id, settled_at, title from sessions order by id")
 
@@ -474,7 +476,7 @@ def test_a_session_spans_its_turns_and_keeps_the_first_path_and_the_latest_model
         hook(rows, given, "e1", "a")
         line(rows, given, "l1", "b", second=30, model="opus", version="2.1")
         line(rows, given, "l2", "c", second=20)
-        return rows.one("select started_at, last_at, path, model, version, turns from sessions")
+        return rows.first("select started_at, last_at, path, model, version, turns from sessions")
 
     assert store.write(story) == (given.at(0), given.at(30), "/t.jsonl", "opus", "2.1", 3)
 
@@ -510,13 +512,13 @@ def test_a_deleted_turns_row_key_is_never_given_again(store: Store, given: Given
         believe(rows, given, "hook:e2")
         assert provisional_turns.close_provisional(
             rows,
-            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.FIRST, most=1000)[
+            provisional_turns.expired_provisional(rows, before=given.at(500), after=provisional_turns.START, most=1000)[
                 0
             ],
         ) == (1, 0)
         line(rows, given, "l3", "newest", second=101)
         model = vectors.ensure_model(rows, "m", DIM, now="")
-        assert [said for _, _, said in vectors.backlog(rows, "passage", model, limit=9)] == ["newest"]
+        assert [said for _, _, said in vectors.read_backlog(rows, "passage", model, limit=9)] == ["newest"]
 
     store.write(story)
 
@@ -616,7 +618,7 @@ def check_interleaving(rows: Rows, values: Given, made: Any, distilled: bool) ->
                     assert sorted(texts(rows, name)) == sorted((said.uuid, said.text) for said in lines)
             assert rows.value("select count(*) from turns where provisional = 1 or source = 'hook'") == 0
             assert dangling(rows) == []
-            assert integrity(rows) == []
+            assert check_database(rows) == []
             raise Undo
     except Undo:
         return
@@ -662,12 +664,12 @@ def test_only_tool_traffic_from_before_the_day_is_dropped_and_its_turns_stay(sto
     kept = {uuid for uuid, text in found.items() if not text.startswith("[tool")}
     assert kept == {f"{kind}-{day}" for kind in KINDS for day in range(4) if day > 1 or not kind.startswith("tool")}
     assert store.read(lambda rows: rows.all("select uuid, text_hash from turns order by uuid")) == hashes
-    listed = store.read(lambda rows: session_contents.conversation(rows, 1, projects=None))
+    listed = store.read(lambda rows: session_contents.read_conversation(rows, 1, projects=None))
     assert len(listed) == 16 and [turn.dropped for turn in listed if turn.uuid == "tool_result-0"] == [size]
     assert store.write(lambda rows: text_retention.drop_old_output(rows, before=before, days=90, limit=100)) == 0
     counted = store.read(activity.counters)
-    assert (counted[text_retention.DROPPED], counted[text_retention.DROPPED_BYTES]) == (4, 4 * size)
-    assert store.write(integrity) == []
+    assert (counted[text_retention.DROPPED_COUNTER], counted[text_retention.DROPPED_BYTES_COUNTER]) == (4, 4 * size)
+    assert store.write(check_database) == []
 
 
 def test_the_oldest_goes_first_in_batches(store: Store, given: Given) -> None:
@@ -678,7 +680,7 @@ def test_the_oldest_goes_first_in_batches(store: Store, given: Given) -> None:
     assert "for room" not in found["tool_call-2"] + found["tool_result-2"]
     assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100)) == 3
     assert store.write(lambda rows: text_retention.drop_oldest_output(rows, limit=100)) == 0
-    assert not store.read(text_retention.is_any_output_left)
+    assert not store.read(text_retention.has_output)
 
 
 def test_what_was_purged_stays_purged_and_frees_nothing(store: Store, given: Given) -> None:

@@ -10,7 +10,7 @@ import pytest
 from csmd.errors import StoreError
 from csmd.store import activity, memories, projects, turns, vectors
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import check_database
 from csmd.store.sqlite import Rows
 
 
@@ -20,9 +20,9 @@ def memory(rows: Rows, given: Any, ident: str, project: int = 0) -> int:
 
 def test_a_model_has_one_key_and_one_length_of_vector(store: Store) -> None:
     def story(rows: Rows) -> None:
-        assert vectors.model_seq(rows, "small") is None
+        assert vectors.find_model(rows, "small") is None
         first = vectors.ensure_model(rows, "small", 4, now="")
-        assert vectors.ensure_model(rows, "small", 4, now="") == first == vectors.model_seq(rows, "small")
+        assert vectors.ensure_model(rows, "small", 4, now="") == first == vectors.find_model(rows, "small")
         assert vectors.ensure_model(rows, "large", 8, now="") != first
         with pytest.raises(StoreError, match="4"):
             vectors.ensure_model(rows, "small", 5, now="")
@@ -38,11 +38,11 @@ def test_the_backlog_holds_what_stands_past_the_cursor_and_is_searched_for(store
             turn = given.turn(uuid, "" if uuid == "d" else uuid, kind=kind)
             turns.add_turn(rows, turn, text_hash=uuid, host="claude", project=project, path="")
         seqs = [memory(rows, given, "m1"), memory(rows, given, "m2")]
-        assert [text for _, _, text in vectors.backlog(rows, "passage", model, limit=9)] == ["a", "c"]
-        assert vectors.backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
+        assert [text for _, _, text in vectors.read_backlog(rows, "passage", model, limit=9)] == ["a", "c"]
+        assert vectors.read_backlog(rows, "memory", model, limit=1) == [(seqs[0], 0, "text of m1")]
         assert vectors.count_waiting(rows, model) == vectors.count_waiting(rows, None) == 4
-        assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 1
-        assert vectors.add(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 0
+        assert vectors.add_vectors(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 1
+        assert vectors.add_vectors(rows, "memory", model, [(seqs[0], 0, 0, 4, b"abcd")], reached=seqs[0]) == 0
         assert vectors.count_waiting(rows, model) == 3
         other = vectors.ensure_model(rows, "n", 8, now="")
         assert vectors.count_waiting(rows, other) == 4, "a new model has all of it before it"
@@ -54,22 +54,25 @@ def test_a_row_that_went_away_meanwhile_gets_no_vector_and_the_cursor_moves(stor
     def story(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
         kept = memory(rows, given, "m1")
-        assert vectors.add(rows, "memory", model, [(kept, 0, 0, 1, b"abcd"), (99, 0, 0, 1, b"abcd")], reached=99) == 1
+        assert (
+            vectors.add_vectors(rows, "memory", model, [(kept, 0, 0, 1, b"abcd"), (99, 0, 0, 1, b"abcd")], reached=99)
+            == 1
+        )
         assert vectors.count_waiting(rows, model) == 0
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_a_vector_of_the_wrong_length_is_refused_and_stored_nowhere(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         model = vectors.ensure_model(rows, "m", 4, now="")
-        vectors.add(rows, "memory", model, [(memory(rows, given, "m1"), 0, 0, 1, b"abc")], reached=1)
+        vectors.add_vectors(rows, "memory", model, [(memory(rows, given, "m1"), 0, 0, 1, b"abc")], reached=1)
 
     with pytest.raises(StoreError):
         store.write(story)
     assert store.read(activity.counts)["vectors"] == 0
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row(store: Store, given: Any) -> None:
@@ -77,16 +80,16 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
         one, other = memory(rows, given, "m1"), memory(rows, given, "m2")
         for name in ("m", "n"):
             model = vectors.ensure_model(rows, name, 4, now="")
-            vectors.add(
+            vectors.add_vectors(
                 rows,
                 "memory",
                 model,
                 [(one, 0, 0, 1, b"abcd"), (one, 0, 1, 2, b"bbcd"), (other, 0, 0, 1, b"cbcd")],
                 reached=other,
             )
-        vectors.delete_for(rows, "passage", one)
+        vectors.delete_of_row(rows, "passage", one)
         assert activity.counts(rows)["vectors"] == 6
-        vectors.delete_for(rows, "memory", one)
+        vectors.delete_of_row(rows, "memory", one)
         for model in (1, 2):
             assert [row[0] for row in vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=9)] == [
                 other
@@ -94,7 +97,7 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
         rows.run("delete from memories where seq = :seq", seq=one)
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: Store, given: Any) -> None:
@@ -102,15 +105,15 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
         model = vectors.ensure_model(rows, "m", 4, now="")
         shop = projects.ensure(rows, given.project(), now="")
         near, far, elsewhere = memory(rows, given, "a", shop), memory(rows, given, "b"), memory(rows, given, "c", shop)
-        vectors.move_to(rows, "memory", near, shop)
-        vectors.add(rows, "memory", model, [(near, shop, 0, 3, bytes([10, 0, 0, 0])), (far, 0, 0, 3, bytes([10, 3, 4, 0])),
+        vectors.move_vectors(rows, "memory", near, shop)
+        vectors.add_vectors(rows, "memory", model, [(near, shop, 0, 3, bytes([10, 0, 0, 0])), (far, 0, 0, 3, bytes([10, 3, 4, 0])),
                                             (elsewhere, shop, 5, 9, bytes([0, 0, 0, 100]))], reached=9)  # fmt: skip
         hits = vectors.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=None, limit=2)
         assert hits == [(near, 0, 3, 0.0), (far, 0, 3, pytest.approx(25.0))]
         both = vectors.vector_hits(rows, "memory", model, bytes([10, 0, 0, 0]), projects=[0, shop], limit=9)
         assert [row[0] for row in both] == [near, far, elsewhere]
         assert [row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9)] == [far]
-        vectors.move_to(rows, "memory", far, shop)
+        vectors.move_vectors(rows, "memory", far, shop)
         rows.run("update memories set project_seq = :shop where seq = :seq", shop=shop, seq=far)
         assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[0], limit=9) == []
         assert len(vectors.vector_hits(rows, "memory", model, bytes(4), projects=[shop], limit=9)) == 3
@@ -118,7 +121,7 @@ def test_the_nearest_come_first_within_the_projects_that_are_asked_for(store: St
             vectors.vector_table("statements; drop", model)
 
     store.write(story)
-    assert store.write(integrity) == []
+    assert store.write(check_database) == []
 
 
 @pytest.mark.invariant(
@@ -134,12 +137,12 @@ def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
         made = [bytes(generator.randrange(256) for _ in range(8)) for _ in range(60)]
         for number, vector in enumerate(made):
             seq = memory(rows, given, f"m{number}", shop if number % 2 else 0)
-            vectors.add(rows, "memory", model, [(seq, 0, 0, 4, vector)], reached=seq)
+            vectors.add_vectors(rows, "memory", model, [(seq, 0, 0, 4, vector)], reached=seq)
         for where in (None, [shop], [0, shop]):
             whole = [vectors.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
-            monkeypatch.setattr(vectors, "WHOLE", 10)
+            monkeypatch.setattr(vectors, "MAX_WHOLE_VECTORS", 10)
             few = [vectors.vector_hits(rows, "memory", model, asked, projects=where, limit=3) for asked in made]
-            monkeypatch.setattr(vectors, "WHOLE", 50_000)
+            monkeypatch.setattr(vectors, "MAX_WHOLE_VECTORS", 50_000)
             assert [len(hits) for hits in few] == [3] * 60
             same = sum(
                 len({row[0] for row in one} & {row[0] for row in other}) for one, other in zip(whole, few, strict=True)
@@ -151,4 +154,4 @@ def test_of_many_vectors_those_of_the_nearest_signs_are_compared_whole(
 
 
 def test_a_vectors_signs_are_one_bit_for_each_number_above_zero() -> None:
-    assert vectors.signs(bytes([1, 0, 127, 128, 255, 0, 0, 5, 9])) == bytes([0b10000101, 0b1])
+    assert vectors.vector_signs(bytes([1, 0, 127, 128, 255, 0, 0, 5, 9])) == bytes([0b10000101, 0b1])

@@ -62,7 +62,7 @@ def test_what_is_sent_twice_is_there_once_and_as_it_was_sent_last(rows: dict[str
     send(rows["ann"], {**first, "text": "The port is 8443", "sources": first["sources"][:1]})
     kept = memories.by_id(rows["ann"], "m1")
     assert kept is not None and (kept.text, kept.times, kept.version) == ("The port is 8443", 1, 4)
-    assert [tag.name for tag in topics.of_memories(rows["ann"], [kept.seq])[kept.seq]] == ["deploy"]
+    assert [tag.name for tag in topics.topics_of_memories(rows["ann"], [kept.seq])[kept.seq]] == ["deploy"]
     assert len(memory_links.links_of(rows["ann"], "m1")) == 1, "an edge comes with either end and is one"
     counted = {
         table: rows["ann"].number(f"select count(*) from {table}")

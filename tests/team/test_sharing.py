@@ -54,7 +54,7 @@ class Home:
     def join(self) -> None:
         answer = exchange.carry_out({"do": "join", "url": self.url})
         joined = TeamRow(url=self.url, author=answer["author"], epoch=answer["epoch"], joined_at=NOW)
-        self.store.write(lambda rows: store_team.join(rows, joined))
+        self.store.write(lambda rows: store_team.join_server(rows, joined))
 
     def project(self, remote: str = REMOTE, *, wall: str = "") -> int:
         def write(rows: Rows) -> int:
@@ -85,7 +85,7 @@ class Home:
 
     def share(self, project: int = 0, *, readers: str = "*", name: str = REMOTE) -> None:
         place = project or self.project()
-        self.store.write(lambda rows: store_team.share(rows, place, name=name, readers=readers, now=NOW))
+        self.store.write(lambda rows: store_team.share_project(rows, place, name=name, readers=readers, now=NOW))
 
     def exchange(self) -> dict[str, Any]:
         """One exchange; the order that was sent."""
@@ -166,7 +166,7 @@ def test_what_both_said_stays_each_ones_own(homes: tuple[Home, Home]) -> None:
     ]
     (colleagues,) = [memory for memory in bob.memories() if memory.author]
     assert colleagues.superseded_by == "" and colleagues.authority == "external" and colleagues.id != own
-    assert bob.store.read(lambda rows: exports.seqs(rows, None)) == [
+    assert bob.store.read(lambda rows: exports.list_exported(rows, None)) == [
         memory.seq for memory in sorted(bob.memories(), key=lambda one: (one.created_at, one.id)) if not memory.author
     ]
     bob.share()
@@ -193,7 +193,7 @@ def test_a_change_is_sent_and_what_is_forgotten_leaves_the_server_and_the_collea
 
     ann.store.write(change)
     assert {first, second} <= {
-        waiting.id for waiting in ann.store.read(lambda rows: store_team.waiting(rows, limit=99))
+        waiting.id for waiting in ann.store.read(lambda rows: store_team.list_waiting(rows, limit=99))
     }
     ann.settle()
     bob.exchange()
@@ -218,7 +218,7 @@ def test_a_project_goes_to_its_readers_and_comes_back_from_who_is_none_any_more(
         assert (RULE in bob.of_colleagues()) == arrives, readers
         assert (team.rows("bob", "select text from memories") == [(RULE,)]) == arrives, readers
     shared = ann.project()
-    ann.store.write(lambda rows: store_team.unshare(rows, shared))
+    ann.store.write(lambda rows: store_team.unshare_project(rows, shared))
     ann.settle()
     bob.exchange()
     assert bob.of_colleagues() == {} and team.rows("ann", "select count(*) from memories") == [(0,)]
@@ -278,8 +278,8 @@ def test_what_an_older_csmd_let_through_is_redacted_before_it_goes(homes: tuple[
         memory = memories.by_id(rows, ident)
         assert memory is not None
         rows.update("memories", memory.seq, text=text)
-        topics.tag(rows, memory.seq, f"key {SECRET}", by="person")
-        memory_scenes.note_scene(rows, memory.seq, uuid="u1", text=f'after "{SECRET}"')
+        topics.tag_memory(rows, memory.seq, f"key {SECRET}", by="person")
+        memory_scenes.set_scene(rows, memory.seq, uuid="u1", text=f'after "{SECRET}"')
         rows.insert("symptoms", memory_seq=memory.seq, uuid="u1", at=NOW, text=f"it fails with {SECRET}")
         belief_changes.record_change(rows, ident, "edited", SECRET, text, "an edit", "person", NOW)
         session = {"host": "claude", "project_seq": ann.project_seq, "started_at": NOW, "last_at": NOW}
@@ -319,14 +319,14 @@ def test_links_merges_topics_and_sources_are_on_the_server_as_at_home(
     def relate(rows: Rows) -> None:
         found = {memory.id: memory for memory in memories.where(rows, "true")}
         memory_links.add_link(rows, Link(from_id=one, to_id=two, relationship="refines", weight=0.5), now=NOW)
-        topics.tag(rows, found[one].seq, "network", by="person")
+        topics.tag_memory(rows, found[one].seq, "network", by="person")
         belief_changes.merge_memories(rows, found[aside], found[two], reason="told so", by="person", now=LATER)
 
     def embed(rows: Rows) -> None:
         model, long = vectors.ensure_model(rows, "m", 2, now=NOW), memories.by_id(rows, one)
         assert long is not None
         parts = [(long.seq, long.project_seq, start, start + 8, bytes([start, 255])) for start in (0, 8)]
-        vectors.add(rows, "memory", model, parts, reached=0)
+        vectors.add_vectors(rows, "memory", model, parts, reached=0)
 
     ann.share()
     ann.settle()
@@ -377,7 +377,7 @@ def test_leaving_forgets_what_colleagues_said_and_takes_off_what_was_shared(
     ann.exchange()
     assert len(ann.memories()) == 2
     assert exchange.carry_out({"do": "leave", "url": ann.url})["removed"] == 1
-    ann.store.write(store_team.leave)
+    ann.store.write(store_team.leave_server)
     assert [memory.author for memory in ann.memories()] == [""] and ann.store.read(store_team.find_team) is None
     assert team.rows("bob", "select author from memories") == [("bob",)]
     ann.says("Said after it was left.")

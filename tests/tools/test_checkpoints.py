@@ -62,7 +62,7 @@ def test_a_checkpoint_on_demand_is_shown_as_it_was_stored_and_restored_for_one_s
     other.mkdir()
     daemon.event("UserPromptSubmit", "elsewhere", cwd=str(other), prompt="what is done here is another matter")
     refused = daemon.run("checkpoint", "restore", made["id"], "--session", "elsewhere")
-    assert refused.returncode == 1 and "another project" in refused.stderr
+    assert refused.returncode == 1 and "different projects" in refused.stderr
 
 
 def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assistants_to_end(daemon: Machine) -> None:
@@ -88,7 +88,7 @@ SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], render.Screen]]] =
     "raw": (
         "csm_checkpoint_show",
         {"id": "k", "raw": True},
-        lambda value: checkpoints.show_captured(value, to_person=True),
+        lambda value: checkpoints.show_captured(value, is_terminal=True),
     ),
     "restore": ("csm_checkpoint_restore", {"id": "k"}, checkpoints.show_restored),
     "goals": ("csm_goal_list", {"done": True}, goals.show_goals),
@@ -115,10 +115,10 @@ def test_what_people_see_fits_a_terminal(
     [
         ("csm_checkpoint_show", {"id": "k-none"}, "there is no checkpoint"),
         ("csm_checkpoint_create", {"session": "none"}, "there is no session"),
-        ("csm_open_done", {"id": "g-none"}, "nothing open is"),
-        ("csm_open_done", {"id": " "}, "nothing was named"),
-        ("csm_goal_set", {"text": "a goal of nobody's"}, "a goal is a project's or a session's"),
-        ("csm_goal_set", {"text": "...", "project": "/p"}, "nothing to remember"),
+        ("csm_open_done", {"id": "g-none"}, "there is no open matter"),
+        ("csm_open_done", {"id": " "}, "no open matter was given"),
+        ("csm_goal_set", {"text": "a goal of nobody's"}, "no project or session was given for the goal"),
+        ("csm_goal_set", {"text": "...", "project": "/p"}, "no words to remember"),
     ],
 )
 def test_what_cannot_be_done_is_said(parts: Any, tool: str, params: dict[str, str], what: str) -> None:

@@ -97,7 +97,7 @@ def test_each_of_the_hosts_four_types_follows_from_the_words_and_is_listed(parts
     for other in get_args(MemdirType):
         ids = [row["id"] for row in parts.call("csm_memory_by_type", type=other)["memories"]]
         assert (made["id"] in ids) == (other == type_)
-    with pytest.raises(BadInput, match="a reference says where"):
+    with pytest.raises(BadInput, match="a reference needs an address"):
         save(parts, "The dashboards are somewhere.", type="reference")
 
 

@@ -95,8 +95,13 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     event, redacted = ingest.decode_event("claude", body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
     assert event is not None
     parts.store.write(
-        lambda rows: ingest.record(
-            rows, event, redacted=redacted, key=parts.store.hash_key, now=now_iso(), place=ingest.place_of(rows, event)
+        lambda rows: ingest.record_event(
+            rows,
+            event,
+            redacted=redacted,
+            key=parts.store.hash_key,
+            now=now_iso(),
+            place=ingest.find_event_project(rows, event),
         )
     )
     assert turns(parts) == {"two": ["there"]}
@@ -290,11 +295,11 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
         machine.line("assistant", "The quokka it is.", session="both", uuid="u3", cwd=str(walled)),
         session="both",
     )
-    reading.sweep(parts.background.context, full=True)
+    reading.sweep_transcripts(parts.background.context, full=True)
     while reading.read_backlog(parts.background.context):
         pass
-    list(parts.background.stages.distilling(force=True))
-    parts.background.stages.carry("believe")
+    list(parts.background.stages.distill_sessions(force=True))
+    parts.background.stages.run_stage("believe")
     parts.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     for asking, seen in ((open_place, False), (str(walled), True)):
         assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen

@@ -43,12 +43,12 @@ def test_the_tools_say_their_limits_and_a_model_is_given_them_as_a_group(parts: 
     summary = find_tool("csm_store_query").summary
     for limit in (
         f"{sql_views.MAX_ROWS} rows",
-        f"{sql_views.SECONDS:g} seconds",
-        f"{sql_views.VALUE_CHARACTERS:,} characters",
+        f"{sql_views.MAX_SECONDS:g} seconds",
+        f"{sql_views.MAX_VALUE_CHARACTERS:,} characters",
     ):
         assert limit in summary
     assert not find_tool("csm_store_query").mutates
-    assert served_tools.choose("questions")[-2:] == ("csm_store_schema", "csm_store_query")
+    assert served_tools.choose_tools("questions")[-2:] == ("csm_store_schema", "csm_store_query")
     with pytest.raises(BadInput, match="no view 'tables'"):
         parts.call("csm_store_schema", view="tables")
     with pytest.raises(BadInput, match="only a SELECT is answered"):
@@ -76,10 +76,10 @@ def test_what_was_forgotten_or_purged_is_no_memory_in_any_view(parts: Any, work:
     parts.call("csm_memory_delete", id=memory["id"], by_person=True)
     for view in ("memories", "sources", "topics", "links"):
         assert parts.call("csm_store_query", sql=f"select * from {view}")["rows"] == []
-    parts.store.write(lambda rows: purge.begin(rows, now=NOW))
+    parts.store.write(lambda rows: purge.record_begin(rows, now=NOW))
     with pytest.raises(CsmdError, match="a purge is under way"):
         parts.call("csm_store_query", sql="select text from turns")
-    parts.store.write(purge.end)
+    parts.store.write(purge.record_end)
     assert parts.call("csm_store_query", sql="select text from turns")["rows"]
 
 

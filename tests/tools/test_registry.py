@@ -205,7 +205,7 @@ def test_only_a_person_lifts_what_was_forgotten_and_only_a_person_pins(parts: An
     text = "We use tabs in Makefiles."
     first = parts.call("csm_memory_save", text=text, by_person=True)
     parts.call("csm_memory_delete", id=first["id"], by_person=True)
-    with pytest.raises(CsmdError, match="made csmd forget"):
+    with pytest.raises(CsmdError, match="the user forgot"):
         parts.call("csm_memory_save", text=text)
     assert texts(parts) == []
     again = parts.call("csm_memory_save", text=text, by_person=True, pin=True)
@@ -218,13 +218,13 @@ def test_what_is_typed_with_a_secret_in_it_is_refused_and_nothing_of_it_kept(par
     secret = "ghp_" + "a1B2" * 9
     for typed in (f"The token of the build server is {secret} today.", secret, "<private>all of it</private>"):
         for by_person in (True, False):
-            with pytest.raises(BadInput, match="what csmd never keeps") as refused:
+            with pytest.raises(BadInput, match="contains a secret") as refused:
                 parts.call("csm_memory_save", text=typed, by_person=by_person)
             assert secret not in str(refused.value) and "where the secret is" in refused.value.hint
     with pytest.raises(BadInput, match="github-token"):
         parts.call("csm_goal_set", text=f"deploy with {secret}", project=str(parts.machine.project), by_person=True)
     assert texts(parts) == []
-    with pytest.raises(BadInput, match="nothing to remember"):
+    with pytest.raises(BadInput, match="no words to remember"):
         parts.call("csm_memory_save", text="...", by_person=True)
 
 

@@ -86,7 +86,7 @@ def test_a_pinned_memory_does_not_fade_until_it_is_unpinned_and_either_is_taken_
 
 def test_a_wording_with_a_secret_and_one_that_says_nothing_are_refused(parts: Any, saved: str) -> None:
     secret = "ghp_" + "a1B2" * 9
-    with pytest.raises(BadInput, match=r"never keeps \(github-token\)"):
+    with pytest.raises(BadInput, match=r"secret \(github-token\)"):
         parts.call("csm_memory_edit", id=saved, text=f"The linter uses the token {secret}", by_person=True)
     made = parts.call("csm_memory_edit", id=saved, text="The linter takes its token from the vault", by_person=True)
     for text in ("the of it", "x" * 700):
@@ -106,7 +106,7 @@ def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: st
         with pytest.raises(BadInput, match="there is no memory"):
             parts.call(tool, id=saved, by_person=True, **more)
     parts.call("csm_review_answer", id=saved, verb="keep", asking=place, by_person=True)
-    with pytest.raises(CsmdError, match="nothing to take back"):
+    with pytest.raises(CsmdError, match="nothing to undo"):
         parts.call("csm_review_undo", by_person=True)
     assert parts.call("csm_review_undo", asking=place, by_person=True)["undone"]
 
@@ -114,7 +114,7 @@ def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: st
 def test_what_was_dropped_is_found_by_no_way_until_it_is_taken_back(parts: Any, saved: str) -> None:
     parts.call("csm_review_answer", id=saved, verb="drop", by_person=True)
     assert parts.call("csm_memory_search", query="linter tests", kind="memory")["hits"] == []
-    with pytest.raises(CsmdError, match="made csmd forget"):
+    with pytest.raises(CsmdError, match="the user forgot"):
         parts.call("csm_memory_save", text="The linter runs before the tests.", project=str(parts.machine.project))
     parts.call("csm_review_undo", by_person=True)
     (hit,) = parts.call("csm_memory_search", query="linter tests", kind="memory")["hits"]

@@ -163,8 +163,8 @@ def test_only_a_person_states_a_memory_as_the_user_in_a_session_file(parts: Part
     write(parts, PREFERENCE, by_person=True, ident="typed")
     write(parts, CORRECTION, ident="piped")
     take_in(parts)
-    list(parts.background.stages.distilling(force=True))
-    parts.background.stages.carry("believe")
+    list(parts.background.stages.distill_sessions(force=True))
+    parts.background.stages.run_stage("believe")
     authority = {row["session_id"]: row["authority"] for row in parts.call("csm_memory_list")["memories"]}
     assert {session for session, who in authority.items() if who == "user"} == {"typed"}
     assert [kind for kind, _ in kinds(parts, "piped")] == ["relayed"]
@@ -176,8 +176,8 @@ def test_a_file_that_somebody_puts_there_speaks_for_nobody(parts: Parts) -> None
     forged = parts.machine.line("user", PREFERENCE, session="forged")
     (folder / "forged.jsonl").write_text(json.dumps(forged) + "\n")
     take_in(parts)
-    list(parts.background.stages.distilling(force=True))
-    parts.background.stages.carry("believe")
+    list(parts.background.stages.distill_sessions(force=True))
+    parts.background.stages.run_stage("believe")
     assert kinds(parts, "forged") == [("relayed", PREFERENCE)]
     assert all(row["authority"] != "user" for row in parts.call("csm_memory_list")["memories"])
 
@@ -218,10 +218,10 @@ def test_a_summary_stands_for_all_before_it_when_nothing_is_named(parts: Parts) 
 def test_what_cannot_be_written_is_told_and_nothing_is(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     parts.machine.transcript(parts.machine.line("user", "Hello."))
     take_in(parts)
-    with pytest.raises(CsmdError, match="session of the assistant"):
+    with pytest.raises(CsmdError, match="the assistant's session"):
         write(parts, "Hello.", ident="s1")
     for text, more, why in (
-        ("  ", {}, "nothing"),
+        ("  ", {}, "empty"),
         ("Hello.", {"parent": "x"}, "no message"),
         ("x", {"ident": "../x"}, "name"),
     ):

@@ -72,5 +72,5 @@ def test_a_day_is_named_as_people_name_it(parts: Parts) -> None:
     today, yesterday = (parts.call("csm_today", date=typed)["date"] for typed in ("", "yesterday"))
     assert yesterday < today and parts.call("csm_today", date="today")["date"] == today
     assert parts.call("csm_today", date=DAY)["projects"] == []
-    with pytest.raises(BadInput, match="is no day"):
+    with pytest.raises(BadInput, match="is not a date"):
         parts.call("csm_today", date="last week")

@@ -80,7 +80,7 @@ def test_memories_are_limited_by_project_kind_state_and_time(viewer: Viewer, sha
 
     every = listed("")
     assert 0 < listed(f"project={shared_machine.project}") < every
-    kinds = [listed(f"kind={kind}") for kind in pages.KINDS]
+    kinds = [listed(f"kind={kind}") for kind in pages.GATE_LABELS]
     assert sum(kinds) == every and sum(1 for kind in kinds if kind) > 1
     assert listed("state=active") + listed("state=replaced") == every
     assert listed("since=2026-05-05") < every and listed("since=2200-01-01") == 0
@@ -214,10 +214,13 @@ def test_no_page_grows_with_what_is_in_it(opened: Opens, machine: Machine) -> No
 
 
 def test_a_page_takes_rows_by_what_they_weigh() -> None:
-    small, large = {"text": "x"}, {"text": "<" * pages.ROOM, "parts": ["a", {"b": "c"}], "number": 1, "none": None}
-    assert pages.fitting([small] * 40) == [small] * 40
-    assert pages.fitting([large, small]) == [large] and pages.fitting([small, large]) == [small]
-    assert pages.fitting([]) == []
+    small, large = (
+        {"text": "x"},
+        {"text": "<" * pages.MAX_PAGE_BYTES, "parts": ["a", {"b": "c"}], "number": 1, "none": None},
+    )
+    assert pages.fit_page([small] * 40) == [small] * 40
+    assert pages.fit_page([large, small]) == [large] and pages.fit_page([small, large]) == [small]
+    assert pages.fit_page([]) == []
 
 
 def test_every_page_in_the_navigation_exists() -> None:
@@ -231,4 +234,4 @@ def test_a_day_lists_what_was_decided_and_leads_to_the_days_beside_it(viewer: Vi
     day = shared_machine.call("csm_today")["date"]
     assert day in shown and len(re.findall(r'href="today\?date=[0-9-]{10}"', shown)) == 2
     assert "Nothing was changed" in viewer.get("today?date=1999-01-01").text
-    assert "is no day" in viewer.get("today?date=x").text
+    assert "is not a date" in viewer.get("today?date=x").text

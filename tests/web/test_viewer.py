@@ -16,7 +16,7 @@ from terminal import Terminal
 from viewer_process import Opens, Viewer
 
 from csmd.web.access import Access
-from csmd.web.viewer import marked_parts
+from csmd.web.viewer import split_marked
 
 
 def test_the_command_prints_a_link_that_opens_the_overview_and_ends_with_c(machine: Machine) -> None:
@@ -118,5 +118,5 @@ def test_it_ends_at_a_signal_while_a_browser_holds_a_connection(opened: Opens, m
 
 
 def test_marked_words_are_parts_of_their_own() -> None:
-    assert marked_parts("a b c d", ["b", "d", "x", ""]) == [("a ", False), ("b", True), (" c ", False), ("d", True)]
-    assert marked_parts("all", ["all"]) == [("all", True)] and marked_parts("", []) == []
+    assert split_marked("a b c d", ["b", "d", "x", ""]) == [("a ", False), ("b", True), (" c ", False), ("d", True)]
+    assert split_marked("all", ["all"]) == [("all", True)] and split_marked("", []) == []

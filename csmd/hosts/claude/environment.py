@@ -12,7 +12,7 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts.adapter import Memo
-from csmd.hosts.claude.export import VERSION as OUR_OWN
+from csmd.hosts.claude.export import VERSION as EXPORT_VERSION
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
 from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_path
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object
@@ -92,34 +92,34 @@ def latest_versions(turns: Iterable[Turn]) -> dict[str, str]:
     """Version -> the time of its last turn among these, without the version that csmd writes into exports."""
     latest: dict[str, str] = {}
     for turn in turns:
-        if turn.version != OUR_OWN and display.parse_version(turn.version) is not None:
+        if turn.version != EXPORT_VERSION and display.parse_version(turn.version) is not None:
             latest[turn.version] = max(turn.at, latest.get(turn.version, ""))
     return latest
 
 
 #: The context window of most models, and the one that can be chosen for some.
-USUAL = 200_000
-LARGE = 1_000_000
+USUAL_WINDOW = 200_000
+LARGE_WINDOW = 1_000_000
 #: Beginning of a model's id -> its window. Every other model has the usual one.
 WINDOWS: tuple[tuple[str, int], ...] = (("claude-2.0", 100_000), ("claude-instant", 100_000))
-#: What the host appends to the id of a model that is used with the large window.
-MARK = "[1m]"
+#: The host's suffix of the id of a model that is used with the large window.
+LARGE_MARK = "[1m]"
 
 
 def window(model: str, used: int) -> int:
     """The window of a model; if more is in use than fits into the usual one, it is the large one."""
-    size = next((tokens for beginning, tokens in WINDOWS if model.startswith(beginning)), USUAL)
-    return LARGE if MARK in model or used > size else size
+    size = next((tokens for beginning, tokens in WINDOWS if model.startswith(beginning)), USUAL_WINDOW)
+    return LARGE_WINDOW if LARGE_MARK in model or used > size else size
 
 
-#: The largest number of memory files that is listed, newest first.
+#: Most memory files that are listed, newest first.
 MAX_FILES = 200
-#: How many bytes of each are read for the list.
+#: Bytes of each file that are read for the list.
 READ_BYTES = 1024 * 1024
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
-#: How many characters of the first line that was cut off the index are quoted.
-EXCERPT = 80
+#: Most characters that are quoted of the first line that was cut off the index.
+MAX_EXCERPT_CHARACTERS = 80
 
 
 def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
@@ -134,16 +134,16 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
         problems.append("it has no head")
     if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
         problems.append("it is not UTF-8")
-    more = mapping(head, "metadata")
-    kind = _field(head.get("type", more.get("type")))
+    metadata = mapping(head, "metadata")
+    kind = _field(head.get("type", metadata.get("type")))
     if head and kind not in TYPES:
         problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
     return Memo(
         filename=filename,
-        name=_field(head.get("name", more.get("name"))),
-        description=_field(head.get("description", more.get("description"))),
+        name=_field(head.get("name", metadata.get("name"))),
+        description=_field(head.get("description", metadata.get("description"))),
         type=kind if kind in TYPES else "",
-        modified=_field(head.get("modified", more.get("modified"))) or modified,
+        modified=_field(head.get("modified", metadata.get("modified"))) or modified,
         size=size,
         problems=tuple(problems),
     )
@@ -174,19 +174,19 @@ def cut_index(content: str) -> str:
     whole = len(kept.split("\n"))
     size = f"{units / 1024:.1f}KB"
     if len(lines) > INDEX_LINES and units > INDEX_UNITS:
-        what = f"{len(lines)} lines and {size}"
+        excess = f"{len(lines)} lines and {size}"
     elif len(lines) > INDEX_LINES:
-        what = f"{len(lines)} lines (limit: {INDEX_LINES})"
+        excess = f"{len(lines)} lines (limit: {INDEX_LINES})"
     else:
-        what = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
+        excess = f"{size} (limit: {INDEX_UNITS / 1024:.1f}KB) — index entries are too long"
     if kept == "\n".join(lines[:whole]):
         first = lines[whole].strip()
-        first = first if len(first) <= EXCERPT else first[: EXCERPT - 1] + "…"
+        first = first if len(first) <= MAX_EXCERPT_CHARACTERS else first[: MAX_EXCERPT_CHARACTERS - 1] + "…"
         lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
     else:
         lost = f"everything after the first {display.count_utf16_units(kept)} characters of line {whole} was cut off"
     return (
-        f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
+        f"{kept}\n\n> WARNING: MEMORY.md is {excess}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."
     )
 

@@ -28,7 +28,7 @@ _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
 #: The version in the lines of a session without one; the client accepts it.
 VERSION = "2.0.0"
 MODEL = "unknown"
-#: How many characters of a call or result are written as text if its other half is missing.
+#: Most characters of a call or result that is written as text because its other half is missing.
 FOLDED_CHARACTERS = 2000
 
 
@@ -51,15 +51,15 @@ class _Pairs:
     results: dict[str, str] = field(default_factory=dict)
 
 
-def resumable_id(session_id: str) -> str:
+def make_resumable_id(session_id: str) -> str:
     """The id that resumes a session: its own if it is a uuid, as the client requires, else one derived from it."""
     try:
         return str(uuid.UUID(session_id))
     except ValueError:
-        return _derived_uuid("session", session_id)
+        return _derive_uuid("session", session_id)
 
 
-def _without_answers(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
+def _drop_answers(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     """The turns without the user's answers in a tool's result: the result contains their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
     return [
@@ -73,18 +73,18 @@ def export(
     turns: Sequence[ExportedTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
 ) -> Export:
     """A transcript that the client resumes, from a session's turns in order."""
-    ident = resumable_id(session_id)
-    kept = _without_answers(_live_branch(turns))
-    pairs = _pairs(kept)
+    ident = make_resumable_id(session_id)
+    kept = _drop_answers(_drop_abandoned(turns))
+    pairs = _find_pairs(kept)
     shared = {"isSidechain": False, "userType": "external", "cwd": cwd, "sessionId": ident,
               "version": version or VERSION, "gitBranch": ""}  # fmt: skip
     written: list[dict[str, Any]] = []
     parent: str | None = None
-    for line in _answered_at_once(_lines(kept, pairs), pairs):
+    for line in _order_lines(_group_lines(kept, pairs), pairs):
         first = line.turns[0]
         head = {**shared, "timestamp": first.at}
         if first.kind == "summary":
-            boundary = _derived_uuid("boundary", line.uuid)
+            boundary = _derive_uuid("boundary", line.uuid)
             written.append({
                 "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system",
                 "subtype": "compact_boundary",
@@ -92,7 +92,9 @@ def export(
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
             parent = boundary
-        written.append({"parentUuid": parent, **head, **_message(line, pairs.whole, model or MODEL), "uuid": line.uuid})
+        written.append(
+            {"parentUuid": parent, **head, **_make_message(line, pairs.whole, model or MODEL), "uuid": line.uuid}
+        )
         parent = line.uuid
     if title:
         written.append({"type": "ai-title", "aiTitle": title, "sessionId": ident})
@@ -102,7 +104,7 @@ def export(
     )  # fmt: skip
 
 
-def _live_branch(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
+def _drop_abandoned(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     """The turns without those that a rewind abandoned: of two prompts with one parent the later is valid."""
     kept: list[ExportedTurn] = []
     prompts: dict[str, int] = {}
@@ -116,19 +118,19 @@ def _live_branch(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     return kept
 
 
-def _lines(turns: Sequence[ExportedTurn], pairs: _Pairs) -> list[_Line]:
+def _group_lines(turns: Sequence[ExportedTurn], pairs: _Pairs) -> list[_Line]:
     """The lines that the turns came from, without text that the client wrote for the user."""
     lines: dict[str, _Line] = {}
     for turn in turns:
-        role = _role(turn)
+        role = _find_role(turn)
         is_narrated = turn.kind in TOOL_KINDS and turn.uuid not in pairs.whole
         if not role or not (turn.text.strip() or turn.kind == "tool_result"):
             continue
         own = turn.uuid.partition("/")[0]
         if is_narrated or own.startswith("hook:"):
-            own, role = _derived_uuid("turn", turn.uuid), "user" if is_narrated else role
+            own, role = _derive_uuid("turn", turn.uuid), "user" if is_narrated else role
         if own in lines and lines[own].role != role:  # one line has one speaker
-            own = _derived_uuid("turn", turn.uuid)
+            own = _derive_uuid("turn", turn.uuid)
         message_id = turn.message_id or f"msg_{own.replace('-', '')}"
         lines.setdefault(own, _Line(own, role, message_id, is_narrated)).turns.append(turn)
     for line in lines.values():  # the API requires results before words
@@ -136,7 +138,7 @@ def _lines(turns: Sequence[ExportedTurn], pairs: _Pairs) -> list[_Line]:
     return list(lines.values())
 
 
-def _role(turn: ExportedTurn) -> str:
+def _find_role(turn: ExportedTurn) -> str:
     if turn.kind in ("assistant", "tool_call"):
         return "assistant"
     if turn.kind == "notification":  # an error that the client wrote in the assistant's name never reached the model
@@ -144,7 +146,7 @@ def _role(turn: ExportedTurn) -> str:
     return "user"
 
 
-def _pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
+def _find_pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
     """The tool calls whose input is complete and whose one result follows before any compaction."""
     pairs = _Pairs()
     waiting: dict[str, tuple[ExportedTurn, dict[str, Any]]] = {}
@@ -165,9 +167,8 @@ def _pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
     return pairs
 
 
-def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
-    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the
-    rest."""
+def _order_lines(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
+    """Returns the lines in the order of the API: the blocks of a message, the results of its calls, the rest."""
     blocks: dict[str, list[_Line]] = {}
     holding: dict[str, _Line] = {}
     for line in lines:
@@ -184,12 +185,12 @@ def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
         answers = [holding[pairs.results[uuid]] for uuid in uuids if uuid in pairs.results]
         # A line that also holds words goes last: words must not separate a call from its result.
         answers.sort(key=lambda answer: answer.turns[-1].kind != "tool_result")
-        ordered.update({each.uuid: each for each in (*together, *answers)})
+        ordered.update({block.uuid: block for block in (*together, *answers)})
     return list(ordered.values())
 
 
-def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
-    blocks = [_block(turn, whole) for turn in line.turns]
+def _make_message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
+    blocks = [_make_block(turn, whole) for turn in line.turns]
     if line.role == "assistant":
         calls = any(block["type"] == "tool_use" for block in blocks)
         message = {
@@ -199,22 +200,22 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
                       "output_tokens": line.turns[0].tokens},
         }  # fmt: skip
         return {"type": "assistant", "message": message}
-    alone = len(blocks) == 1 and blocks[0]["type"] == "text"
+    is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
     entry: dict[str, Any] = {
         "type": "user",
-        "message": {"role": "user", "content": blocks[0]["text"] if alone else blocks},
+        "message": {"role": "user", "content": blocks[0]["text"] if is_text else blocks},
     }
     if line.is_narrated:
         entry["isMeta"] = True
     # As the client records who submits a prompt, so that a prompt that no one typed remains one.
-    relayed = any(turn.kind == "relayed" for turn in line.turns)
-    entry |= {"entrypoint": "sdk-cli"} if relayed else {"permissionMode": "default"}
+    is_relayed = any(turn.kind == "relayed" for turn in line.turns)
+    entry |= {"entrypoint": "sdk-cli"} if is_relayed else {"permissionMode": "default"}
     if line.turns[0].kind == "summary":
         entry |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     return entry
 
 
-def _block(turn: ExportedTurn, whole: dict[str, Any]) -> dict[str, Any]:
+def _make_block(turn: ExportedTurn, whole: dict[str, Any]) -> dict[str, Any]:
     text = turn.text
     if turn.kind == "tool_call":
         if turn.uuid in whole:
@@ -227,5 +228,5 @@ def _block(turn: ExportedTurn, whole: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _derived_uuid(kind: str, name: str) -> str:
+def _derive_uuid(kind: str, name: str) -> str:
     return str(uuid.uuid5(_NAMES, f"{kind}:{name}"))

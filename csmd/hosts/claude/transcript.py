@@ -19,7 +19,6 @@ from csmd.exclusions import Withheld
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import read_label
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
-from csmd.hosts.tool_calls import find_written_transcripts
 from csmd.hosts.transcript_reading import (
     Line,
     OpenTranscript,
@@ -30,7 +29,6 @@ from csmd.hosts.transcript_reading import (
     read_path,
     read_tokens,
 )
-from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
@@ -111,30 +109,21 @@ def read_message_turns(line: Line) -> list[Turn]:
     content = message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     is_prompt = value["type"] == "user"
-    turns = [*_read_text_turns(line, bare, message, blocks), *_read_tool_turns(line, bare, blocks)]
+    turns = _read_text_turns(line, bare, message, blocks)
+    turns += _read_tool_turns(line, bare, blocks, len(turns))
     usage = message.get("usage")
     context = sum(read_tokens(usage, name) for name in CONTEXT_FIELDS)
     is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
     turns = [
         replace(
-            turn,
-            uuid=uuid,
-            text=_cut_text(turn, uuid, line.reading.tool_limit),
-            message_id=read_label(message, "id"),
-            model=read_label(message, "model", 100),
+            turn, message_id=read_label(message, "id"), model=read_label(message, "model", 100),
             tokens=read_tokens(usage, "output_tokens") if number == 0 else 0,
-            context=context,
-            is_prompt_line=is_prompt_line,
+            context=context, is_prompt_line=is_prompt_line,
             mode=read_label(value, "permissionMode", 40) if is_prompt else "",
         )
         for number, turn in enumerate(turns)
-        for uuid in [_number_uuid(bare.uuid, number)]
-    ]
+    ]  # fmt: skip
     return [*turns, *_read_answer_turns(line, bare, blocks, len(turns))]
-
-
-def _cut_text(turn: Turn, uuid: str, limit: int) -> str:
-    return display.cut_middle(turn.text, limit=limit, of=f"turn {uuid}") if turn.kind in TOOL_KINDS else turn.text
 
 
 def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
@@ -149,24 +138,19 @@ def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: li
     return [replace(bare, kind=_classify_turn(line.value, message, text), text=text)]
 
 
-def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Turn]:
-    """The turns of the tool calls and results in a line, whole."""
-    withheld, turns = line.reading.withheld, list[Turn]()
+def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
+    """The turns of the tool calls and results in a line; the first has this number."""
+    turns: list[Turn] = []
     for block in blocks:
+        numbered = replace(bare, uuid=_number_uuid(bare.uuid, number + len(turns)))
         if block.get("type") == "tool_use":
-            arguments = block.get("input") or {}
-            text = wire.clean(
-                wire.dumps(redact_tree(withheld.filter_input(string(block, "id"), arguments), line.redactions))
-            )
-            # From the original input: what is cut, redacted or withheld may be the path that is written.
-            writes = find_written_transcripts(string(block, "name"), arguments)
-            turn = replace(bare, kind="tool_call", text=text, writes=writes)
+            call = string(block, "name"), block.get("input") or {}
+            (turn,) = line.make_call_turns(numbered, string(block, "id"), [call])
             turns.append(replace(turn, tool_name=read_label(block, "name", 120), tool_id=read_label(block, "id", 120)))
         elif block.get("type") == "tool_result":
-            content = flatten_content(block.get("content"))
-            shown = withheld.filter_output(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
-            text = redact(wire.clean(display.strip_fenced(shown)), line.redactions)
-            turns.append(replace(bare, kind="tool_result", text=text, tool_id=read_label(block, "tool_use_id", 120)))
+            content, outcome = flatten_content(block.get("content")), line.value.get("toolUseResult")
+            turn = line.make_result_turn(numbered, string(block, "tool_use_id"), content, outcome)
+            turns.append(replace(turn, tool_id=read_label(block, "tool_use_id", 120)))
     return turns
 
 
@@ -196,13 +180,7 @@ def read_queued_turns(line: Line) -> list[Turn]:
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
         return []
-    text, bare = (
-        clean_message(flatten_content(queued.get("prompt")), line.redactions, as_typed=True),
-        make_bare_turn(line),
-    )
-    if bare is None or not text:
-        return []
-    return [replace(bare, kind=_classify_line_prompt(line.value, text), text=text, form="absorbed")]
+    return _make_prompt_turns(line, flatten_content(queued.get("prompt")), form="absorbed")
 
 
 def read_enqueued_turns(line: Line) -> list[Turn]:
@@ -236,14 +214,15 @@ def read_blocked_turns(line: Line) -> list[Turn]:
         or BLOCKED_PROMPT not in content
     ):
         return []
-    text, bare = (
-        clean_message(content.partition(BLOCKED_PROMPT)[2], line.redactions, as_typed=True),
-        make_bare_turn(line),
-    )
+    # The conversation never contained it: the next prompt has the same parent and must not replace it.
+    return _make_prompt_turns(line, content.partition(BLOCKED_PROMPT)[2], parent_uuid="")
+
+
+def _make_prompt_turns(line: Line, prompt: str, **fields: Any) -> list[Turn]:
+    text, bare = clean_message(prompt, line.redactions, as_typed=True), make_bare_turn(line)
     if bare is None or not text:
         return []
-    # The conversation never contained it: the next prompt has the same parent and must not replace it.
-    return [replace(bare, kind=_classify_line_prompt(value, text), text=text, parent_uuid="")]
+    return [replace(bare, kind=_classify_line_prompt(line.value, text), text=text, **fields)]
 
 
 def make_bare_turn(line: Line) -> Turn | None:
@@ -294,11 +273,11 @@ def remove_editor_context(text: str) -> str:
     """A text without what an editor adds before or after it."""
     kept: list[str] = []
     at = 0
-    for opened in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
-        closing = f"</{opened[1]}>"
-        end = text.find(closing, opened.end())
-        if opened.start() >= at and end >= 0:
-            kept.append(text[at : opened.start()])
+    for tag in itertools.islice(_EDITOR_TAG.finditer(text), MAX_TAGS):
+        closing = f"</{tag[1]}>"
+        end = text.find(closing, tag.end())
+        if tag.start() >= at and end >= 0:
+            kept.append(text[at : tag.start()])
             after = _AFTER_EDITOR.match(text, end + len(closing))
             at = after.end() if after else end + len(closing)
     return "".join(kept) + text[at:]
@@ -417,11 +396,11 @@ def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
     """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
     session, ident, agent = read_label(value, "sessionId"), read_label(message, "id"), read_agent(value)
-    fresh, made, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
-    is_recorded = value.get("type") == "assistant" and any((fresh, made, read, written))
+    uncached, output, read, written = (read_tokens(message.get("usage"), name) for name in TOKEN_FIELDS)
+    is_recorded = value.get("type") == "assistant" and any((uncached, output, read, written))
     if not is_recorded or not session or not ident or agent is None:
         return []
-    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (fresh, made, read, written), turn)]
+    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (uncached, output, read, written), turn)]
 
 
 def read_agent(value: dict[str, Any]) -> str | None:
@@ -438,11 +417,11 @@ def read_agent(value: dict[str, Any]) -> str | None:
 WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
-    if opened.withheld.excludes.files:
-        note_withheld(opened.read_before(WITHHELD_LOOK_BACK_BYTES), opened.withheld)
-    agent = parse_agent_file(opened.path.name)
+    if transcript.withheld.excludes.files:
+        note_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)
+    agent = parse_agent_file(transcript.path.name)
     if not agent:
         return read_line
 

@@ -4,7 +4,7 @@ A session's transcript is `session-state/<session>/events.jsonl`, one event a li
 resumed session continues its file. A fork's file begins with the lines of the original session, under their ids; a
 rewind removes the lines that it undoes from the file. A sub-agent's events are among its session's and carry its id.
 
-`content` of a prompt is what was typed; `transformedContent` is what the model got, including the output of hooks. Only
+`content` of a prompt is the typed text; `transformedContent` is the model's input, including the output of hooks. Only
 the first words of the model's prompt (`system.message`) show that a program submitted the prompts (`copilot -p`). That
 line is written after the prompt, and again only when it has changed.
 """
@@ -20,9 +20,9 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.copilot import tool_forms
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_uuid
+from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.transcript_reading import (
     LOOK_BACK_BYTES,
@@ -47,7 +47,7 @@ PATH_PATTERN = re.compile(r"([\w-]+)/events\.jsonl", re.ASCII)
 ROOT = "root"
 #: The longest first line.
 FIRST_LINE_BYTES = 1024 * 1024
-#: How much of the file's beginning is searched for what a line depends on, if it is not shortly before the line.
+#: Bytes of the file's beginning that are searched for the state of a line, if it is not shortly before the line.
 BEGINNING_BYTES = 1024 * 1024
 
 #: Events that say in which directory the session is.
@@ -68,6 +68,18 @@ _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")
 _TYPED_SOURCES = ("", "user")
 #: Text that Copilot writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system_notification|system_reminder|skill-context)[\s>]")
+#: Copilot's name of a tool -> the stored name.
+_NAMES = {
+    "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep",
+    "glob": "Glob",
+    "task": "Task", "exit_plan_mode": "ExitPlanMode",
+}  # fmt: skip
+#: Copilot's name of a field -> the stored name.
+_FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
+#: Copilot's suffix of a command's output.
+_AFTER_OUTPUT = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
+#: The suffix of any output by the hooks of other programs.
+_GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
 
 
 classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
@@ -86,7 +98,7 @@ class Session(Conversation):
     context: int = 0
 
     def follow(self, value: dict[str, Any], data: dict[str, Any]) -> None:
-        """Takes from a line what later lines depend on."""
+        """Updates the state on which later lines depend."""
         kind = value.get("type")
         if kind in _DIRECTORY_EVENTS:
             self.cwd = read_path(mapping(data, "context") or data, "cwd") or self.cwd
@@ -97,13 +109,13 @@ class Session(Conversation):
         elif kind in _SPEECH_EVENTS:
             self.last = read_uuid(HOST, value, "id") or self.last
 
-    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """A turn of the line."""
         return Turn(
             uuid=read_uuid(HOST, value, "id"), session_id=self.session, agent_id=read_label(value, "agentId"), kind=kind,
             text=text,
             at=read_time(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
-            context=self.context if kind == "assistant" else 0, **more,
+            context=self.context if kind == "assistant" else 0, **fields,
         )  # fmt: skip
 
 
@@ -119,15 +131,15 @@ def parse_session(first_line: bytes) -> Session | None:
     return session
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on."""
-    session = parse_session(opened.read_first_line(FIRST_LINE_BYTES))
+    session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES))
     if session is None:
         return refuse_line
-    for line in _find_state_lines(opened):
+    for line in _find_state_lines(transcript):
         value = parse_object(line) or {}
         data = mapping(value, "data")
-        is_directly_before = opened.read_before(len(line) + 1) == line + b"\n"
+        is_directly_before = transcript.read_before(len(line) + 1) == line + b"\n"
         session.prompt = _read_prompt(value, data, session, Counter()) if is_directly_before else None
         session.follow(value, data)
     return read_objects(partial(_read_turns, session))
@@ -139,7 +151,7 @@ def _read_type(line: bytes) -> str:
     return match[1].decode() if match else ""
 
 
-def _find_state_lines(opened: OpenTranscript) -> list[bytes]:
+def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
     """The lines before the position that set the directory and the submitter of prompts, and the last two of the
     conversation.
 
@@ -147,18 +159,18 @@ def _find_state_lines(opened: OpenTranscript) -> list[bytes]:
     one reading must not grow with the file.
     """
     for size in LOOK_BACK_BYTES:
-        before = opened.read_before(size).splitlines()
+        before = transcript.read_before(size).splitlines()
         types = [_read_type(line) for line in before]
         state = [
             (kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORY_EVENTS, _MODE_EVENT)
         ]
         # A sub-agent's model prompt says nothing about its session.
         own_state = {kind == _MODE_EVENT for kind, line in state if b'"agentId":' not in line}
-        if size >= opened.position or own_state == {True, False}:
+        if size >= transcript.position or own_state == {True, False}:
             break
     else:
-        opened.file.seek(0)
-        *beginning, _ = opened.file.read(BEGINNING_BYTES).split(b"\n")
+        transcript.file.seek(0)
+        *beginning, _ = transcript.file.read(BEGINNING_BYTES).split(b"\n")
         state = [
             *((kind, line) for line in beginning if (kind := _read_type(line)) in (*_DIRECTORY_EVENTS, _MODE_EVENT)),
             *state,
@@ -189,7 +201,7 @@ def _read_turns(session: Session, line: Line) -> list[Turn]:
 def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
     """The turns in a line itself, except a prompt that waits for the next line."""
     value, kind, text = line.value, line.value.get("type"), ""
-    more: dict[str, str] = {}
+    fields: dict[str, str] = {}
     turn_kind: TurnKind = "assistant"
     match kind:
         case "user.message":
@@ -197,13 +209,13 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
             return [session.prompt] if session.prompt and session.prompt.kind != "relayed" else []
         case "assistant.message":
             text = string(data, "content")
-            more = {"model": read_label(data, "model", 100), "message_id": read_label(data, "messageId")}
+            fields = {"model": read_label(data, "model", 100), "message_id": read_label(data, "messageId")}
         case "tool.execution_start" | "tool.user_requested":
             bare = session.make_turn(value, "tool_call", "")
-            return line.make_call_turns(bare, read_label(data, "toolCallId"), tool_forms.read_calls(data))
+            return line.make_call_turns(bare, read_label(data, "toolCallId"), read_calls(data))
         case "tool.execution_complete":
             ident, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
-            return [line.make_result_turn(bare, ident, tool_forms.read_result(data))] if ident else []
+            return [line.make_result_turn(bare, ident, read_result(data))] if ident else []
         case "human_response.recorded" | "permission.completed":
             text, turn_kind = _read_answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
@@ -216,7 +228,7 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
         case _:
             return line.skip()
     text = line.clean(text)
-    return [session.make_turn(value, turn_kind, text, **more)] if text else []
+    return [session.make_turn(value, turn_kind, text, **fields)] if text else []
 
 
 def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str]) -> Turn | None:
@@ -242,3 +254,30 @@ def _read_answer(data: dict[str, Any]) -> str:
     answer = string(response, "answer") or "\n".join(iter_strings(response.get("content")))
     question = string(response, "question") or string(response, "message")
     return quote_answers([(question, answer)]) or string(response, "feedback")
+
+
+# --- tool calls in the form that is stored for every assistant (`csmd/hosts/tool_calls.py`)
+
+
+def read_calls(data: dict[str, Any]) -> list[Call]:
+    """The stored calls of an event that holds one: several for a patch of several files."""
+    name, server = read_label(data, "toolName", 120), read_label(data, "mcpServerName", 60)
+    arguments = data.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
+    if server:
+        return [(f"mcp__{server}__{read_label(data, 'mcpToolName', 60)}", arguments)]
+    if name == "apply_patch":
+        return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
+    if name in ("view", "create", "edit"):
+        arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
+    return [(_NAMES.get(name, name), arguments)] if name else []
+
+
+def read_result(data: dict[str, Any]) -> str:
+    """A call's result: its output, below its exit code unless that is 0."""
+    error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
+    if error:
+        message = string(error, "message")
+        return f"{REJECTED_RESULT}. {message}" if error.get("code") == "denied" else f"Error: {message}"
+    output = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
+    return add_exit_code(_AFTER_OUTPUT.sub("", output), str(code)) if type(code) is int else output

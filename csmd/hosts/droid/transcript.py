@@ -1,8 +1,8 @@
 """Droid's transcripts to turns.
 
 A session's transcript is `sessions/<directory>/<session>.jsonl`; its first line names the session. A fork's file begins
-with the lines of the original session, under their ids. The host also writes lines in the user's name: what hooks did
-(`user_only`), and text for the model alone (`llm_only`). Whether a program submitted the prompts (`droid exec`) is in
+with the lines of the original session, under their ids. The host also writes lines in the user's name: the output of
+hooks (`user_only`), and text for the model alone (`llm_only`). Whether a program submitted the prompts (`droid exec`) is in
 the session's settings next to the transcript; if these cannot be read, its prompts are `relayed`.
 """
 
@@ -50,7 +50,7 @@ _REMINDER = ("<system-reminder>", "</system-reminder>")
 #: Droid's names of tools and fields -> the stored names.
 _NAMES = {"Execute": "Bash", "Create": "Write"}
 _FIELDS = {"old_str": "old_string", "new_str": "new_string"}
-#: What Droid appends to a command's output.
+#: Droid's suffix of a command's output.
 _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 
 clean_words = partial(clean_text, around=_REMINDER)
@@ -70,13 +70,13 @@ class Session(Conversation):
 
     by_person: bool
 
-    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **fields: Any) -> Turn:
         """The turn of this number in the line, counted from 0."""
         uuid = read_uuid(HOST, value, "id")
         return Turn(
             uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
             kind=kind,
-            text=text, at=read_time(value), cwd=self.cwd, parent_uuid=read_uuid(HOST, value, "parentId"), **more,
+            text=text, at=read_time(value), cwd=self.cwd, parent_uuid=read_uuid(HOST, value, "parentId"), **fields,
         )  # fmt: skip
 
 
@@ -100,10 +100,10 @@ def parse_session(first_line: bytes, settings: bytes) -> Session | None:
     )
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript, from any position."""
     session = parse_session(
-        opened.read_first_line(FIRST_LINE_BYTES), opened.read_sibling(".settings.json", SETTINGS_BYTES)
+        transcript.read_first_line(FIRST_LINE_BYTES), transcript.read_sibling(".settings.json", SETTINGS_BYTES)
     )
     return refuse_line if session is None else read_objects(partial(_read_turns, session))
 

@@ -82,11 +82,11 @@ class Chat(Conversation):
     parents: dict[str, str] = field(default_factory=dict)
     """Message -> the parent that its prompt has from one that was taken back."""
 
-    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+    def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
         """A turn of a message."""
         return Turn(
             uuid=make_session_id(HOST, f"{self.ident}:{read_label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
-            kind=kind, text=text, at=read_time(value), cwd=self.cwd, **more,
+            kind=kind, text=text, at=read_time(value), cwd=self.cwd, **fields,
         )  # fmt: skip
 
 
@@ -100,14 +100,14 @@ def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
     return Chat(ident=ident, session=session, agent=ident if is_agent else "", cwd=cwd)
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; first the last prompts again."""
-    folder, started = opened.path.parent.name, find_start_directory(opened.beginning)
-    chat = parse_chat(opened.read_first_line(FIRST_LINE_BYTES), folder, started)
+    folder, started = transcript.path.parent.name, find_start_directory(transcript.beginning)
+    chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, started)
     if chat is None:
         return refuse_line
     read = read_objects(partial(_read_turns, chat))
-    opened.reread(opened.find_before(_find_prompts), read)
+    transcript.reread(transcript.find_before(_find_prompts), read)
     return read
 
 

@@ -50,8 +50,8 @@ def plugin_text(host: str, home: Path) -> str:
     )
 
 
-def package_wait(host: str) -> str:
-    """Tells the user that the assistant will wait for the registry before it loads any plugin; "" if it will not."""
+def warn_of_package(host: str) -> str:
+    """Returns the warning that the assistant will wait for the registry before it loads plugins; "" if it will not."""
     folder, name = plugin_file(host).parent.parent, _PACKAGES[host]
     try:
         if is_directory(folder / "node_modules") and f'"{name}"' in (folder / "package-lock.json").read_text():
@@ -83,7 +83,7 @@ def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
         return ""
     if str(script(home)) in text:
         raise ConfigError(
-            f"{where} was changed since csmd wrote it and stays", hint="take csmd's lines out of it, or delete it"
+            f"{where} was changed since csmd wrote it and stays", hint="remove csmd's lines from it, or delete it"
         )
     return text
 
@@ -123,7 +123,7 @@ def _files(host: str) -> HostFiles:
             in_empty_directory=True,
             patience_s=20.0,
         ),
-        warning=partial(package_wait, host),
+        warning=partial(warn_of_package, host),
     )  # fmt: skip
 
 

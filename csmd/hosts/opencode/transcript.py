@@ -125,9 +125,9 @@ def parse_session(host: str, beginning: bytes) -> Session | None:
     )
 
 
-def make_reader(host: str, opened: OpenTranscript) -> ReadLine:
+def make_reader(host: str, transcript: OpenTranscript) -> ReadLine:
     """Reads the messages of a session; each is complete in itself."""
-    session, titles = parse_session(host, opened.beginning), read_titles(host, opened.beginning)
+    session, titles = parse_session(host, transcript.beginning), read_titles(host, transcript.beginning)
     if session is None:
         return refuse_line
     read = read_objects(lambda line: _read_turns(session, line))
@@ -190,20 +190,20 @@ class _Message:
                 return self._read_tool_turns(part)
         return []
 
-    def _make_turn(self, kind: TurnKind, text: str, **more: Any) -> Turn:
+    def _make_turn(self, kind: TurnKind, text: str, **fields: Any) -> Turn:
         """The next turn of the message."""
         session, uuid = self.session, f"{self.uuid}+{self.count}" if self.count else self.uuid
         self.count += 1
         # Of two prompts with the same parent, the later one replaces the earlier.
         if kind in ("user", "relayed") and self.count == 1:
             before = string(self.line.value, "before")
-            more |= {"parent_uuid": session.make_uuid(before) if before else session.session, "is_prompt_line": True}
+            fields |= {"parent_uuid": session.make_uuid(before) if before else session.session, "is_prompt_line": True}
         if kind == "assistant":
-            fresh, _, read, written = self.token_counts
-            more |= {"model": read_label(self.data, "modelID", 100), "context": fresh + read + written}
+            uncached, _, read, written = self.token_counts
+            fields |= {"model": read_label(self.data, "modelID", 100), "context": uncached + read + written}
         return Turn(
             uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
-            at=read_time(self.line.value), version=session.version, **more,
+            at=read_time(self.line.value), version=session.version, **fields,
         )  # fmt: skip
 
     def _read_text_turns(self, text: str, *, is_typed: bool) -> list[Turn]:

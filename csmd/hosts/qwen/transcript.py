@@ -45,11 +45,11 @@ _TYPED_SUBTYPES = ("", "mid_turn_user_message")
 _PERSON_PROVENANCES = ("", "real_user")
 
 
-def make_reader(opened: OpenTranscript) -> ReadLine:
+def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; each is complete in itself."""
-    if opened.withheld.excludes.files:
-        for data in opened.read_before(WITHHELD_LOOK_BACK_BYTES).split(b"\n"):
-            line = Line(parse_object(data) or {}, Reading(withheld=opened.withheld))
+    if transcript.withheld.excludes.files:
+        for data in transcript.read_before(WITHHELD_LOOK_BACK_BYTES).split(b"\n"):
+            line = Line(parse_object(data) or {}, Reading(withheld=transcript.withheld))
             if (bare := _make_bare_turn(line)) is not None:
                 _read_tool_turns(line, bare)
     return read_objects(_read_turns)

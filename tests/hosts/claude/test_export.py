@@ -173,7 +173,7 @@ def test_a_compaction_begins_the_conversation_anew() -> None:
 def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
     one, other = (export.export([said("user", "Hi.", "u1")], session_id="mine", cwd="/p") for _ in range(2))
     assert one == other and one.session_id != "mine"
-    assert export.resumable_id(SESSION) == SESSION
+    assert export.make_resumable_id(SESSION) == SESSION
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     assert event is not None
 
     def record(rows: Rows) -> None:
-        place = ingest.place_of(rows, event)
-        ingest.record(rows, event, redacted=redacted, key=home.store.hash_key, now=NOW, place=place)
+        place = ingest.find_event_project(rows, event)
+        ingest.record_event(rows, event, redacted=redacted, key=home.store.hash_key, now=NOW, place=place)
 
     if first == "transcript":
         home.read(MAIN)
@@ -98,7 +98,7 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     home.read(MAIN)
     assert whole in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
     expired, _ = home.store.read(
-        lambda rows: provisional_turns.expired_provisional(rows, before=NOW, after=provisional_turns.FIRST, most=9)
+        lambda rows: provisional_turns.expired_provisional(rows, before=NOW, after=provisional_turns.START, most=9)
     )
     assert home.store.write(lambda rows: provisional_turns.close_provisional(rows, expired)) == (1, 0)
     assert whole not in [text for _, text in home.streams()[f"gemini:{SESSION}"]]

@@ -47,9 +47,9 @@ def test_it_is_said_where_the_assistant_will_wait_for_its_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    assert "fetches @kilocode/plugin from npm once" in registration.package_wait("kilo")
+    assert "fetches @kilocode/plugin from npm once" in registration.warn_of_package("kilo")
     (tmp_path / "kilo" / "node_modules").mkdir(parents=True)
     (tmp_path / "kilo" / "package-lock.json").write_text(
         '{"packages": {"": {"dependencies": {"@kilocode/plugin": "7"}}}}'
     )
-    assert registration.package_wait("kilo") == ""
+    assert registration.warn_of_package("kilo") == ""

@@ -23,7 +23,7 @@ from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, tampered_transcripts
-from csmd.store.turns import left_out
+from csmd.store.turns import find_cut
 from csmd.text import tokens
 
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
@@ -40,10 +40,10 @@ class Home(transcript_home.Home):
         self.database = Database(root / "opencode" / "opencode.db")
         self.ferry = str(root / "ferry")
 
-    def read(self, path: Path | None = None, **more: Any) -> list[transcripts.Tail]:  # type: ignore[override]
-        return [self.tail(one, **more) for one in transcript_listing.transcripts(path or self.database.path)]
+    def read(self, path: Path | None = None, **more: Any) -> list[transcripts.ReadReport]:  # type: ignore[override]
+        return [self.tail(one, **more) for one in transcript_listing.list_by_time(path or self.database.path)]
 
-    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
+    def tail(self, path: Path, **more: Any) -> transcripts.ReadReport:
         return super().tail(path, **{"now": lambda: self.now, **more})
 
     def streams(self, *, standing: bool = True) -> Streams:
@@ -227,7 +227,7 @@ def test_messages_of_one_millisecond_are_told_apart_and_a_forks_copies_are_known
 def test_a_long_session_is_read_in_pieces_and_each_of_them_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcript_source, "READ_BYTES", 400)
     a_conversation(home)
-    (path, *_) = sorted(transcript_listing.transcripts(home.database.path))
+    (path, *_) = sorted(transcript_listing.list_by_time(home.database.path))
     reports = [home.tail(path, most_pieces=1)]
     while reports[-1].more:
         reports.append(home.tail(path, most_pieces=1))
@@ -404,7 +404,7 @@ def test_what_was_cut_out_of_a_turn_is_given_back_from_the_database(home: Home) 
     home.database.finish(message)
     home.read()
     (seq,) = home.rows("select seq from turns where kind = 'tool_result' and text like 'line 0%'")[0]
-    (turn,) = home.store.read(lambda rows: left_out(rows, [seq]))
+    (turn,) = home.store.read(lambda rows: find_cut(rows, [seq]))
     sources = home.store.read(lambda rows: whole_text.find_sources(rows, turn, key=home.store.hash_key))
     reading = whole_text.read_whole(turn, sources, excludes=Excludes(), is_thorough=False)
     with pytest.raises(StopIteration) as ended:
@@ -444,7 +444,7 @@ def test_a_reading_holds_up_no_client_that_writes(home: Home) -> None:
     home.database.rows.execute("pragma busy_timeout = 0")
     pieces = 0
     with transcript_source.DatabaseSession.open(home.database.path / session, now=NOW) as opened:
-        for _ in opened.pieces(0, lambda: False):
+        for _ in opened.read_pieces(0, lambda: False):
             pieces += 1
             home.database.prompt(session, "Written meanwhile.")
             home.database.answer(session, "So was this.")
@@ -463,7 +463,7 @@ def test_a_log_whose_index_is_missing_is_left_alone_and_said_so(home: Home, tmp_
     (session,) = {one for (one,) in home.database.rows.execute("select id from session where parent_id is null")}
     with pytest.raises(OSError, match="the -shm to read them is missing"):
         home.tail(copied / "opencode.db" / session)
-    assert transcript_listing.transcripts(copied / "opencode.db") == []
+    assert transcript_listing.list_by_time(copied / "opencode.db") == []
     assert sorted(one.name for one in copied.iterdir()) == ["opencode.db", "opencode.db-wal"]
 
 

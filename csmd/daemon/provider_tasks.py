@@ -1,14 +1,10 @@
-"""Asks the user's language model: finds it, decides whether it may be asked now, and asks while other work
-continues."""
+"""Finds the user's language model, decides whether it may be asked now, and carries out tasks that ask it."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable, Generator
-from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from csmd import machine
 from csmd.config import Settings, started_by
@@ -16,60 +12,35 @@ from csmd.curator import spending
 from csmd.curator.contract import Question
 from csmd.curator.process import ProcessProvider, build_command
 from csmd.daemon.context import Context, Task, Work, now_iso
+from csmd.daemon.task_steps import run_in_thread
 from csmd.embedding import models
-from csmd.errors import BadInput, NoThread
+from csmd.errors import BadInput
 from csmd.store import ledger
 from csmd.store.sqlite import Rows
 from csmd.vocabulary import QUIET_S
 
-T = TypeVar("T")
-log = logging.getLogger(__name__)
-#: How long the background thread waits for an answer before it continues with other work.
-LOOK_S = 0.05
-#: How long starting a thread is attempted.
-THREAD_S = 10.0
 #: How often the tokens sent for vectors are written to the ledger.
 BOOK_EVERY_S = 3_600.0
-TEST = Question(
+TEST_QUESTION = Question(
     purpose="test", project="", system="You answer with one word.", text="Say yes if you can read this.", most_tokens=20
 )
 
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
     """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
-    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.asked_provider(rows))
+    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.provider_to_ask(rows))
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
-def why_not_now(context: Context) -> str:
-    """Why no provider is asked unprompted now: the user is working, or the machine runs on battery; "" if nothing
-    prevents it."""
+def explain_not_now(context: Context) -> str:
+    """Why no provider may be asked unprompted now: active sessions, or battery power; "" if it may."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
 
 
-def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
-    """Does blocking work on a thread of its own, in steps; returns its result or raises its error.
-
-    NoThread, with nothing begun, if none can be started for THREAD_S.
-    """
-    until = time.monotonic() + THREAD_S
-    while (wait := machine.start_in_thread(lambda: (work(),))) is None:
-        if time.monotonic() >= until:
-            log.warning("no provider is asked: no thread can be started")
-            raise NoThread("no thread can be started to ask on; nothing was sent", hint=machine.THREADS_HINT)
-        time.sleep(LOOK_S)
-        yield
-    for number in count(1):
-        if (done := wait(number * LOOK_S)) is not None:
-            return done[0]
-        yield
-    raise AssertionError("unreachable")
-
-
 def try_provider(context: Context, task: Task) -> Work:
-    """Asks a provider for one word, even if it failed before; returns how long it took and what it cost."""
+    """Asks a provider for one word, even if it failed before; returns the time and the tokens that it took."""
     name, began = str(task.order["name"]), time.monotonic()
     provider = find_provider(context, name)
     if provider is None:
@@ -78,8 +49,8 @@ def try_provider(context: Context, task: Task) -> Work:
         )
     yield {"step": f"asking {provider.name}"}
     settings = context.config.settings
-    reply = yield from in_thread(
-        lambda: spending.ask_within_cap(context.store, provider, TEST, now=now_iso(), settings=settings)
+    reply = yield from run_in_thread(
+        lambda: spending.ask_within_cap(context.store, provider, TEST_QUESTION, now=now_iso(), settings=settings)
     )
     return {
         "provider": provider.name, "model": provider.model, "tokens_in": reply.tokens_in,
@@ -95,32 +66,31 @@ def use_for_vectors(context: Context, task: Task) -> Work:
     if provider is None:
         raise BadInput(f"no provider {name!r} was added", hint=f"csmd provider add {name}")
     yield {"step": f"asking {name}"}
-    made = yield from in_thread(lambda: provider.embed(model, ["a first text"], timeout_s=spending.TIMEOUT_S))
-    row, dim, folder = provider.row, len(made.vectors[0]), context.config.paths.models
+    vectors = yield from run_in_thread(lambda: provider.embed(model, ["a first text"], timeout_s=spending.TIMEOUT_S))
+    row, dim, folder = provider.row, len(vectors.vectors[0]), context.config.paths.models
     endpoint = {"provider": name, "place": row.place, "model": model, "key_from": row.key_from, "dim": dim}
     models.write_endpoint(folder, f"{name}/{model}", endpoint)
     models.choose_model(folder, "")
-    _book_vectors(context, f"{name}/{model}", made.tokens_in, is_estimated=made.is_estimated)
+    _write_ledger(context, f"{name}/{model}", vectors.tokens_in, is_estimated=vectors.is_estimated)
     return {"model": f"{name}/{model}", "dim": dim}
 
 
-def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
-    """The command and the environment of a worker whose vectors an endpoint makes."""
+def build_endpoint_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
+    """The command and the environment of a worker that gets its vectors from an endpoint."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
         key_from=str(models.read_endpoint(folder)["key_from"]),
     )  # fmt: skip
 
 
-def book_vectors(context: Context) -> bool:
-    """Writes the estimated tokens sent for vectors since the last time to the ledger; returns whether there were
-    any."""
+def book_pending_vectors(context: Context) -> bool:
+    """Books the tokens sent for vectors since the last call; False if none."""
     if tokens := context.embedder.take_sent():
-        _book_vectors(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
+        _write_ledger(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
     return tokens > 0
 
 
-def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bool) -> None:
+def _write_ledger(context: Context, model: str, tokens: int, *, is_estimated: bool) -> None:
     provider, _, name = model.partition("/")
     call = ledger.Call(
         at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens,
@@ -128,19 +98,21 @@ def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bo
     )  # fmt: skip
 
     def write(rows: Rows) -> None:
-        ledger.book(rows, ledger.reserve(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
+        ledger.settle_call(
+            rows, ledger.reserve_call(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated
+        )
 
     context.store.write(write)
 
 
-def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
+def describe_provider(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
     """The provider part of `csmd status`; None if no provider was added."""
-    provider = ledger.asked_provider(rows)
+    provider = ledger.provider_to_ask(rows)
     if provider is None:
         return None
     return {
         "name": provider.name, "model": provider.model, "answered_at": provider.answered_at,
         "failure": provider.failure,
         "failing_since": provider.failing_since, "paused_until": spending.paused_until(provider, now=now),
-        "tokens": ledger.spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
+        "tokens": ledger.tokens_spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
     }  # fmt: skip

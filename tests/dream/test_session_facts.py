@@ -1,4 +1,4 @@
-"""What the narrator counts is told in templates over the counts, rests on two sessions, and is as sure as its counts."""
+"""What the session_facts counts is told in templates over the counts, rests on two sessions, and is as sure as its counts."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_writer import NOW, Talk, go_through
 
-from csmd.dream import narrator
+from csmd.dream import session_facts
 from csmd.dream.actions import FACT_CATEGORY, Fact
-from csmd.dream.narrator import Failed
+from csmd.dream.session_facts import FailedCommand
 from csmd.extraction import digest, packets
 from csmd.knowledge import Packet, State
 from csmd.memory import promotion
@@ -52,11 +52,11 @@ def failed(
     mended: Sequence[int] = (),
     said: str = "",
     files: str = "",
-) -> Failed:
+) -> FailedCommand:
     turns = [FailureTurn(f"s{number}", f"x{number}-{at}-{message}", False, "", "") for at, number in enumerate(shown)]
     changed = "\n".join(files.split())
     turns += [FailureTurn(f"s{number}", f"y{number}-{at}", True, changed, said) for at, number in enumerate(mended)]
-    return Failed(fingerprint=f"{command}: {message}", command=command, message=message, turns=turns)
+    return FailedCommand(fingerprint=f"{command}: {message}", command=command, message=message, turns=turns)
 
 
 def named(*names: str, sessions: int = 9) -> list[WorkItem]:
@@ -75,52 +75,52 @@ class Case(NamedTuple):
     told: list[str]
 
 
-RENAMED = [f"m{number}" for number in range(narrator.MAX_CHANGED + 1)]
+RENAMED = [f"m{number}" for number in range(session_facts.MAX_CHANGED_FILES + 1)]
 COMMITS = ("feat: a table", "fix(cli): a typo", "chore: bump", "docs: say how", "Merge branch 'x'")
 CASES = [
     Case(
         "the command that serves a purpose, with what else does",
-        narrator.count_commands(ran("mise run test", [1, 1, 2, 3]) + ran("go test", [1, 2]) + ran("mise run test:ci", [1, 2]), 1),
+        session_facts.count_commands(ran("mise run test", [1, 1, 2, 3]) + ran("go test", [1, 2]) + ran("mise run test:ci", [1, 2]), 1),
         ["Tests run with `mise run test`, 4 of 6 times, else with `go test`; there is also `mise run test:ci`."],
     ),
-    Case("one session is a session, however often", narrator.count_commands(ran("make lint", [1] * 40), 1), []),
+    Case("one session is a session, however often", session_facts.count_commands(ran("make lint", [1] * 40), 1), []),
     Case(
         "of several commands none is the one",
-        narrator.count_commands(ran("pytest", [1, 2]) + ran("tox -e test", [1, 2]) + ran("nox -s tests", [3, 4]), 1),
+        session_facts.count_commands(ran("pytest", [1, 2]) + ran("tox -e test", [1, 2]) + ran("nox -s tests", [3, 4]), 1),
         [],
     ),
     Case(
         "what stands before a milestone that was reached three times",
-        narrator.count_commands(
+        session_facts.count_commands(
             ran("make lint", [1, 2, 3]) + ran("git commit", [1, 2, 3], kind="milestone", at=7), 1
         ),
         ["Linting is done with `make lint`, 3 of 3 times.", "Before a commit comes `make lint`: 3 of 3 times."],
     ),
     Case(
         "an error of two sessions with what was said to have mended it",
-        narrator.count_failures([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
+        session_facts.count_failures([failed([1, 2, 2], mended=[2], said="The migration has to run first.")], 1),
         ['`go test` failed with `no such table: users` (3 times in 2 sessions); what mended it: "The migration has to run first."'],
     ),
     Case(
         "without words the file that mended it each time",
-        narrator.count_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
+        session_facts.count_failures([failed([1, 2], mended=[1, 2], files="db/schema.sql x.go")], 1),
         ["`go test` failed with `no such table: users` (2 times in 2 sessions); mended 2 times in `db/schema.sql` and `x.go`."],
     ),
     Case(
         "a message that quotes stays in its own marks, without its places",
-        narrator.count_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
+        session_facts.count_failures([failed([1, 2], message="`x` is unused (<line>)", mended=[1], said="Remove it.")], 1),
         ["`go test` failed with `'x' is unused` (2 times in 2 sessions); what mended it: \"Remove it.\""],
     ),
-    Case("an error of one session", narrator.count_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
-    Case("an error that nobody mended", narrator.count_failures([failed([1, 2])], 1), []),
+    Case("an error of one session", session_facts.count_failures([failed([1, 1], mended=[1], said="Run it twice.")], 1), []),
+    Case("an error that nobody mended", session_facts.count_failures([failed([1, 2])], 1), []),
     Case(
         "where something was purged nothing is quoted",
-        narrator.count_failures([failed([1, 2], mended=[2], said="Ask [purged] first.", message="no [redacted:token] here")], 1),
+        session_facts.count_failures([failed([1, 2], mended=[2], said="Ask [purged] first.", message="no [redacted:token] here")], 1),
         [],
     ),
     Case(
         "what a check turns down in session after session",
-        narrator.count_failures(
+        session_facts.count_failures(
             [failed([1, 2, 3], message=LINT, command="make lint"), failed([4, 5], message="error is nil (nilerr)", command="make lint"),
              failed([6], message="x is unused (unused)", command="make lint")], 1,
         ),
@@ -128,43 +128,43 @@ CASES = [
     ),
     Case(
         "files that change together, the rarer one first",
-        narrator.count_file_pairs(changed("a.py b.py", "a.py b.py", "a.py b.py c.py", "b.py", "c.py"), 1),
+        session_facts.count_file_pairs(changed("a.py b.py", "a.py b.py", "a.py b.py c.py", "b.py", "c.py"), 1),
         ["When `a.py` changes, so does `b.py`: in 3 of 3 sessions."],
     ),
     Case(
         "three of them in one sentence",
-        narrator.count_file_pairs(changed("a b c", "a b c", "a b c x"), 1),
+        session_facts.count_file_pairs(changed("a b c", "a b c", "a b c x"), 1),
         ["When `a` changes, so do `b` and `c`: in 3 of 3 sessions."],
     ),
     Case(
         "a file that everything changes, a test with its source, and a great renaming say nothing",
-        narrator.count_file_pairs(
+        session_facts.count_file_pairs(
             changed(*["CHANGELOG.md a b"] * 3, *["CHANGELOG.md"] * 9, *["p/x.py tests/test_x.py"] * 3, *[" ".join(RENAMED)] * 3), 1,
         ),
         ["When `a` changes, so does `b`: in 3 of 3 sessions."],
     ),
-    Case("nearly all commits have a form", form(narrator.find_commit_form(named(*COMMITS), 1)),
+    Case("nearly all commits have a form", form(session_facts.find_commit_form(named(*COMMITS), 1)),
          ["Commit subjects begin with a type (`feat:`, `fix(scope):`, ...): 4 of 4."]),
-    Case("commits without one", form(narrator.find_commit_form(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"), 1)), []),
-    Case("types in some and parts in others", form(narrator.find_commit_form(named("feat: a", "fix: b", "store: c", "cli: d"), 1)), []),
-    Case("commits that name the part", form(narrator.find_commit_form(named("store: a", "cli: b", "store/x: c", "web-site: d"), 1)),
+    Case("commits without one", form(session_facts.find_commit_form(named("Add x", "Fix y", "Mend z", "fix: w", "Say v"), 1)), []),
+    Case("types in some and parts in others", form(session_facts.find_commit_form(named("feat: a", "fix: b", "store: c", "cli: d"), 1)), []),
+    Case("commits that name the part", form(session_facts.find_commit_form(named("store: a", "cli: b", "store/x: c", "web-site: d"), 1)),
          ["Commit subjects begin with the part that they change (`part: what`): 4 of 4."]),
-    Case("commits of one session", form(narrator.find_commit_form(named(*COMMITS, sessions=1), 1)), []),
-    Case("branches with a ticket", form(narrator.find_branch_form(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"), 1)),
+    Case("commits of one session", form(session_facts.find_commit_form(named(*COMMITS, sessions=1), 1)), []),
+    Case("branches with a ticket", form(session_facts.find_branch_form(named("ann/ent-1-a", "ann/ent-22-b", "ann/ent-3-c", "main"), 1)),
          ["Branches are named `ann/ent-<number>-<what>`: 3 of 3."]),
-    Case("branches below a kind", form(narrator.find_branch_form(named("feat/a", "feat/b", "feat/c", "wip"), 1)), []),
-    Case("branches of no form", form(narrator.find_branch_form(named("a", "b", "c", "d"), 1)), []),
+    Case("branches below a kind", form(session_facts.find_branch_form(named("feat/a", "feat/b", "feat/c", "wip"), 1)), []),
+    Case("branches of no form", form(session_facts.find_branch_form(named("a", "b", "c", "d"), 1)), []),
     Case("test files where the language leaves a choice",
-         form(narrator.find_test_form(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"), 1)),
+         form(session_facts.find_test_form(named("src/a.spec.ts", "src/b.spec.ts", "src/c.spec.tsx", "d.spec.js"), 1)),
          ["Test files are named `*.spec.*`, beside what they test: 4 of 4."]),
-    Case("test files and where they lie", form(narrator.find_test_form(named(*(f"tests/x/test_{name}.py" for name in "abcd")), 1)),
+    Case("test files and where they lie", form(session_facts.find_test_form(named(*(f"tests/x/test_{name}.py" for name in "abcd")), 1)),
          ["Test files are named `test_*.py`, below `tests/`: 4 of 4."]),
-    Case("test files that the language names", form(narrator.find_test_form(named(*(f"x/{name}_test.go" for name in "abcde")), 1)), []),
+    Case("test files that the language names", form(session_facts.find_test_form(named(*(f"x/{name}_test.go" for name in "abcde")), 1)), []),
 ]  # fmt: skip
 
 
 def check(case: Case) -> None:
-    assert [one.text for one in narrator.sort_facts(case.found)] == case.told, case.what
+    assert [one.text for one in session_facts.sort_facts(case.found)] == case.told, case.what
     for one in case.found:
         assert len(one.evidence) == len(set(one.evidence)) >= 2, "nothing without two pieces of evidence"
         assert one.sessions >= 2 and 0 < one.seen <= one.total and 0.0 < one.confidence <= 1.0
@@ -192,7 +192,7 @@ def test_what_is_counted_is_told_in_a_template(case: Case) -> None:
     ],
 )
 def test_a_path_is_told_below_its_project_and_none_outside_of_it(path: str, cwd: str, root: str, told: str) -> None:
-    assert narrator.path_in_project(path, cwd=cwd, root=root) == told
+    assert session_facts.make_project_path(path, cwd=cwd, root=root) == told
 
 
 EVERYTHING = ran("make test", [1, 2, 3, 3]) + ran("pytest", [2, 3]) + ran("make lint", [1, 2, 5])
@@ -211,10 +211,10 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
         if shuffle:
             for part in parts:
                 dice.shuffle(part)
-        return narrator.sort_facts(
-            narrator.count_commands(parts[0], 1)
-            + narrator.count_failures(parts[1], 1)
-            + narrator.count_file_pairs(parts[2], 1)
+        return session_facts.sort_facts(
+            session_facts.count_commands(parts[0], 1)
+            + session_facts.count_failures(parts[1], 1)
+            + session_facts.count_file_pairs(parts[2], 1)
         )
 
     first, again = told(False), told(True)
@@ -228,7 +228,7 @@ def test_the_order_in_which_it_is_read_makes_no_difference(dice: random.Random) 
 @given(st.integers(2, 40), st.integers(0, 40), st.integers(0, 40))
 def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, other: int) -> None:
     def sure(number: int, against: int) -> float:
-        found = narrator.count_commands(ran("make test", range(number)) + ran("pytest", [0, 1] * against), 1)
+        found = session_facts.count_commands(ran("make test", range(number)) + ran("pytest", [0, 1] * against), 1)
         return next((one.confidence for one in found if "make test" in one.text[:30]), 0.0)
 
     assert sure(sessions, 0) <= sure(sessions + more, 0) < 1.0
@@ -236,8 +236,8 @@ def test_more_sessions_make_surer_and_exceptions_less(sessions: int, more: int, 
 
 
 def test_a_fact_keeps_its_name_while_its_counts_grow() -> None:
-    few = narrator.count_commands(ran("make test", [1, 2]), 1)
-    many = narrator.count_commands(ran("make test", range(30)), 1)
+    few = session_facts.count_commands(ran("make test", [1, 2]), 1)
+    many = session_facts.count_commands(ran("make test", range(30)), 1)
     assert [one.fingerprint for one in few] == [one.fingerprint for one in many] == ["command:test"]
     assert few[0].text != many[0].text
 
@@ -275,8 +275,8 @@ def told(store: Store) -> list[Fact]:
     go_through(store)
     while packets.step(store) or digest.step(store):
         pass
-    (project,) = store.read(lambda rows: rows.one("select seq from projects where key = 'till'"))
-    return store.read(lambda rows: narrator.count_facts(rows, project))
+    (project,) = store.read(lambda rows: rows.first("select seq from projects where key = 'till'"))
+    return store.read(lambda rows: session_facts.count_facts(rows, project))
 
 
 def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> None:
@@ -305,8 +305,8 @@ def test_what_several_sessions_show_is_told_of_their_project(store: Store) -> No
         assert len({sessions[uuid] for uuid in one.evidence[:2]}) == 2, "the first two are of two sessions"
         assert "s5" not in {sessions[uuid] for uuid in one.evidence}
     assert told(store) == found, "and again the same"
-    (other,) = store.read(lambda rows: rows.one("select seq from projects where key = 'other'"))
-    assert store.read(lambda rows: narrator.count_facts(rows, other)) == []
+    (other,) = store.read(lambda rows: rows.first("select seq from projects where key = 'other'"))
+    assert store.read(lambda rows: session_facts.count_facts(rows, other)) == []
 
 
 @pytest.mark.invariant("A counted fact rests on two sessions and fades with what was purged")
@@ -316,7 +316,7 @@ def test_a_fact_fades_with_the_sessions_that_were_purged(store: Store) -> None:
     assert {one.kind for one in told(store)} >= {"command", "fix"}
 
     def forget(rows):  # type: ignore[no-untyped-def]
-        purge.begin(rows, now=NOW)
+        purge.record_begin(rows, now=NOW)
         tombstones.purge_names(rows, "session", ["s1"], key=store.hash_key, now=NOW)
         purge.apply_tombstones(rows, store.hash_key)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.dream import page_edits, page_format
-from csmd.dream.page_edits import Edits, Line
+from csmd.dream import page_differences, page_format
+from csmd.dream.page_differences import Edits, PageLine
 from csmd.dream.page_format import Item, Page, Section
 from csmd.text import markdown
 
@@ -101,15 +101,15 @@ def words(found: Edits) -> list[str]:
     return [
         *(f"{at} changed {int(one.id[1:], 16)}: {one.text}" for one in found.changed),
         *(f"{at} new {one.heading}: {one.text}" for one in found.new),
-        *(f"{at} gone {int(one[1:], 16)}" for one in found.gone),
-        *(f"{at} back {int(one[1:], 16)}" for one in found.back),
-        *(f"{at} uncounted" for _ in found.uncounted),
+        *(f"{at} gone {int(one[1:], 16)}" for one in found.removed_ids),
+        *(f"{at} back {int(one[1:], 16)}" for one in found.restored_ids),
+        *(f"{at} uncounted" for _ in found.removed_facts),
     ]
 
 
 def done(files: dict[str, str]) -> dict[str, Edits]:
     olds = {path: page_format.parse_page(whole) for path, whole in WHOLE.items()}
-    return page_edits.find_edits(olds, {path: page_format.parse_page(whole) for path, whole in files.items()})
+    return page_differences.find_edits(olds, {path: page_format.parse_page(whole) for path, whole in files.items()})
 
 
 def check(case: Case) -> None:
@@ -118,7 +118,7 @@ def check(case: Case) -> None:
         assert old in files[path], old
         files[path] = files[path].replace(old, new)
     found = done(files)
-    assert tuple(path for path in sorted(found) if found[path].truncated) == case.truncated
+    assert tuple(path for path in sorted(found) if found[path].is_truncated) == case.truncated
     if not case.truncated:
         assert tuple(word for path in found for word in words(found[path])) == case.edits
 
@@ -141,32 +141,33 @@ def test_any_edit_of_one_line_is_exactly_that_edit(number: int, what: str, said:
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(number), after)})
     heading = "Facts" if number < 10 else "Known gotchas"
     only = Edits(
-        path=PROJECT, lost=int(what == "gone"), had=11,
-        changed=(Line(heading=heading, text=worded, id=ident(number)),) if what == "changed" else (),
-        new=(Line(heading=heading, text=worded),) if what == "new" else (), gone=(ident(number),) if what == "gone" else (),
+        path=PROJECT, lost_lines=int(what == "gone"), old_lines=11,
+        changed=(PageLine(heading=heading, text=worded, id=ident(number)),) if what == "changed" else (),
+        new=(PageLine(heading=heading, text=worded),) if what == "new" else (), removed_ids=(ident(number),) if what == "gone" else (),
     )  # fmt: skip
     assert found[PROJECT] == only
-    assert [found[path].number for path in (USER, TOPIC)] == [0, 0]
+    assert [found[path].count for path in (USER, TOPIC)] == [0, 0]
 
 
 def test_more_new_lines_than_anybody_types_are_a_problem() -> None:
-    many = "".join(f"- the new line {number}\n" for number in range(page_edits.MAX_NEW + 1))
+    many = "".join(f"- the new line {number}\n" for number in range(page_differences.MAX_NEW_LINES + 1))
     found = done({**WHOLE, PROJECT: WHOLE[PROJECT].replace(line(5), line(5) + many)})
     assert (
-        found[PROJECT].problem == f"{page_edits.MAX_NEW + 1} new lines at once: csmd takes at most {page_edits.MAX_NEW}"
+        found[PROJECT].problem
+        == f"{page_differences.MAX_NEW_LINES + 1} new lines at once: csmd takes at most {page_differences.MAX_NEW_LINES}"
     )
 
 
 def test_a_page_that_somebody_wrote_is_read_but_for_what_csmd_once_wrote_there() -> None:
     news = {PROJECT: page_format.parse_page(WHOLE[PROJECT] + "\n## Facts\n\n- mine\n")}
-    assert words(page_edits.find_edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
-    assert [line.text for line in page_edits.find_edits({}, news)[PROJECT].new] == ["mine"]
-    assert page_edits.find_edits({}, {PROJECT: Page()})[PROJECT] == Edits(path=PROJECT, blank=True)
+    assert words(page_differences.find_edits({}, news)[PROJECT])[0] == f"{PROJECT} new Facts: mine"
+    assert [line.text for line in page_differences.find_edits({}, news)[PROJECT].new] == ["mine"]
+    assert page_differences.find_edits({}, {PROJECT: Page()})[PROJECT] == Edits(path=PROJECT, is_blank=True)
 
 
 READABLE = {
     b"a\r\nb": ("a\nb\n", ""), b"\xef\xbb\xbfa": ("a\n", ""), b"": ("", ""), b"\xff\xfe": ("", "it is not UTF-8"),
-    b"a\x00b": ("", "it holds bytes that no text has"), b"x" * (page_format.MAX_BYTES + 1): ("", "it is larger than 1 MB"),
+    b"a\x00b": ("", "it contains NUL bytes"), b"x" * (page_format.MAX_BYTES + 1): ("", "it is larger than 1 MB"),
 }  # fmt: skip
 
 
@@ -192,7 +193,7 @@ NO_COPIES = (
 
 
 def test_copies_that_sync_services_and_editors_make_are_known_by_their_names() -> None:
-    assert page_edits.find_copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
+    assert page_differences.find_copies([*COPIES, *NO_COPIES], WHOLE) == sorted(COPIES)
 
 
 HOME = "/h/csmd/memory"
@@ -223,8 +224,9 @@ CALLS = {
 def test_a_tool_that_names_a_page_may_have_written_it(call: tuple[str, str, str], wrote: tuple[bool, bool]) -> None:
     tool, given_, cwd = call
     assert (
-        tuple(page_edits.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT)) == wrote
+        tuple(page_differences.may_write(tool, given_, cwd, directory=HOME, path=path) for path in (USER, PROJECT))
+        == wrote
     )
     for path, did in zip((USER, PROJECT), wrote, strict=True):
-        found = cwd.startswith(HOME) or any(name in given_ for name in page_edits.words_naming(HOME, path))
+        found = cwd.startswith(HOME) or any(name in given_ for name in page_differences.list_page_words(HOME, path))
         assert found or not did, "what is judged is looked up by its words"
