@@ -162,7 +162,7 @@ def test_a_memory_belongs_to_the_project_that_its_file_names(store: Store, tmp_p
 
 
 def test_memories_of_no_project_are_refused_until_one_is_named(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="names no project|no project of these names") as refused:
+    with pytest.raises(BadInput, match=r"names no project|no project of these names") as refused:
         examined(store, file_of("mem0", tmp_path), None)
     assert "--project PATH" in refused.value.hint
 
