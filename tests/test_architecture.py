@@ -483,7 +483,7 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 
 #: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
 #: What each assistant's folder below `hosts` holds by the same names.
-PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
+PARTS_OF_HOSTS = {"hooks", "transcript", "registration"}
 #: Nouns that `store` (rows), `tools` (questions), `daemon` (work) and `cli` (commands) share.
 SHARED_NOUNS = {
     "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline", "review",
@@ -619,7 +619,6 @@ SEAMS = {
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
         for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")
     },
-    **{f"hosts.{host}.tool_forms": "what an assistant calls its tools" for host in ("codex", "copilot")},
     **{
         f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")

@@ -143,7 +143,7 @@ PLACEHOLDERS = {
     "_bound_by_category('low')": "case m.category when 'fact' then 0.8 else 0 end",
     "chosen": "and project_seq in (1, 2)",
     "_MARKS": ":gate, :tier",
-    "_NAMES": "gate, tier",
+    "_COLUMN_NAMES": "gate, tier",
     "_READ": "m.gate, m.tier",
     "PASSAGE_TEXT": "substr(t.text, p.start_at + 1, p.end_at - p.start_at)",
     "JOIN_SEARCHABLE": "turns t on t.seq = n.turn_seq and t.searchable = 1",

@@ -22,7 +22,6 @@ QUOTED = re.compile(r"`[^`]*`")
 #: Folder, or file beside the folders -> (names in FILLERS that it binds, phrases in its docstrings).
 LEFT: dict[str, tuple[int, int]] = {
     "foreign_memories": (1, 0),
-    "store": (0, 1),
 }
 
 

@@ -200,7 +200,7 @@ class EditTransaction:
         return memory_id or None
 
     def _remove(self, ident: str) -> None:
-        """Asks about a removed line; if it is still on another page, only untags its memory from the theme."""
+        """Asks a person about a removed line; if another page still has it, only untags its memory from the theme."""
         memory = memories.by_id(self._rows, ident)
         if memory is None or memory.superseded_by:
             return
@@ -235,18 +235,15 @@ class EditTransaction:
         # The page's project was merged into another one: the one of its memories.
         by_seq = {place.seq: place for place in self._places.values()}
         on_page = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
-        return next(
-            (by_seq[memory.project_seq] for memory in on_page if memory and memory.project_seq in by_seq), everywhere
-        )
+        places = (by_seq.get(memory.project_seq) for memory in on_page if memory)
+        return next(filter(None, places), everywhere)
 
 
 # --- reading pages
 
 
 def read_edits(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
-    """Reads the pages that differ from what csmd stored, each in one transaction.
-
-    Returns how many edits were carried out.
+    """Reads the pages that differ from the stored ones, each in one transaction; returns the number of edits.
 
     If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
     disk refuses the restored copy of a truncated page.
@@ -356,7 +353,7 @@ def _is_intended(store: Store, directory: Path, page: _Page, edits: Edits, *, to
 
 
 def report_pages(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
-    """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
+    """Returns the state of the pages: questioned lines, restored and unread pages, copies, edits not read yet."""
     stored, purged = stored_pages.read_pages(rows), tombstones.purged_marks(rows, key)
     questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
 

@@ -1,4 +1,4 @@
-"""Writes the pages on disk, previews what would change, and removes the lines of forgotten memories."""
+"""Writes the pages on disk, previews their changes, and removes the lines of forgotten memories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import EMPTY_PAGE, Annotations, Place
-from csmd.dream.page_format import Page
+from csmd.dream.page_format import Page, Section
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, remove_purged
@@ -170,18 +170,16 @@ def plan_pages(
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:
-        if page.head:  # with a person's own keys
+        if page.head:
             stored_head = parse_stored(page_rows.get(page.path)).head
-            page = replace(
-                page,
-                head={**page.head, **{name: stored_head[name] for name in stored_head if name not in CSMD_HEAD_KEYS}},
-            )
+            own_keys = {name: stored_head[name] for name in stored_head if name not in CSMD_HEAD_KEYS}
+            page = replace(page, head={**page.head, **own_keys})
         text = redact(page_format.render_page(page), Counter())  # older rules may have let secrets through
-        planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
+        planned.append(PlannedFile(path=page.path, text=text, reason="its memories have changed"))
     for path in sorted(page_rows.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)
         is_kept = is_topic or page_format.has_own_words(parse_stored(page_rows[path]), page_content.is_csmd_heading)
-        reason = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
+        reason = "the theme has too few memories" if is_topic else "no memory is left"
         planned.append(PlannedFile(path=path, text=None, reason=reason, into=f"{ARCHIVE}{path}" if is_kept else ""))
     return planned
 
@@ -199,8 +197,8 @@ def write_pages(
     todo: list[PlannedFile] = []
     commits, planned_stamp = -1, tuple[object, ...]()
     while True:
-        # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
-        # or purged meanwhile.
+        # The plan is made again after each commit that changes pages, so that none shows memories that were forgotten,
+        # walled or purged meanwhile.
         if store.commits != commits and (stamp := store.read(stored_pages.content_stamp)) != planned_stamp:
             planned_stamp, page_rows = stamp, store.read(stored_pages.read_pages)
             # One read plans all pages, so that they agree.
@@ -227,7 +225,7 @@ class _Writer:
     now: str
 
     def bring_up_to_date(self, store: Store, file: PlannedFile, row: PageRow | None, purged: Marks) -> bool:
-        """Writes or removes a file if it has changed and csmd may write it; returns whether it did."""
+        """Writes or removes a file if it has changed and csmd may write it; returns whether it was."""
         raw = files.read_plain(self.directory / file.path, page_format.READ_BYTES)
         if not _may_write(raw, row, purged):
             return False
@@ -246,7 +244,7 @@ class _Writer:
                 stored_pages.remove_page(rows, file.path)
             else:
                 stored_pages.put_page(rows, replace(previous, also=text))
-            # What a person typed there may hold a secret: an undo restores the page without it.
+            # A person may have typed a secret there: an undo restores the page without it.
             redacted = None if before is None else redact(before, Counter())
             self._record(rows, file.path, before=redacted, after=text, reason=file.reason)
 
@@ -267,9 +265,9 @@ class _Writer:
             )
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
-        """Writes what remains of a retired page to another file: lines of existing memories, and a person's words.
+        """Moves the lines of existing memories and a person's words from a retired page to another file.
 
-        A theme's page is common to all projects, so lines that are behind a wall by now are left out.
+        A theme's page is common to all projects, so memories behind a wall are left out.
         """
         walled: set[int] = set()
         if row.path.startswith(markdown.TOPICS):
@@ -277,16 +275,12 @@ class _Writer:
         active = store.read(active_memories)
         alive = {memory.id for memory in active if memory.project_seq not in walled}
         page = parse_stored(row)
-        sections = [
-            page_format.map_items(section, lambda item: item if item.id in alive else None)
-            for section in page.sections
-            if section.heading != page_format.OWN_NOTES
-        ]
-        kept = (
-            section
-            for section in sections
-            if section.items or section.notes or not page_content.is_csmd_heading(section.heading)
-        )
+        kept: list[Section] = []
+        for section in page.sections:
+            section = page_format.map_items(section, lambda item: item if item.id in alive else None)
+            is_theirs = section.notes or not page_content.is_csmd_heading(section.heading)
+            if section.heading != page_format.OWN_NOTES and (section.items or is_theirs):
+                kept.append(section)
         remains = replace(page, title=str(page.head.get("name", "")), sections=tuple(kept))
         text, path, number = page_format.render_page(remains), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
@@ -332,7 +326,7 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would happen to a file below the memory directory; `read`: a person's edit is read first."""
+    """A planned change of a file below the memory directory; `read`: a person's edit is read first."""
 
     path: str
     do: Literal["begin", "write", "remove", "read"]
@@ -342,7 +336,7 @@ class Change:
 def preview_changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
 ) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
-    """Returns what would be written or removed now, each with the projects that the file is about; changes nothing.
+    """Returns the planned changes of files, each with the projects of the file; changes nothing.
 
     `after` are memories as they will be, by id.
     """
@@ -353,7 +347,7 @@ def preview_changes(
         yield
         path, row = directory / file.path, page_rows.get(file.path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
-            continue  # it is left alone
+            continue  # csmd does not touch it
         raw = files.read_plain(path, page_format.READ_BYTES)
         change: Change | None = Change(path=file.path, do="read", reason="it was edited")
         if _may_write(raw, row, purged):
@@ -365,13 +359,12 @@ def preview_changes(
 
 
 def _find_page_projects(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
-    """Returns the projects on a theme's page as it will be, or as it was if it is to be removed."""
+    """Returns the projects on a theme's planned page, or on the present one if it is to be removed."""
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
-    return stored_pages.projects_of_memories(
-        rows, [item.id for _, item in page_format.parse_page(text).lines() if item.id]
-    )
+    idents = [item.id for _, item in page_format.parse_page(text).lines() if item.id]
+    return stored_pages.projects_of_memories(rows, idents)
 
 
 def describe_change(path: str, before: str | None, after: str | None, *, removal_reason: str = "") -> Change | None:
@@ -380,14 +373,7 @@ def describe_change(path: str, before: str | None, after: str | None, *, removal
         return None
     if after is None:
         return Change(path=path, do="remove", reason=removal_reason)
-    # Id of a line's memory, or else its words -> its words.
-    old_lines, new_lines = (
-        {
-            item.id or markdown.line_key(item.text): markdown.line_key(item.text)
-            for _, item in page_format.parse_page(text).lines()
-        }
-        for text in (before or "", after)
-    )
+    old_lines, new_lines = _map_lines(before or ""), _map_lines(after)
     if before is None:
         return Change(
             path=path, do="begin", reason=display.amount(len(new_lines), "line") if new_lines else "no line yet"
@@ -398,7 +384,13 @@ def describe_change(path: str, before: str | None, after: str | None, *, removal
         (sum(old_lines[line] != new_lines[line] for line in old_lines.keys() & new_lines.keys()), "in other words"),
     )
     reasons = [f"{display.amount(number, 'line')} {change}" for number, change in counts if number]
-    return Change(path=path, do="write", reason=", ".join(reasons) or "its head, its order or its headings")
+    return Change(path=path, do="write", reason=", ".join(reasons) or "head, order or headings")
+
+
+def _map_lines(text: str) -> dict[str, str]:
+    """Maps the id of a line's memory, or the words of a line without one, to its words."""
+    items = (item for _, item in page_format.parse_page(text).lines())
+    return {item.id or words: words for item in items for words in [markdown.line_key(item.text)]}
 
 
 # --- forgetting

@@ -15,11 +15,11 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts import stored_calls
 from csmd.hosts.json_fields import parse_line_object, read_time, string
 from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
-from csmd.privacy.redaction import RedactionCounts, redact
+from csmd.hosts.tool_calls import find_written_transcripts
+from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
 
 #: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
@@ -156,14 +156,31 @@ class Line:
         return clean_text(text, self.redactions)
 
     def make_call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
-        """The turns of a tool call; see `stored_calls.make_call_turns`."""
-        reading = self.reading
-        return stored_calls.make_call_turns(bare, ident, calls, self.redactions, reading.withheld, reading.tool_limit)
+        """Returns the turns of a tool call with this id; `bare` is a turn of the line without text.
 
-    def make_result_turn(self, bare: Turn, ident: str, text: str) -> Turn:
-        """The turn of a tool's result; see `stored_calls.make_result_turn`."""
-        reading = self.reading
-        return stored_calls.make_result_turn(bare, ident, text, self.redactions, reading.withheld, reading.tool_limit)
+        The first turn has the uuid of `bare`, the others append their number to it.
+        """
+        turns = []
+        for number, (tool, arguments) in enumerate(calls):
+            uuid = f"{bare.uuid}/{number}" if number else bare.uuid
+            body = wire.dumps(redact_tree(self.reading.withheld.filter_input(ident, arguments), self.redactions))
+            turn = self._make_tool_turn(
+                replace(bare, uuid=uuid, kind="tool_call", tool_name=tool), ident, wire.clean(body)
+            )
+            # From the original input: what is cut, redacted or withheld may be the path that is written.
+            turns.append(replace(turn, writes=find_written_transcripts(tool, arguments)))
+        return turns
+
+    def make_result_turn(self, bare: Turn, ident: str, text: str, outcome: Any = None) -> Turn:
+        """Returns the turn of a tool call's result; `outcome` is the result as an object, if the host records one."""
+        shown = display.strip_fenced(self.reading.withheld.filter_output(ident, text, outcome))
+        return self._make_tool_turn(
+            replace(bare, kind="tool_result"), ident, redact(wire.clean(shown), self.redactions)
+        )
+
+    def _make_tool_turn(self, turn: Turn, ident: str, text: str) -> Turn:
+        text = display.cut_middle(text, limit=self.reading.tool_limit, of=f"turn {turn.uuid}")
+        return replace(turn, text=text, tool_id=ident)
 
     def record_tokens(
         self, stream: str, message_id: str, usage: object, fields: tuple[str, str, str, str], new_turns: int = 0

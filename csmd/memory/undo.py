@@ -9,7 +9,7 @@ from typing import Any
 from csmd.errors import CsmdError
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, journal, memories, row_images, tombstones
+from csmd.store import belief_changes, candidates, journal, memories, row_images, row_restore, tombstones
 from csmd.store.journal import FORGET, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows
@@ -95,7 +95,7 @@ def _restore(rows: Rows, changed: Sequence[ChangedRow], *, now: str) -> None:
         now_stored = current[before.item].content
         if now_stored == after.content or not is_restored(before.content, now_stored):
             pairs.append((before, after))
-    row_images.restore(rows, pairs, at=now)
+    row_restore.restore(rows, pairs, at=now)
     for was, then in pairs:
         memory, image = memories.by_id(rows, was.item), current[was.item]
         if memory is not None and was_used(then.content, image.content):

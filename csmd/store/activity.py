@@ -49,7 +49,7 @@ TALLIED_COUNTS = frozenset({"turns", "events", "statements", "injections", "vect
 
 
 def tallied_counts(rows: Rows) -> dict[str, int]:
-    """The same as `counts`, with the kept counts of long tables, which takes no longer for a million rows."""
+    """Returns the counts of `counts` in constant time: those of long tables are kept by triggers."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
     return {name: tallies.get(name, 0) if name in TALLIED_COUNTS else rows.number(sql) for name, sql in COUNT_QUERIES}
 
@@ -81,7 +81,7 @@ def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
 
 
 def last_read_at(rows: Rows) -> str:
-    """When a transcript last had new lines; "" for never."""
+    """When a transcript last had new lines; "" if there is none."""
     return rows.text("select max(read_at) from files")
 
 

@@ -78,7 +78,7 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
-    """Returns the latest change of a kind that was not undone; None for none."""
+    """Returns the latest change of a kind that was not undone; None if there is none."""
     made = [noted for noted in changes_of(rows, memory_id) if noted.change == change and not noted.undone_at]
     return made[-1] if made else None
 
@@ -253,7 +253,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
-    """Returns the merge of a memory that is not undone, and its change of the other memory; None for none."""
+    """Returns the merge of a memory that is not undone, and its change of the other memory; None if there is none."""
     merge = latest_change(rows, memory_id, MERGE)
     took = [
         change

@@ -292,7 +292,7 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """The last prompts of a session in order, as `digests.read_entries` has them, with those that only a hook reported."""
+    """The last prompts of a session in order, in the form of `digests.read_entries`; unconfirmed ones are included."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 "
@@ -303,7 +303,7 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
-    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most FAR."""
+    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
     sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "

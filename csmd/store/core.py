@@ -165,7 +165,7 @@ class Store:
         return not self.is_read_only and not self.displacement()
 
     def displacement(self) -> Displacement:
-        """What happened to the file at the path of the open one. Reads the disk; may be called from any thread."""
+        """Whether the open file is still at its path; "" if it is. Reads the disk; may be called from any thread."""
         try:
             return "" if _file_identity(self.path) == self._identity else "replaced"
         except OSError:
@@ -466,7 +466,7 @@ MIN_WORK_S = 0.002
 
 
 def within_short_write(items: Iterable[T]) -> Iterator[T]:
-    """Yields the items, at least one, that one write can process within SHORT_WRITE_S; the rest is left to the next write."""
+    """Yields items, at least one, until SHORT_WRITE_S have passed; the rest is left to the next write."""
     began = time.thread_time()
     for item in items:
         yield item

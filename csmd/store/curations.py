@@ -119,7 +119,7 @@ def is_of_one_project(rows: Rows, ended: EndedSession) -> bool:
 
 
 def find_note(rows: Rows, memory_seq: int) -> str:
-    """Returns the id of the note that is shown in a memory's place; "" for none."""
+    """Returns the id of the note that is shown in a memory's place; "" if there is none."""
     return rows.text(
         "select n.id from links l join memories n on n.seq = l.to_seq "
         "where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1",
@@ -137,7 +137,7 @@ def record_curation(
 
 
 def find_kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
-    """Returns the kept answer to a question about a session; None for none."""
+    """Returns the kept answer to a question about a session; None if there is none."""
     return rows.find("kept_answers", "text", session_seq=session_seq, question_hash=question_hash)  # type: ignore[no-any-return]
 
 

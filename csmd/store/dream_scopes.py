@@ -116,7 +116,7 @@ def vector_state(rows: Rows, place: DreamScope) -> tuple[int, int]:
 
 
 def compared_digest(rows: Rows, place: DreamScope) -> str:
-    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" for none."""
+    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" if there is none."""
     return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
 
 

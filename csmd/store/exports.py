@@ -19,6 +19,7 @@ from csmd.store import (
     memory_scenes,
     projects,
     row_images,
+    row_restore,
     topics,
     workspaces,
 )
@@ -160,7 +161,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        row_images.restore_annotations(rows, seq, table, item[table])
+        row_restore.restore_annotations(rows, seq, table, item[table])
     set_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
         topics.tag_memory(rows, seq, name, by=by, weight=weight)

@@ -182,7 +182,7 @@ def others_with_message(
 
 
 def find_same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of the failed command in these projects (None: any) with a pasted message; "" for none."""
+    """The fingerprint of a failed command with a pasted message in these projects (None: any); "" if there is none."""
     return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
@@ -215,7 +215,7 @@ MAX_CALL_DISTANCE = 200
 def transcript_turns(
     rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False
 ) -> list[TranscriptTurn]:
-    """Returns a session's transcript turns with `after` < ordinal <= `upto`; `spoken` leaves out tool calls and results."""
+    """The transcript turns of a session with `after` < ordinal <= `upto`; `spoken` excludes tool calls and results."""
     sql = (
         "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
@@ -271,12 +271,12 @@ def gotcha_progress(rows: Rows, ident: str) -> tuple[int, int, int] | None:
 
 
 def transcript_of(rows: Rows, session_seq: int) -> str:
-    """The transcript of a session; "" for none."""
+    """The transcript of a session; "" if there is none."""
     return rows.text("select path from sessions where seq = :seq", seq=session_seq)
 
 
 def transcript_of_turn(rows: Rows, turn_seq: int) -> str:
-    """The transcript of a turn; "" for none."""
+    """The transcript of a turn; "" if there is none."""
     return transcript_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
 
 

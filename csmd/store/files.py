@@ -230,7 +230,7 @@ def list_names(folder: str) -> list[str]:
 
 
 def file_stamp(path: str) -> str:
-    """What identifies a file after its directory moved, but not a copy: inode and change time; "" if it is missing."""
+    """Returns "inode:change time", which survives a move of the directory but not a copy; "" if the file is missing."""
     with contextlib.suppress(OSError, ValueError):
         info = Path(path).stat()
         return f"{info.st_ino}:{info.st_ctime_ns}"
@@ -304,7 +304,7 @@ def list_files(folder: Path, suffix: str = "") -> list[str]:
 
 
 def parse_yaml(text: str) -> Any:
-    """Parses YAML; None for nothing and for invalid YAML."""
+    """Parses YAML; None if there is none and for invalid YAML."""
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:

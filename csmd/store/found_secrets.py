@@ -1,4 +1,4 @@
-"""What a search of everything stored by newer redaction rules found."""
+"""Secrets that newer redaction rules found in stored texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RARE_ONE_IN = 1000
 
 @dataclass(frozen=True, slots=True)
 class FoundSecrets:
-    """What newer rules found: how many by kind, since when, and the kinds found in hardly any turn."""
+    """The secrets found by newer rules: how many by kind, since when, and the kinds found in hardly any turn."""
 
     kinds: dict[str, int]
     rare: list[str]
@@ -32,7 +32,7 @@ class FoundSecrets:
 
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
-    """What the latest search found and nobody has removed; None for nothing."""
+    """The findings of the latest search that are not removed yet; None if there are none."""
     value = rows.find("meta", "value", key=FINDINGS_KEY)
     if not value:
         return None
@@ -43,7 +43,7 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
 
 
 def rules_of_latest_scan(rows: Rows) -> str:
-    """The keyed hash of the rules of the latest search; "" for none."""
+    """The keyed hash of the rules of the latest search; "" if there is none."""
     return str(rows.find("meta", "value", key=RULES_KEY) or "")
 
 

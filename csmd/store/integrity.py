@@ -227,14 +227,14 @@ _PROBLEM_COUNTS = {
 
 
 def check_database(rows: Rows) -> list[str]:
-    """What is wrong with the database's structure, rows, full-text indexes and vectors; empty if sound."""
+    """Lists the problems of the structure, rows, full-text indexes and vectors; empty if sound."""
     problems = check_structure(rows)
     # Unreadable rows cannot be counted.
     return problems + ([] if problems else check_content(rows)) + check_indexes(rows)
 
 
 def check_structure(rows: Rows) -> list[str]:
-    """What is wrong with the file's pages and references, without the full-text indexes."""
+    """Lists the problems of the file's pages and references, without the full-text indexes."""
     problems: list[str] = []
     try:
         # Table by table, because virtual tables are checked below.
@@ -248,7 +248,7 @@ def check_structure(rows: Rows) -> list[str]:
 
 
 def check_content(rows: Rows) -> list[str]:
-    """What is wrong between readable rows."""
+    """Lists the contradictions between readable rows."""
     counted = [(text, rows.number(sql)) for text, sql in _PROBLEM_COUNTS.items()]
     return [text.format(count) for text, count in counted if count]
 
@@ -272,7 +272,7 @@ def check_hashes(rows: Rows) -> list[str]:
 
 
 def check_indexes(rows: Rows) -> list[str]:
-    """What is wrong with full text and vectors."""
+    """Lists the problems of the full-text indexes and vectors."""
     problems: list[str] = []
     for table in full_text_tables(rows):
         try:
@@ -307,7 +307,7 @@ def describe_database(rows: Rows) -> dict[str, dict[str, Any]]:
 
 
 class Inspection(NamedTuple):
-    """What is wrong with a file; `only_indexes` if its rows are sound and only derived data is not."""
+    """The problems of a file; `only_indexes` if its rows are sound and only derived data is not."""
 
     problems: list[str]
     only_indexes: bool = False

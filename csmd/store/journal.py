@@ -214,7 +214,7 @@ def change_set(rows: Rows, seq: int) -> ChangeSet:
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> ChangeSet | None:
-    """Returns the latest answer of a person in these projects (None: in all) that is not undone; None for none.
+    """Returns the latest answer of a person in these projects (None: in all) that is not undone; None if there is none.
 
     With `ident` the answer with that id, or else the latest about that item, a rule's or an assistant's included.
     """
@@ -296,7 +296,7 @@ def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = Fals
 
 
 def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
-    """Returns how some dreams wrote a file, in the order of writing; with `undone_only` as far as it is to be restored."""
+    """Returns the writes of a file by some dreams, in order; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
     return _files(rows, f"f.path = :path and {in_keys('c.dream_seq', dreams)} {undone}", path=path)
 
@@ -339,7 +339,7 @@ def mark_file(rows: Rows, file: ChangedFile, *, kept: str, now: str) -> None:
 
 
 def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool, str]]:
-    """Returns (dream, memory, candidate or path, whether it is a path, why it was not restored or ""), the newest action first.
+    """Returns (dream, item or path, whether it is a path, why it was not restored or ""), the newest action first.
 
     The item of an action that a purge erased is "".
     """

@@ -117,7 +117,7 @@ def settle_call(
 
 
 class DailySpending(NamedTuple):
-    """What the calls of one day for one project, purpose and model took."""
+    """The calls of one day for one project, purpose and model, and their tokens."""
 
     day: str
     project_seq: int
@@ -132,7 +132,7 @@ class DailySpending(NamedTuple):
 
 
 def spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
-    """What was spent from a day on, the latest day first."""
+    """The calls and tokens since a day by day, project, purpose and model, the latest day first."""
     sql = (
         "select day, project_seq, purpose, provider, model, count(*), "
         "sum(case when state = 'answered' then 0 else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) "

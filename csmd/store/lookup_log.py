@@ -1,4 +1,4 @@
-"""What was composed and looked up, in numbers, for 90 days."""
+"""Figures of composed injections and of lookups, without their words, for 90 days."""
 
 from __future__ import annotations
 

@@ -153,6 +153,11 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
+def seq_of(rows: Rows, memory_id: str) -> int:
+    """The row key of a memory; 0 if there is none."""
+    return int(rows.find("memories", "seq", id=memory_id) or 0)
+
+
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
     """One memory, or None."""
     memories = where(rows, "m.id = :id", id=memory_id)

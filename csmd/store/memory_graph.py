@@ -38,7 +38,7 @@ def list_edges(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | Non
 def list_shared(
     rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None, widest_topic: int, widest_session: int
 ) -> list[tuple[int, int, str, int]]:
-    """Pairs of memories that share a rare topic or session: (memory, other memory, "topic" or "session", its members)."""
+    """(memory, other memory, "topic" or "session", members) of the memories that share a rare topic or session."""
     visible = f"and {in_keys('o.project_seq', projects)}"
     sql = (
         "with t as (select topic_seq, count(*) as members from memory_topics where weight > 0 and topic_seq in "  # noqa: S608

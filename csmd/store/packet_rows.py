@@ -117,7 +117,7 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
 
 
 def take_back_session_packets(rows: Rows, session_seq: int) -> None:
-    """Does the same for every observed turn of a session."""
+    """Deletes the observations of every turn of a session, with the evidence in them."""
     for uuid in rows.column("select distinct uuid from packets where session_seq = :seq", seq=session_seq):
         take_back_packets(rows, uuid)
 

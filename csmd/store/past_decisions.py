@@ -24,7 +24,7 @@ NOT_ASKED = "not asked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastDecisions:
-    """What was decided about memories before, by id; `undone` has (kind of action, memory).
+    """Earlier decisions about memories, by id; `undone` has (kind of action, memory).
 
     `let_stand` is when a person undid a dream's supersession, `questioned` the pairs (`older:newer`) of undone
     questions.

@@ -188,7 +188,7 @@ def find_by_key(rows: Rows, project: Project) -> int | None:
 
 
 def current_project(rows: Rows, seq: int, place: str) -> int:
-    """Where a project's rows belong now: the part split off for this directory, or what the project was merged into."""
+    """The project that a project's rows belong to now: the part split off for a directory, or the merged one."""
     seen = {seq}
     while True:
         merged, parts = rows.all(
@@ -257,7 +257,7 @@ def may_join_repository(rows: Rows, repository: int, worktree: Project) -> bool:
 
 
 def may_create(rows: Rows, repository: Project, worktree: Project) -> bool:
-    """The same for a repository that is not known yet."""
+    """Whether an unknown repository may be created for its worktree: both are in the same workspace or in none."""
     walls = (0, workspace_around(rows, repository.root))
     return find_repository(rows, worktree) is None and workspace_around(rows, worktree.root) in walls
 

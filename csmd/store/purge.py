@@ -427,7 +427,7 @@ def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
 
 
 def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
-    """Erases a project's name, paths, instructions and candidates, unless it was created or used again after the purge."""
+    """Erases a project's name, paths, instructions and candidates, unless it is newer than the purge."""
     name, made = rows.first("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:

@@ -382,7 +382,7 @@ def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
 
 
 def find_secrets(text: str, redact: Redact, key: bytes) -> list[Secret]:
-    """What of a text would be redacted today."""
+    """The secrets that the present rules would redact in a text."""
     redacted, kinds = redact(text)
     apart = _secrets_by_mark(text, redacted) if 0 < sum(kinds.values()) <= MAX_SEPARATED else []
     if len(apart) != sum(kinds.values()):
@@ -429,7 +429,7 @@ MAX_TEXT_CHARACTERS = 4000
 
 @dataclass(slots=True)
 class FileHits:
-    """Where a text occurs: a file, at least how often, and the first lines' numbers (from 1) in a file of lines."""
+    """Occurrences of a text in a file: at least how many, and the numbers (from 1) of the first lines."""
 
     path: str
     count: int = 0
@@ -482,7 +482,7 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
 
 
 def find_in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
-    """Where texts and names occur in a file of lines; adds each match in whole words to `texts`."""
+    """Finds texts and names in a file of lines; adds each match in whole words to `texts`."""
     hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

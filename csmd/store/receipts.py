@@ -77,7 +77,7 @@ def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 
 def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
-    """The same for the context that a session had last, compacted or not."""
+    """(model, input tokens) of the last context of a session, compacted or not."""
     return rows.first("select model, context from sessions where id = :id", id=session_id) or ("", 0)
 
 
@@ -229,7 +229,7 @@ def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
-    """The session of the last injection in these projects (None: all); "" for none."""
+    """The session of the last injection in these projects (None: all); "" if there is none."""
     among_places = in_keys("n.project_seq", projects)
     latest = f"select n.session_id from injections n where {among_places} order by n.at desc, n.seq desc limit 1"  # noqa: S608
     return rows.text(latest)
@@ -367,7 +367,7 @@ def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -
 
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
-    """What was injected since a time in these projects (None: all), and what of it was used."""
+    """Totals of the injections since a time in these projects (None: all), and of the used items."""
     of = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {of}", since=since)  # noqa: S608
     (items,) = rows.all(

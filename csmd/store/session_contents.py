@@ -1,4 +1,4 @@
-"""What a stored session contains: its turns, statements, tool calls, sub-agents and the receipts of injections."""
+"""The contents of a stored session: turns, statements, tool calls, sub-agents and receipts of injections."""
 
 from __future__ import annotations
 

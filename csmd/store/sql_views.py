@@ -322,7 +322,7 @@ class _Guard:
         self._seconds, self._until = seconds, time.monotonic() + seconds
         self._most_bytes = apsw.memory_used() + MAX_MEMORY_BYTES
         self._reason = ""
-        """What was denied, or why it was stopped; "" for nothing."""
+        """The reason of a denial or of a stop; "" if there was none."""
 
     def watch(self, connection: apsw.Connection, *, reads: Collection[str]) -> None:
         """Restricts a connection to reading these tables and views and calling FUNCTIONS, within the limits."""

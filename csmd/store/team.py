@@ -126,7 +126,7 @@ def names_for_team(rows: Rows) -> frozenset[str]:
 
 
 def remote_of(rows: Rows, project: int) -> str:
-    """The remote of a project, by which colleagues know it; "" for none."""
+    """The remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
 
@@ -175,7 +175,7 @@ def _queue(rows: Rows, kind: str, ident: str) -> None:
 
 
 def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
-    """What waits to be sent, projects before their contents."""
+    """The rows that wait to be sent, projects before their contents."""
     sql = "select kind, id, changes from team_outbox order by kind desc, id limit :limit"
     return rows.read(Waiting, sql, limit=limit)
 

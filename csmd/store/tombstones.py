@@ -47,7 +47,7 @@ def _place_hash(rows: Rows, scope: int, key: bytes) -> str:
 
 
 def _part_name(exact: str, place: str, at: str) -> str:
-    """What the tombstones of one forgetting share; a later one in the same place is separate."""
+    """The `part_of` of all tombstones of one forgetting; a later one in the same place has another."""
     return f"{exact}:{place}:{at}" if place else exact
 
 
@@ -358,7 +358,7 @@ def cursor_name(rows: Rows, path: str, *, key: bytes) -> str:
 
 
 def hidden_name(kind: Kind, name: str, key: bytes) -> str:
-    """What replaces a purged name that must be recognized."""
+    """The keyed hash that replaces a purged name, so that the name is recognized."""
     return HASHED_NAME_PREFIX + hash_name(kind, name, key)
 
 

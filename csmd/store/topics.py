@@ -89,7 +89,7 @@ def changed_tags(
 
 
 def replace_tags(rows: Rows, project: int, tags: Iterable[TagChange]) -> None:
-    """Changes the rule's tags of a project's memories; a person's tags and tags of memories moved to another project stay."""
+    """Changes the rule's tags of a project's memories; a person's tags and those of moved memories stay."""
     for seq, name, weight in tags:
         if rows.find("memories", "project_seq", seq=seq) != project:
             continue

@@ -29,7 +29,7 @@ from journal_fixtures import (
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import merging, supersession
-from csmd.store import memories, memory_deletion, row_images, tombstones
+from csmd.store import memories, memory_deletion, row_images, row_restore, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -139,10 +139,10 @@ def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_th
         more = {name: value for name, value in was.more.items() if name != "scenes"}
         old = was._replace(more=more)
         scene = store.read(lambda rows: rows.all("select * from scenes"))
-        store.write(lambda rows: row_images.restore(rows, [(old, old)], at=LATER))
+        store.write(lambda rows: row_restore.restore(rows, [(old, old)], at=LATER))
         assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
         new = was._replace(more={**more, "scenes": []})
-        store.write(lambda rows: row_images.restore(rows, [(new, was)], at=LATER))
+        store.write(lambda rows: row_restore.restore(rows, [(new, was)], at=LATER))
         assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -25,6 +25,7 @@ from csmd.store import (
     projects,
     purge,
     row_images,
+    row_restore,
     tombstones,
     topics,
 )
@@ -285,7 +286,9 @@ def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
     store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
-    store.write(lambda rows: row_images.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW))
+    store.write(
+        lambda rows: row_restore.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW)
+    )
     assert names(store, "m5") == {"shadow branch": "person"}
 
 

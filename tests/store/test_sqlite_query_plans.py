@@ -33,7 +33,7 @@ from csmd.store import (
     projects,
     provisional_turns,
     receipts,
-    row_images,
+    row_restore,
     search,
     session_contents,
     sessions,
@@ -252,7 +252,7 @@ def _dream(rows: Rows, given: Given) -> None:
     journal.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
     for seq in journal.list_actions(rows, begun.seq):
         changed = journal.changed_rows(rows, seq)
-        row_images.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
+        row_restore.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
         journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
     belief_changes.represented_memories(rows, "m1")
     place = dream_scopes.DreamScope(seq=1, everywhere=0)

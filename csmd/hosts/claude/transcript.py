@@ -19,7 +19,6 @@ from csmd.exclusions import Withheld
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import read_label
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
-from csmd.hosts.tool_calls import find_written_transcripts
 from csmd.hosts.transcript_reading import (
     Line,
     OpenTranscript,
@@ -30,7 +29,6 @@ from csmd.hosts.transcript_reading import (
     read_path,
     read_tokens,
 )
-from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
@@ -111,30 +109,21 @@ def read_message_turns(line: Line) -> list[Turn]:
     content = message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     is_prompt = value["type"] == "user"
-    turns = [*_read_text_turns(line, bare, message, blocks), *_read_tool_turns(line, bare, blocks)]
+    turns = _read_text_turns(line, bare, message, blocks)
+    turns += _read_tool_turns(line, bare, blocks, len(turns))
     usage = message.get("usage")
     context = sum(read_tokens(usage, name) for name in CONTEXT_FIELDS)
     is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
     turns = [
         replace(
-            turn,
-            uuid=uuid,
-            text=_cut_text(turn, uuid, line.reading.tool_limit),
-            message_id=read_label(message, "id"),
-            model=read_label(message, "model", 100),
+            turn, message_id=read_label(message, "id"), model=read_label(message, "model", 100),
             tokens=read_tokens(usage, "output_tokens") if number == 0 else 0,
-            context=context,
-            is_prompt_line=is_prompt_line,
+            context=context, is_prompt_line=is_prompt_line,
             mode=read_label(value, "permissionMode", 40) if is_prompt else "",
         )
         for number, turn in enumerate(turns)
-        for uuid in [_number_uuid(bare.uuid, number)]
-    ]
+    ]  # fmt: skip
     return [*turns, *_read_answer_turns(line, bare, blocks, len(turns))]
-
-
-def _cut_text(turn: Turn, uuid: str, limit: int) -> str:
-    return display.cut_middle(turn.text, limit=limit, of=f"turn {uuid}") if turn.kind in TOOL_KINDS else turn.text
 
 
 def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
@@ -149,24 +138,19 @@ def _read_text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: li
     return [replace(bare, kind=_classify_turn(line.value, message, text), text=text)]
 
 
-def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Turn]:
-    """The turns of the tool calls and results in a line, whole."""
-    withheld, turns = line.reading.withheld, list[Turn]()
+def _read_tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
+    """The turns of the tool calls and results in a line; the first has this number."""
+    turns: list[Turn] = []
     for block in blocks:
+        numbered = replace(bare, uuid=_number_uuid(bare.uuid, number + len(turns)))
         if block.get("type") == "tool_use":
-            arguments = block.get("input") or {}
-            text = wire.clean(
-                wire.dumps(redact_tree(withheld.filter_input(string(block, "id"), arguments), line.redactions))
-            )
-            # From the original input: what is cut, redacted or withheld may be the path that is written.
-            writes = find_written_transcripts(string(block, "name"), arguments)
-            turn = replace(bare, kind="tool_call", text=text, writes=writes)
+            call = string(block, "name"), block.get("input") or {}
+            (turn,) = line.make_call_turns(numbered, string(block, "id"), [call])
             turns.append(replace(turn, tool_name=read_label(block, "name", 120), tool_id=read_label(block, "id", 120)))
         elif block.get("type") == "tool_result":
-            content = flatten_content(block.get("content"))
-            shown = withheld.filter_output(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
-            text = redact(wire.clean(display.strip_fenced(shown)), line.redactions)
-            turns.append(replace(bare, kind="tool_result", text=text, tool_id=read_label(block, "tool_use_id", 120)))
+            content, outcome = flatten_content(block.get("content")), line.value.get("toolUseResult")
+            turn = line.make_result_turn(numbered, string(block, "tool_use_id"), content, outcome)
+            turns.append(replace(turn, tool_id=read_label(block, "tool_use_id", 120)))
     return turns
 
 
@@ -196,13 +180,7 @@ def read_queued_turns(line: Line) -> list[Turn]:
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
         return []
-    text, bare = (
-        clean_message(flatten_content(queued.get("prompt")), line.redactions, as_typed=True),
-        make_bare_turn(line),
-    )
-    if bare is None or not text:
-        return []
-    return [replace(bare, kind=_classify_line_prompt(line.value, text), text=text, form="absorbed")]
+    return _make_prompt_turns(line, flatten_content(queued.get("prompt")), form="absorbed")
 
 
 def read_enqueued_turns(line: Line) -> list[Turn]:
@@ -236,14 +214,15 @@ def read_blocked_turns(line: Line) -> list[Turn]:
         or BLOCKED_PROMPT not in content
     ):
         return []
-    text, bare = (
-        clean_message(content.partition(BLOCKED_PROMPT)[2], line.redactions, as_typed=True),
-        make_bare_turn(line),
-    )
+    # The conversation never contained it: the next prompt has the same parent and must not replace it.
+    return _make_prompt_turns(line, content.partition(BLOCKED_PROMPT)[2], parent_uuid="")
+
+
+def _make_prompt_turns(line: Line, prompt: str, **fields: Any) -> list[Turn]:
+    text, bare = clean_message(prompt, line.redactions, as_typed=True), make_bare_turn(line)
     if bare is None or not text:
         return []
-    # The conversation never contained it: the next prompt has the same parent and must not replace it.
-    return [replace(bare, kind=_classify_line_prompt(value, text), text=text, parent_uuid="")]
+    return [replace(bare, kind=_classify_line_prompt(line.value, text), text=text, **fields)]
 
 
 def make_bare_turn(line: Line) -> Turn | None:

@@ -20,9 +20,9 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.copilot import tool_forms
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_uuid
+from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.transcript_reading import (
     LOOK_BACK_BYTES,
@@ -68,6 +68,18 @@ _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")
 _TYPED_SOURCES = ("", "user")
 #: Text that Copilot writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system_notification|system_reminder|skill-context)[\s>]")
+#: Copilot's name of a tool -> the stored name.
+_NAMES = {
+    "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep",
+    "glob": "Glob",
+    "task": "Task", "exit_plan_mode": "ExitPlanMode",
+}  # fmt: skip
+#: Copilot's name of a field -> the stored name.
+_FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
+#: Copilot's suffix of a command's output.
+_AFTER_OUTPUT = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
+#: The suffix of any output by the hooks of other programs.
+_GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
 
 
 classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
@@ -200,10 +212,10 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
             fields = {"model": read_label(data, "model", 100), "message_id": read_label(data, "messageId")}
         case "tool.execution_start" | "tool.user_requested":
             bare = session.make_turn(value, "tool_call", "")
-            return line.make_call_turns(bare, read_label(data, "toolCallId"), tool_forms.read_calls(data))
+            return line.make_call_turns(bare, read_label(data, "toolCallId"), read_calls(data))
         case "tool.execution_complete":
             ident, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
-            return [line.make_result_turn(bare, ident, tool_forms.read_result(data))] if ident else []
+            return [line.make_result_turn(bare, ident, read_result(data))] if ident else []
         case "human_response.recorded" | "permission.completed":
             text, turn_kind = _read_answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
@@ -242,3 +254,30 @@ def _read_answer(data: dict[str, Any]) -> str:
     answer = string(response, "answer") or "\n".join(iter_strings(response.get("content")))
     question = string(response, "question") or string(response, "message")
     return quote_answers([(question, answer)]) or string(response, "feedback")
+
+
+# --- tool calls in the form that is stored for every assistant (`csmd/hosts/tool_calls.py`)
+
+
+def read_calls(data: dict[str, Any]) -> list[Call]:
+    """The stored calls of an event that holds one: several for a patch of several files."""
+    name, server = read_label(data, "toolName", 120), read_label(data, "mcpServerName", 60)
+    arguments = data.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
+    if server:
+        return [(f"mcp__{server}__{read_label(data, 'mcpToolName', 60)}", arguments)]
+    if name == "apply_patch":
+        return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
+    if name in ("view", "create", "edit"):
+        arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
+    return [(_NAMES.get(name, name), arguments)] if name else []
+
+
+def read_result(data: dict[str, Any]) -> str:
+    """A call's result: its output, below its exit code unless that is 0."""
+    error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
+    if error:
+        message = string(error, "message")
+        return f"{REJECTED_RESULT}. {message}" if error.get("code") == "denied" else f"Error: {message}"
+    output = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
+    return add_exit_code(_AFTER_OUTPUT.sub("", output), str(code)) if type(code) is int else output
