@@ -167,8 +167,7 @@ def find_cleared_sessions(
 
 
 def find_hook_alarms(recorded: Iterable[tuple[str, str]], states: Mapping[str, HooksState]) -> dict[str, str]:
-    """Alarm -> since when, by the unreported sessions (directory, since) and the state of the hooks in each
-    directory."""
+    """Alarm -> since when, from the unreported sessions (directory, since) and the hooks' state in each directory."""
     raised: dict[str, str] = {}
     sessions = list(recorded)
     for folder, state in states.items():

@@ -76,8 +76,7 @@ M_ARENA_MAX = -8
 
 
 def limit_memory_pools() -> None:
-    """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and
-    kept."""
+    """Limits the allocator to two pools, because a pool for each thread would scatter and keep freed memory."""
     _call_allocator("mallopt", M_ARENA_MAX, 2)
 
 
@@ -237,8 +236,7 @@ class Stages:
         return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """The sessions that are processed whole; with `force` also active ones, up to where they were when the task
-        began."""
+        """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
         at_begin = self._turns_at_begin if force else {}
         return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 
