@@ -41,53 +41,35 @@ class _Source(NamedTuple):
 
 _SOURCES: Mapping[str, _Source] = {
     "event": _Source(
-        "e.seq",
-        "s.project_seq",
-        "e.session_id",
-        "e.at",
+        "e.seq", "s.project_seq", "e.session_id", "e.at",
         "coalesce(p.root, ''), e.name, e.source, 0, 0",
         "events e left join sessions s on s.id = e.session_id left join projects p on p.seq = s.project_seq",
     ),
     "turn": _Source(
-        "t.seq",
-        "t.project_seq",
-        "s.id",
-        "t.at",
-        "p.root, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
         # Without the markers of `csmd doctor`.
+        "t.seq", "t.project_seq", "s.id", "t.at",
+        "p.root, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
         "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> "
         "'probe'",
     ),
     "statement": _Source(
-        "t.seq",
-        "t.project_seq",
-        "s.id",
-        "t.at",
+        "t.seq", "t.project_seq", "s.id", "t.at",
         "p.root, t.gate, t.text, 0, 0",
         "statements t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq",
     ),
     "memory": _Source(
-        "m.seq",
-        "m.project_seq",
-        "m.session_id",
-        "m.created_at",
+        "m.seq", "m.project_seq", "m.session_id", "m.created_at",
         "p.root, m.gate, m.text, 0, 0",
         "memories m join projects p on p.seq = m.project_seq",
     ),
     "injection": _Source(
-        "n.seq",
-        "n.project_seq",
-        "n.session_id",
-        "n.at",
+        "n.seq", "n.project_seq", "n.session_id", "n.at",
         "p.root, n.event, '', n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)",
         "injections n join projects p on p.seq = n.project_seq",
     ),
     # What happened to memories: merged, edited, undone, forgotten; with the text of those that are left.
     "act": _Source(
-        "a.seq",
-        "coalesce(m.project_seq, a.project_seq)",
-        "coalesce(m.session_id, '')",
-        "a.at",
+        "a.seq", "coalesce(m.project_seq, a.project_seq)", "coalesce(m.session_id, '')", "a.at",
         "coalesce(p.root, ''), a.act, a.memory_id || case when a.about = '' then '' else ', ' || a.about end || "
         "case when m.text is null then '' else ': ' || m.text end, 0, 0",
         "memory_events a left join memories m on m.id = a.memory_id "
@@ -95,15 +77,12 @@ _SOURCES: Mapping[str, _Source] = {
     ),
     # A search is stored without its project and its words, so none is shown inside a workspace.
     "search": _Source(
-        "r.seq",
-        "cast(null as integer)",
-        "''",
-        "r.at",
-        "'', r.kind, '', 0, r.results",
         # The lookup for a prompt is shown as an injection.
+        "r.seq", "cast(null as integer)", "''", "r.at",
+        "'', r.kind, '', 0, r.results",
         "memory_recall_events r join projects p on p.seq = 0 and r.kind <> 'prompt'",
     ),
-}
+}  # fmt: skip
 
 
 KINDS: tuple[str, ...] = tuple(_SOURCES)

@@ -121,9 +121,8 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
         return
     free = _without_supersession(change, replace(memory, superseded_by=""))
     archived = latest_change(rows, memory.id, ARCHIVE)
-    if (
-        archived is not None and archived.by == DREAM and archived.seq > change.seq
-    ):  # it was archived because it was superseded
+    # A dream archived it because it was superseded.
+    if archived is not None and archived.by == DREAM and archived.seq > change.seq:
         if memory.tier == "archive":
             free = replace(free, tier=archived.before)  # type: ignore[arg-type]  # a tier, as it was recorded
         set_undone(rows, archived.seq, at=at)

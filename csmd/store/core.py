@@ -185,9 +185,8 @@ class Store:
             return None
         with self._maintaining:
             commits, self._is_rescue_noted = self.commits, True
-            backup.record_rescue(
-                self.path, target
-            )  # first: a kill before the copy leaves a note without a copy, which is harmless
+            # First: a kill before the copy leaves a note without a copy, which is harmless.
+            backup.record_rescue(self.path, target)
             backup.make_backup(self.path, target, rows=Rows(self._maintenance))
         self._rescued_commits = commits
         return target

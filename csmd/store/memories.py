@@ -28,21 +28,12 @@ _COLUMNS = columns(
     tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
     "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
 )
-#: The positions of its row key and its sources in a row.
-_SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
+_FIELDS = list(Memory.__annotations__)
+#: The positions of a memory's row key and of its sources in a row.
+_SEQ = _FIELDS.index("seq")
+_SOURCES = _FIELDS.index("provenance")
 #: Fields that are not in a memory's own row, or that start with the column's default.
-_UNSTORED_AT_FIRST = (
-    "provenance",
-    "version",
-    "superseded_by",
-    "used_at",
-    "is_refuted",
-    "is_edited",
-    "scene",
-    "tell",
-    "author",
-    "seq",
-)
+_UNSTORED_AT_FIRST = "provenance version superseded_by used_at is_refuted is_edited scene tell author seq".split()
 #: The columns that confirmation, pinning or contradiction change.
 _BELIEF_COLUMNS = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
@@ -214,22 +205,15 @@ def list_page(
         "(select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = '' "
         "or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
     )
-    about = {
-        "gate": gate,
-        "category": category,
-        "type": type_,
-        "session": session,
-        "state": state,
-        "since": since,
-        "until": until,
-    }
+    filters = {"gate": gate, "category": category, "type": type_, "session": session, "state": state}
+    filters |= {"since": since, "until": until}
     # Keys first, so that other tables are read only for the memories on the page.
     latest = (
         f"select m.seq from memories m where {condition} "  # noqa: S608
         "order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"
     )
-    seqs = rows.column(latest, **about, limit=limit, offset=offset)
-    total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
+    seqs = rows.column(latest, **filters, limit=limit, offset=offset)
+    total = rows.number(f"select count(*) from memories m where {condition}", **filters)  # noqa: S608
     memories = by_seqs(rows, seqs)
     return [memories[seq] for seq in seqs], total
 

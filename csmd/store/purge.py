@@ -43,16 +43,16 @@ Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
 _COLUMNS: dict[Way, str] = {
     "turn": "turns.text",
     "memory": "memories.text",
-    "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
-    "lens_topics.name packets.subject changed_rows.text changed_rows.more "
-    "changed_rows.text_after "
-    "changed_rows.more_after changed_files.path changed_files.before changed_files.after pages.path errors.command "
-    "errors.message error_fixes.files error_fixes.text symptoms.text kept_answers.text",
-    "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
-    "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
-    "belief_changes.reason dreams.error change_sets.reason pages.text pages.also pages.held projects.root "
-    "projects.name "
-    "projects.remote sessions.cwd sessions.title aliases.path instructions.text instructions.root",
+    "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text "
+    "topics.name lens_topics.name packets.subject changed_rows.text changed_rows.more "
+    "changed_rows.text_after changed_rows.more_after changed_files.path changed_files.before "
+    "changed_files.after pages.path errors.command errors.message error_fixes.files error_fixes.text "
+    "symptoms.text kept_answers.text",
+    "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about "
+    "checkpoints.note checkpoint_items.text goals.text self_capabilities.why belief_changes.before "
+    "belief_changes.after belief_changes.reason dreams.error change_sets.reason pages.text pages.also "
+    "pages.held projects.root projects.name projects.remote sessions.cwd sessions.title aliases.path "
+    "instructions.text instructions.root",
     "hide": "files.path elsewhere.path directories.path instructions.path",
     "empty": "sessions.path",
 }

@@ -1,9 +1,8 @@
 """Every file that holds text, the removal of purged text from them, secrets in texts, and a byte search.
 
 The search is a program of its own (`python -m csmd.store.purge_files`, JSON on stdin and stdout): a process that has
-the
-database open must not open its file, since closing it would drop SQLite's locks. It reads csmd's own files and the
-assistant's, which are reported but never changed.
+the database open must not open its file, since closing it would drop SQLite's locks. It reads csmd's own files and
+the assistant's, which are reported but never changed.
 """
 
 from __future__ import annotations

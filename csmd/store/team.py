@@ -68,7 +68,8 @@ class Place(NamedTuple):
     item: int
 
 
-_TEAM, _PLACE = columns(TeamRow, "t"), columns(Place, "p")
+_TEAM = columns(TeamRow, "t")
+_PLACE = columns(Place, "p")
 _SHARE = (
     "select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s "
     "join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"

@@ -33,12 +33,13 @@ def join(rows: Rows, workspace: int, project: int) -> int:
     Those go whose sources are all inside: what was also said elsewhere is already known outside.
     """
     rows.update("projects", project, workspace_seq=workspace)
-    for (session,) in rows.all(
+    # Sources that only continue the exchange do not count.
+    sql = (
         "select distinct st.session_seq from turns t join session_turn st on st.turn_seq = t.seq join sessions s "
-        "on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 and s.project_seq <> :project",
-        project=project,
-    ):  # sources that only continue the exchange do not count
-        digests.clear(rows, int(session))
+        "on s.seq = st.session_seq where t.project_seq = :project and t.searchable = 1 and s.project_seq <> :project"
+    )
+    for session in rows.column(sql, project=project):
+        digests.clear(rows, session)
     stored_days.mark_days_moved(rows, project)
     for day in projects.active_days(rows, project):
         projects.record_active_day(rows, project, day)
