@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """The position in a transcript up to which it was read; `head` is a hash of its first bytes, `foot` of the last bytes read."""
+    """The progress of reading a transcript; `head` and `foot` are hashes of its first bytes and of the last ones read."""
 
     path: str
     device: int
