@@ -1,7 +1,6 @@
-"""One call to the daemon over the socket, with a deadline.
+"""Calls the daemon over its socket, with a deadline.
 
-Knows the socket and the frames; never the store. Errors say whether no daemon is there
-(DaemonUnreachable) or the daemon refused (in its own words).
+DaemonUnreachable if no daemon answers, CsmdError with the daemon's words if it refuses.
 """
 
 from __future__ import annotations
@@ -24,23 +23,22 @@ PATIENCE_S = 20.0
 CONNECT_S = 2.0
 #: Seconds that an assistant's start may wait for the state of csmd.
 STATE_PATIENCE_S = 1.0
+Json = dict[str, Any]
 
 
-def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patience_s: float = PATIENCE_S) -> Any:
+def call(paths: Paths, tool: str, params: Json | None = None, *, patience_s: float = PATIENCE_S) -> Any:
     """Calls a tool of the daemon and returns its decoded answer."""
-    with _asking(paths) as ask:
+    with _connected(paths) as ask:
         return ask(tool, params or {}, patience_s)
 
 
-def run_job(
-    paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]
-) -> dict[str, Any]:
-    """Starts a job and waits for its end; CsmdError when it failed.
+def run_job(paths: Paths, tool: str, params: Json, *, watch: Callable[[Json], None]) -> Json:
+    """Starts a job and waits for its end; CsmdError if it fails.
 
-    `watch` is called with nothing when the daemon is asked for the job, and then with the job's progress.
+    `watch` is called with {} before the job is requested, and then with the job's progress.
     """
     started = time.monotonic()
-    with _asking(paths) as ask:
+    with _connected(paths) as ask:
         watch({})
         job = ask(tool, params, PATIENCE_S)["job"]
         while True:
@@ -67,7 +65,7 @@ def capture_state(paths: Paths) -> str:
         state = "waits for the key of its database" if waits else "is not running; csmd start starts it"
         return "" if paths.stopped_mark.exists() else notice.format(state)
     try:
-        with _asking(paths, within_s=STATE_PATIENCE_S / 4) as ask:
+        with _connected(paths, within_s=STATE_PATIENCE_S / 4) as ask:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
@@ -90,19 +88,15 @@ COMMAND = 4
 
 
 @contextmanager
-def _asking(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[str, dict[str, Any], float], Any]]:
+def _connected(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[str, Json, float], Any]]:
     with closing(_connect(paths, within_s)) as connection:
         peer = _Peer(connection)
 
-        def ask(tool: str, params: dict[str, Any], patience_s: float) -> Any:
+        def ask(tool: str, params: Json, patience_s: float) -> Any:
+            body = json.dumps(params, ensure_ascii=False).encode("utf-8", "replace")
             request = wire.Request(
-                id=os.urandom(16).hex(),
-                verb="call",
-                deadline_ms=int(patience_s * 1000),
-                host="cli",
-                name=tool,
-                body=json.dumps(params, ensure_ascii=False).encode("utf-8", "replace"),
-            )
+                id=os.urandom(16).hex(), verb="call", deadline_ms=int(patience_s * 1000), host="cli", name=tool, body=body,
+            )  # fmt: skip
             try:
                 frames = peer.ask(wire.encode_request(request), time.monotonic() + patience_s)
             except TimeoutError:
@@ -131,9 +125,8 @@ class _Peer:
         head = b""
         if not self._has_greeted:
             self._send(GREETING, until)
-            self._take(
-                len(GREETING), until
-            )  # before more is sent, since libzmq drops a peer that runs ahead of its greeting
+            # Waits before it sends more, since libzmq drops a peer that runs ahead of its greeting.
+            self._take(len(GREETING), until)
             self._has_greeted, head = True, READY
         *others, last = (len(frame).to_bytes(8, "big") + frame for frame in frames)
         message = [bytes([LONG | MORE]) + frame for frame in others]
@@ -149,12 +142,12 @@ class _Peer:
         return answer
 
     def _send(self, data: bytes, until: float) -> None:
-        self._connection.settimeout(_left(until))
+        self._connection.settimeout(_seconds_left(until))
         self._connection.sendall(data)
 
     def _take(self, count: int, until: float) -> bytes:
         while len(self._ahead) < count:
-            self._connection.settimeout(_left(until))
+            self._connection.settimeout(_seconds_left(until))
             part = self._connection.recv(1 << 20)
             if not part:
                 raise ConnectionResetError
@@ -164,7 +157,7 @@ class _Peer:
         return taken
 
 
-def _left(until: float) -> float:
+def _seconds_left(until: float) -> float:
     if (left := until - time.monotonic()) <= 0:
         raise TimeoutError
     return left
@@ -195,12 +188,12 @@ def _connect(paths: Paths, within_s: float) -> _socket.socket:
         connection.connect(paths.endpoint.read_text(encoding="utf-8").strip())
     except (OSError, ValueError):
         connection.close()
-        raise _nobody(paths) from None
+        raise _explain_absence(paths) from None
     return connection
 
 
-def _stopped_sentence(paths: Paths) -> str:
-    """A sentence that the daemon was stopped on purpose, by whom and when; "" if it was not."""
+def _explain_stop(paths: Paths) -> str:
+    """Explains that the daemon was stopped on purpose, by whom and when; "" if it was not."""
     try:
         by = paths.stopped_mark.read_text(encoding="utf-8", errors="replace").strip()[:80]
         at = datetime.fromtimestamp(paths.stopped_mark.stat().st_mtime).astimezone().strftime("%Y-%m-%d %H:%M")
@@ -209,11 +202,11 @@ def _stopped_sentence(paths: Paths) -> str:
     return f": it was stopped on purpose{f' by {by}' if by else ''}, {at}"
 
 
-def _nobody(paths: Paths) -> DaemonUnreachable:
-    what = f"no csmd daemon is running for {paths.home}{_stopped_sentence(paths)}"
+def _explain_absence(paths: Paths) -> DaemonUnreachable:
+    what = f"no csmd daemon is running for {paths.home}{_explain_stop(paths)}"
     if is_there(paths.install_record):
         return DaemonUnreachable(what, hint="csmd start")
     if is_there(paths.database) or is_there(paths.complaint):  # after an uninstall, or with the hooks in a plugin
-        hint = "csmd install, or `csmd start` where a plugin brings the hooks"
+        hint = "csmd install, or `csmd start` if a plugin brings the hooks"
         return DaemonUnreachable(f"{what}, and it is not installed", hint=hint)
     return DaemonUnreachable(f"csmd is not installed here ({paths.home})", hint="csmd install")

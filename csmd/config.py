@@ -1,7 +1,6 @@
 """Settings, directories and the environment; the only module that reads the environment.
 
-Every number with a meaning has a name, a unit in its name and a place here. `config.yaml`
-may set the keys of Settings and nothing else: an unknown key is an error with a suggestion.
+`config.yaml` may set the keys of Settings and nothing else: an unknown key is an error with a suggestion.
 """
 
 from __future__ import annotations
@@ -18,14 +17,10 @@ from csmd.errors import ConfigError
 from csmd.paths import Paths
 
 #: Globs of files that usually hold secrets: left out unless the user removes one with `!`.
-WHERE_KEYS_LIE = (
+SECRET_FILES = (
     "**/.env", "**/.env.*", "**/*.pem", "**/id_rsa*", "**/id_ed25519*", "**/.netrc", "**/.pgpass", "**/credentials",
     "**/secrets.yml", "**/secrets.yaml", "**/secrets.json", "**/secrets.toml", "**/secrets.env",
 )  # fmt: skip
-
-
-#: Keys without a section in config.yaml, named like their field.
-WITHOUT_SECTION = frozenset({"status_line"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +108,13 @@ class Settings:
     def files_left_out(self) -> tuple[str, ...]:
         """Globs of files whose content is never stored: the usual places of keys, and the user's own globs."""
         chosen = self.privacy_exclude_files
-        usual = [glob for glob in WHERE_KEYS_LIE if f"!{glob}" not in chosen]
-        return (*usual, *(glob for glob in chosen if not glob.startswith("!")))
+        defaults = [glob for glob in SECRET_FILES if f"!{glob}" not in chosen]
+        return (*defaults, *(glob for glob in chosen if not glob.startswith("!")))
 
     @staticmethod
     def key(name: str) -> str:
-        """The name of a field in config.yaml: `brief_max_tokens` is `brief.max_tokens`."""
-        head, _, rest = name.partition("_")
-        return name if name in WITHOUT_SECTION else f"{head}.{rest}"
+        """The name of a field in config.yaml: `brief_max_tokens` is `brief.max_tokens`; status_line has no section."""
+        return name if name == "status_line" else name.replace("_", ".", 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,15 +168,12 @@ def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
 
 #: Variables that assistants set for the commands that they run.
 ASSISTANT_VARIABLES = (
-    "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE",
-    "CLINE_ACTIVE",
-    "COPILOT_CLI", "CURSOR_AGENT", "GOOSE_TERMINAL",
-)  # fmt: skip
-ASSISTANT_PROGRAMS = frozenset({
-    "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie",
-    "crush", "goose",
-    "cursor-agent", "vibe", "aider",
-})  # fmt: skip
+    "CLAUDECODE CODEX_SANDBOX CODEX_SANDBOX_NETWORK_DISABLED GEMINI_CLI QWEN_CODE OPENCODE CLINE_ACTIVE COPILOT_CLI "
+    "CURSOR_AGENT GOOSE_TERMINAL"
+).split()
+ASSISTANT_PROGRAMS = frozenset(
+    "claude codex gemini qwen opencode copilot cline droid cn kilo amp auggie crush goose cursor-agent vibe aider".split()
+)
 
 
 def assistant_variable(env: Mapping[str, str] = os.environ) -> str:
@@ -229,12 +220,12 @@ def user_home() -> Path:
 
 
 #: Variables that `csmd doctor` reads; it reports no others.
-LOOKED_AT = ("CSMD_DISABLE", "CSMD_HOME", "CLAUDE_CONFIG_DIR", "CLAUDE_CODE_DISABLE_AUTO_MEMORY", "PATH", "container")
+DOCTOR_VARIABLES = "CSMD_DISABLE CSMD_HOME CLAUDE_CONFIG_DIR CLAUDE_CODE_DISABLE_AUTO_MEMORY PATH container".split()
 
 
 def environment() -> dict[str, str]:
-    """The set environment variables that may stop or distort capture."""
-    return {name: os.environ[name] for name in LOOKED_AT if name in os.environ}
+    """The environment variables that may stop or distort capture."""
+    return {name: os.environ[name] for name in DOCTOR_VARIABLES if name in os.environ}
 
 
 def _absolute(chosen: str, variable: str) -> Path:
@@ -277,11 +268,8 @@ def parse_settings(text: str, *, where: str) -> Settings:
     try:
         data = yaml.safe_load(text)
         rows = _flatten(data) if isinstance(data, dict) else []
-    except (
-        yaml.YAMLError,
-        ValueError,
-        RecursionError,
-    ) as error:  # as for a date like 2026-99-99, or an alias of itself
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # ValueError is raised for a date like 2026-99-99, RecursionError for an alias of itself.
         raise ConfigError(f"{where}: not YAML{_reason(error)}", hint=f"correct {where} or move it away") from error
     if data is not None and not isinstance(data, dict):
         hint = f"write keys and values into {where}, or move it away"
@@ -293,19 +281,17 @@ def parse_settings(text: str, *, where: str) -> Settings:
         if field is None:
             import difflib  # only for a mistyped key
 
-            close = difflib.get_close_matches(key, by_key, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(by_key)}"
+            near = difflib.get_close_matches(key, by_key, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(by_key)}"
             raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)
-        expected = type(field.default)
+        expected, hint = type(field.default), f"write e.g. {key}: {field.default}"
         if expected is float and type(value) is int:
             value = float(value)
         if expected is tuple:
-            value = _words(key, value, where=where)
+            value = _parse_words(key, value, where=where)
         if type(value) is not expected:
-            hint = f"write e.g. {key}: {field.default}"
             raise ConfigError(f"{where}: {key} must be {expected.__name__}, not {value!r}", hint=hint)
         if isinstance(value, int | float) and not 0 <= value < float("inf"):
-            hint = f"write e.g. {key}: {field.default}"
             raise ConfigError(f"{where}: {key} must be 0 or more, not {value!r}", hint=hint)
         if field.name in chosen:
             raise ConfigError(f"{where}: {key} is set twice", hint="remove one of the two")
@@ -316,15 +302,12 @@ def parse_settings(text: str, *, where: str) -> Settings:
 #: Key -> least and greatest value that can work. 0 is also allowed if it means off.
 LIMITS: dict[str, tuple[float, float]] = {
     "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100),
-    "recall.floor": (0, 1),
-    "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440),
-    "dream.tier_max": (10, 1_000_000),
-    "curator.daily_tokens": (0, 1_000_000_000),
-    "dream.keep_days": (1, 36_500), "embed.idle_s": (1, 86_400), "capture.tool_output_bytes": (0, 33_554_432),
+    "recall.floor": (0, 1), "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440),
+    "dream.tier_max": (10, 1_000_000), "curator.daily_tokens": (0, 1_000_000_000), "dream.keep_days": (1, 36_500),
+    "embed.idle_s": (1, 86_400), "capture.tool_output_bytes": (0, 33_554_432),
     "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500),
-    "checkpoint.keep_days": (1, 36_500),
-    "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760),
-    "log.max_bytes": (10_000, 1_000_000_000),
+    "checkpoint.keep_days": (1, 36_500), "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000),
+    "backup.every_h": (1, 8_760), "log.max_bytes": (10_000, 1_000_000_000),
 }  # fmt: skip
 #: Keys for which 0 means no limit, or off.
 MAY_BE_0 = frozenset(
@@ -334,32 +317,23 @@ MAY_BE_0 = frozenset(
 
 
 def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """Yields (key, what is wrong, what to do) for each valid value that cannot work."""
-    for key, (least, most) in LIMITS.items():
+    """Yields (key, problem, remedy) for each valid value that cannot work."""
+    for key, (least, greatest) in LIMITS.items():
         value = getattr(settings, key.replace(".", "_"))
-        if not (least <= value <= most or (value == 0 and key in MAY_BE_0)):
+        if not (least <= value <= greatest or (value == 0 and key in MAY_BE_0)):
             off = ", or 0 for none" if key in MAY_BE_0 and least > 0 else ""
-            yield (
-                key,
-                f"{key} is {value:,}: what works is {least:,} to {most:,}{off}",
-                "csmd config list says what it is for",
-            )
-    if not MODEL_NAME.fullmatch(settings.embed_model):
-        yield (
-            "embed.model",
-            f"embed.model is {settings.embed_model!r}: no model has such a name",
-            "csmd model fetch --help",
-        )
+            problem = f"{key} is {value:,}: it must be {least:,} to {greatest:,}{off}"
+            yield key, problem, "csmd config list explains it"
+    name = settings.embed_model
+    if not MODEL_NAME.fullmatch(name):
+        yield "embed.model", f"embed.model is {name!r}: no model has such a name", "csmd model fetch --help"
     for glob in settings.privacy_exclude:
         if not glob.startswith(("/", "*")):
             yield "privacy.exclude", f"privacy.exclude: {glob!r} matches no directory", "begin it with /, ~/ or */"
     for glob in settings.privacy_exclude_files:
         if not glob.strip("!/ "):
-            yield (
-                "privacy.exclude_files",
-                f"privacy.exclude_files: {glob!r} names no file",
-                "write the file's name behind it",
-            )
+            key = "privacy.exclude_files"
+            yield key, f"{key}: {glob!r} names no file", "add the file's name"
 
 
 #: Models in fastembed's list with normalised mean pooling, as the embedding worker does it.
@@ -381,20 +355,18 @@ def _reason(error: Exception) -> str:
     return f"{line}: {' '.join(str(problem or error).split())[:200]}"
 
 
-#: Shortest word of `privacy.redact`; a shorter one occurs inside other words.
-SHORTEST_WORD = 4
+#: Fewest characters of a word of `privacy.redact`; a shorter one occurs inside other words.
+MIN_REDACTED_CHARS = 4
 
 
-def _words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
+def _parse_words(key: str, value: Any, *, where: str) -> tuple[str, ...]:
     """The texts of a list, with a leading `~` expanded."""
     if not isinstance(value, list) or not all(isinstance(word, str) and word.strip() for word in value):
         hint = f"write e.g. {key}: ['one', 'two']"
         raise ConfigError(f"{where}: {key} must be a list of texts, not {value!r}", hint=hint)
-    if key == "privacy.redact" and any(len(word) < SHORTEST_WORD for word in value):
-        raise ConfigError(
-            f"{where}: {key}: a word is shorter than {SHORTEST_WORD} characters and would take out more than it should",
-            hint="write a longer one",
-        )
+    if key == "privacy.redact" and any(len(word) < MIN_REDACTED_CHARS for word in value):
+        what = f"{where}: {key}: a word has fewer than {MIN_REDACTED_CHARS} characters and would redact too much"
+        raise ConfigError(what, hint="write a longer one")
     home = str(Path.home())
     return tuple(home + word[1:] if word == "~" or word.startswith("~/") else word for word in value)
 
@@ -456,15 +428,18 @@ def full_environment() -> dict[str, str]:
 
 def child_environment(*more: str) -> dict[str, str]:
     """The environment for csmd's own processes plus `more`: without the user's keys and Python's variables."""
-    keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
-            "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
-            "DISPLAY", "WAYLAND_DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
-    return {**{name: os.environ[name] for name in (*keep, *more) if name in os.environ}, **SILENT}
+    names = (*PLACES, *CHILD_VARIABLES, *more)
+    return {**{name: os.environ[name] for name in names if name in os.environ}, **SILENT}
 
 
-#: Variables of the installing shell that the daemon needs: where things are.
-PLACES = ("CSMD_HOME", "CLAUDE_CONFIG_DIR", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "TIKTOKEN_CACHE_DIR",
-          "LD_LIBRARY_PATH")  # fmt: skip
+#: Variables of the installing shell that the daemon needs: the paths of directories.
+PLACES = (
+    "CSMD_HOME CLAUDE_CONFIG_DIR XDG_DATA_HOME XDG_CONFIG_HOME XDG_STATE_HOME TIKTOKEN_CACHE_DIR LD_LIBRARY_PATH"
+).split()
+#: Further variables for csmd's own processes.
+CHILD_VARIABLES = (
+    "HOME PATH LANG LC_ALL TMPDIR USER LOGNAME XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS DISPLAY WAYLAND_DISPLAY"
+).split()
 
 
 def unit_environment(kind: str, env: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -480,9 +455,9 @@ def started_by(env: Mapping[str, str] = os.environ) -> str:
 
 def take_notify_socket(env: MutableMapping[str, str] = os.environ, *, pid: int | None = None) -> tuple[str, float]:
     """(the service manager's notification socket or "", its watchdog's seconds or 0); removed for child processes."""
-    address, patience, whose = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
-    meant = not whose or whose == str(os.getpid() if pid is None else pid)
-    return address, int(patience) / 1e6 if patience.isdigit() and meant and address else 0.0
+    address, patience_us, owner = (env.pop(name, "") for name in ("NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"))
+    is_ours = not owner or owner == str(os.getpid() if pid is None else pid)
+    return address, int(patience_us) / 1e6 if patience_us.isdigit() and is_ours and address else 0.0
 
 
 def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:

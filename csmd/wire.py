@@ -66,14 +66,8 @@ def decode_request(frames: Sequence[bytes]) -> Request:
     try:
         proto, ident, verb, deadline, host, name = (frame.decode("ascii") for frame in frames[:6])
         return Request(
-            proto=int(proto),
-            id=ident,
-            verb=verb,
-            deadline_ms=int(deadline),
-            host=host,
-            name=name,
-            body=bytes(frames[6]),
-        )
+            proto=int(proto), id=ident, verb=verb, deadline_ms=int(deadline), host=host, name=name, body=bytes(frames[6])
+        )  # fmt: skip
     except ValueError as error:
         raise BadInput(f"a request head is not as expected: {error}") from error
 

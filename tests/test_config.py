@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from csmd import config
 from csmd.config import (
-    WHERE_KEYS_LIE,
+    SECRET_FILES,
     Paths,
     Settings,
     assistant_dir,
@@ -53,7 +53,7 @@ def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
     chosen = parse("privacy:\n  exclude: [~/clients/*, /srv]\n  redact:\n    - Project Kestrel\n  exclude_files: []")
     assert chosen.privacy_exclude == (f"{Path.home()}/clients/*", "/srv")
     assert parse("privacy.exclude_files: ['**/*.key', '!**/.env']").files_left_out == (
-        *(glob for glob in WHERE_KEYS_LIE if glob != "**/.env"), "**/*.key",
+        *(glob for glob in SECRET_FILES if glob != "**/.env"), "**/*.key",
     )  # fmt: skip
     assert (chosen.privacy_redact, chosen.privacy_exclude_files) == (("Project Kestrel",), ())
 
@@ -82,7 +82,7 @@ def test_a_list_takes_texts_and_a_tilde_is_the_users_home() -> None:
         ("privacy.exclude: ~/a", "must be a list of texts, not '~/a'", "['one', 'two']"),
         ("privacy.exclude: [a, 5]", "must be a list of texts", ""),
         ("privacy.redact: ['']", "must be a list of texts", ""),
-        ("privacy.redact: [abc]", "shorter than 4 characters", "longer"),
+        ("privacy.redact: [abc]", "fewer than 4 characters", "longer"),
         ("privacy: {exclude: {a: b}}", "unknown key 'privacy.exclude.a'", ""),
         ("- a", "expected keys and values", "move it away"),
         ("just words", "expected keys and values", ""),

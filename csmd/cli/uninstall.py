@@ -11,7 +11,7 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.install import ask_if_running, planned_json, raise_trouble, screen_printer, show_differences, with_target
+from csmd.cli.install import ask_if_running, format_path, planned_json, raise_trouble, screen_printer, show_differences
 from csmd.cli.render import Screen, size
 from csmd.config import default_paths
 from csmd.errors import CsmdError
@@ -22,23 +22,18 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-
-
-#: Names shown of what a purge leaves in one directory.
+#: Names that are shown of the files that a purge leaves in one directory.
 MAX_NAMES = 5
 
 
 @VERBS.action(
-    "uninstall", verb.flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
-    verb.flag("--purge", help="Remove everything that csmd holds, too."),
-    verb.yes("Do not ask, which only --purge does."),
+    "uninstall", verb.DRY_RUN, verb.flag("--purge", help="Delete all of csmd's data, too."),
+    verb.yes("Do not ask, as --purge does."),
 )  # fmt: skip
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
-    """Take hooks and service out; memories stay on disk."""
-    paths, show = (
-        default_paths(),
-        screen_printer(as_json),
-    )  # read no configuration: a damaged one must not prevent uninstalling
+    """Remove hooks and service; memories stay on disk."""
+    # Reads no configuration, as a damaged one must not prevent uninstalling.
+    paths, show = default_paths(), screen_printer(as_json)
     if purge:
         plan.check_home_is_own(paths)
     parts = _parts(plan.plan_purge(paths)) if purge else []
@@ -57,8 +52,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     restored = [str(change.path) for change in outcomes if change.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home),
-        "log_dir": str(paths.log_dir),
-        "config_file": str(paths.config_file),
+        "log_dir": str(paths.log_dir), "config_file": str(paths.config_file),
     }  # fmt: skip
     show(show_uninstalled(outcomes, unit, stopped=stopped))
     refused: list[str] = []
@@ -72,27 +66,26 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         click.echo(wire.pretty(result))
     raise_trouble(outcomes)
     if refused:
-        raise CsmdError(refused[0], hint="remove what is left by hand")
+        raise CsmdError(refused[0], hint="remove the rest by hand")
 
 
-def _parts(going: plan.Purge) -> list[dict[str, Any]]:
-    """What a purge removes, as JSON: kinds of files, how many, how many bytes."""
-    return [{"what": what, "files": len(files), "bytes": sum(files.values())} for what, files in going.items()]
+def _parts(planned: plan.Purge) -> list[dict[str, Any]]:
+    """The files that a purge removes, as JSON: kinds, numbers and bytes."""
+    return [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned.items()]
 
 
-def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
-    """How many files there are, and their size in words."""
-    return sum(part["files"] for part in parts), size(sum(part["bytes"] for part in parts))
+def _describe_total(parts: Sequence[dict[str, Any]]) -> str:
+    """Describes the number of files and their size."""
+    return f"{amount(sum(part['files'] for part in parts), 'file')}, {size(sum(part['bytes'] for part in parts))}"
 
 
 def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
     """Asks a person to confirm the purge; CsmdError without a terminal, or for a no."""
-    render.show(show_going(paths, parts))
+    render.show(show_deletions(paths, parts))
     if not verb.is_interactive():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
-    number, bytes_ = _total(parts)
-    everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
-    if not verb.ask_yes_no(everything if parts else "Take csmd out of the assistant's files?", default=False):
+    question = f"Delete all of csmd's data, {_describe_total(parts)}, for good?"
+    if not verb.ask_yes_no(question if parts else "Remove csmd from the assistant's files?", default=False):
         raise CsmdError("nothing was changed")
 
 
@@ -100,20 +93,20 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
 def show_leaving(
     paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
 ) -> Screen:
-    """What uninstalling would change and remove."""
+    """The changes and deletions of an uninstall."""
     if unit:
         yield f"the service would be removed: {unit}"
     yield f"the daemon would be stopped, and {paths.hook_dir} removed"
     yield from show_differences(planned)
     if not planned:
-        yield "no file of the assistant's holds entries of csmd's"
+        yield "the assistant's files have no entries of csmd's"
     yield ""
-    yield from show_going(paths, parts) if purge else show_remains(paths)
+    yield from show_deletions(paths, parts) if purge else show_remains(paths)
 
 
 @render.raw
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
-    """What uninstalling did."""
+    """The effects of an uninstall."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
     yield from show_restored(outcomes)
     if unit:
@@ -124,23 +117,23 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 def show_restored(outcomes: Sequence[Change]) -> Screen:
     """The result for each file from which csmd's entries were removed."""
     for change in outcomes:
-        done = "removed" if change.after is None else "restored"
-        state = "left alone:" if change.trouble else done if change.changed else "nothing of csmd's was in"
-        yield f"{state} {with_target(change.path)}"
+        effect = "removed" if change.after is None else "restored"
+        state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd's in"
+        yield f"{state} {format_path(change.path)}"
 
 
 @render.raw
 def show_remains(paths: Paths) -> Screen:
-    """Where memories stay after uninstalling."""
+    """The directories of csmd's data after uninstalling."""
     if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
-        yield f"nothing that csmd keeps is in {paths.home}"
+        yield f"no data of csmd's in {paths.home}"
         return
-    yield "what csmd keeps is still there:"
-    yield from _places(paths)
-    yield "`csmd uninstall --purge` removes it"
+    yield "csmd's data is kept:"
+    yield from _directories(paths)
+    yield "`csmd uninstall --purge` deletes it"
 
 
-def _places(paths: Paths) -> Screen:
+def _directories(paths: Paths) -> Screen:
     """The home, and csmd's directories outside it."""
     yield f"  {paths.home}"
     for folder in (paths.log_dir, paths.config_file.parent):
@@ -149,10 +142,10 @@ def _places(paths: Paths) -> Screen:
 
 
 @render.raw
-def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
-    """What a purge removes: kinds of files, numbers, sizes, places; and the number of memories if a daemon answers."""
+def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
+    """The files that a purge deletes, by kind, and their directories; with the number of memories if a daemon runs."""
     if not parts:
-        yield "there is nothing of csmd's to remove"
+        yield "no data of csmd's to delete"
         return
     yield "This will be permanently deleted:"
     width = max(len(part["what"]) for part in parts)
@@ -161,27 +154,23 @@ def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     nouns = {"memories": "memory", "turns": "turn", "sessions": "session"}
     counts = ask_if_running(paths, "csm_runtime_status").get("counts")
     yield f"with {', '.join(amount(counts[name], noun) for name, noun in nouns.items())}, from" if counts else "from"
-    yield from _places(paths)
+    yield from _directories(paths)
     if is_there(paths.pauses):
-        yield "so does the record of pauses: what was said in them is in transcripts, and"
-        yield "would be taken in if csmd is installed again"
+        yield "with the record of pauses: if csmd is installed again, it reads their time from transcripts"
     yield "the assistant's own transcripts stay"
 
 
 @render.raw
-def show_purged(
-    paths: Paths, parts: Sequence[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]
-) -> Screen:
-    """What a purge has removed and left."""
-    number, bytes_ = _total(parts)
-    yield f"removed {amount(number, 'file')}, {bytes_}"
+def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]) -> Screen:
+    """The files that a purge has deleted and left."""
+    yield f"deleted {_describe_total(parts)}"
     environments = plan.virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
     others = [path for path in foreign if path not in environments]
     for folder in dict.fromkeys(path.parent for path in others):
         names = [path.name for path in others if path.parent == folder]
-        more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MAX_NAMES])}{more}"
+        rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MAX_NAMES])}{rest}"
     if not foreign and not refused:
         yield "nothing of csmd is left"

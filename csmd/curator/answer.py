@@ -34,13 +34,13 @@ Reason = Literal[
 #: Most words of a note.
 MAX_WORDS = 40
 #: Most characters of a note in a script without spaces.
-MAX_UNSPACED = 120
+MAX_UNSPACED_CHARS = 120
 #: Most characters of an answer that are read.
-MAX_READ = 60_000
-#: The least share of a note's content words that what it cites must have.
-OWN_SHARE = 0.5
-#: The least share of words (of the shorter text) that a standing note has in common with what replaces or ends it.
-ON_MATTER = 0.34
+MAX_ANSWER_CHARS = 60_000
+#: The least share of a note's content words that occur in its citations.
+MIN_CITED_SHARE = 0.5
+#: The least share of words (of the shorter text) that a standing note and the text that replaces or ends it share.
+MIN_SHARED_WORDS = 0.34
 #: If an answer calls more standing notes worthless, none of these judgements is believed.
 MAX_WORTHLESS = 3
 #: The number of words after a denial that it denies.
@@ -124,32 +124,33 @@ def believe(text: str, sheet: Sheet) -> Believed:
     notes: list[Note] = []
     for item in _items(value.get("notes"), dropped):
         try:
-            notes.append(_note(item, sheet))
-        except _Disbelieved as why:
-            dropped[why.reason] += 1
+            notes.append(_parse_note(item, sheet))
+        except _Disbelieved as error:
+            dropped[error.reason] += 1
     stands = None
     try:
         stands = _parse_state(value.get("stands"), sheet)
-    except _Disbelieved as why:
-        dropped[why.reason] += 1
+    except _Disbelieved as error:
+        dropped[error.reason] += 1
     cited = {candidate.uuid + candidate.text for note in notes for candidate in note.cites}
-    named = _resolve_labels(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped)
-    never: list[Candidate | Standing] = [
-        item for item in named if isinstance(item, Candidate) and item.uuid + item.text not in cited
-    ]
-    worthless = [item for item in named if isinstance(item, Standing)]
+    never: list[Candidate | Standing] = []
+    worthless: list[Standing] = []
+    for item in _resolve_labels(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped):
+        if isinstance(item, Standing):
+            worthless.append(item)
+        elif item.uuid + item.text not in cited:
+            never.append(item)
     if len(worthless) <= MAX_WORTHLESS:
         never += worthless
     else:
         dropped["many"] += len(worthless)
-    return Believed(
-        notes=tuple(notes), stands=stands, never=tuple(never), done=tuple(_done(value, sheet, dropped)), dropped=dropped
-    )
+    done = tuple(_parse_done(value, sheet, dropped))
+    return Believed(notes=tuple(notes), stands=stands, never=tuple(never), done=done, dropped=dropped)
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """Returns the JSON object in a text: the longest that ends at the last brace; None for none."""
-    text, end = text[:MAX_READ], text[:MAX_READ].rfind("}") + 1
+    """Returns the JSON object in a text: the longest that ends at the last brace; None if there is none."""
+    text, end = text[:MAX_ANSWER_CHARS], text[:MAX_ANSWER_CHARS].rfind("}") + 1
     for start in [match.start() for match in re.finditer("{", text[:end])][:20]:
         try:
             value = wire.loads(text[start:end])
@@ -169,14 +170,14 @@ def _items(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
 
 
 def _resolve_labels(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
-    """Returns what the labels of a list stand for, each once; unknown labels are counted."""
-    named = [label for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
-    dropped["unknown"] += sum(label not in meanings for label in named)
+    """Returns the meanings of the labels in a list, each once; unknown labels are counted."""
+    strings = [label for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
+    dropped["unknown"] += sum(label not in meanings for label in strings)
     dropped += Counter()  # without zeros
-    return [meanings[label] for label in dict.fromkeys(named) if label in meanings]
+    return [meanings[label] for label in dict.fromkeys(strings) if label in meanings]
 
 
-def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iterator[tuple[Standing, Candidate]]:
+def _parse_done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iterator[tuple[Standing, Candidate]]:
     for item in _items(value.get("done"), dropped):
         old = _resolve_labels([item.get("id")], sheet.standing, dropped)
         cites = [
@@ -191,9 +192,7 @@ def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iter
 
 
 def _parse_state(item: Any, sheet: Sheet) -> Note | None:
-    """Returns the note on the state in which the work was left, None if the answer has none.
-
-    Raises _Disbelieved if it is not believed.
+    """Returns the note on the final state of the work, None if the answer has none; _Disbelieved if it is not believed.
 
     It may also cite the session's digest, whose names and numbers then count, and whose speaker is the assistant.
     """
@@ -203,10 +202,10 @@ def _parse_state(item: Any, sheet: Sheet) -> Note | None:
         raise _Disbelieved("form")
     labels = [label for label in item["cites"] if label != SESSION]
     text, cites = _parse_citations(item["note"], labels, sheet)
-    is_of_digest = len(labels) < len(item["cites"])
-    _check(text, cites, sheet, *([sheet.digest] if is_of_digest else []))
+    cites_digest = len(labels) < len(item["cites"])
+    _check(text, cites, sheet, *([sheet.digest] if cites_digest else []))
     return Note(
-        text=text, tell="never", does="fact", by="assistant" if is_of_digest else _speaker(cites), cites=cites,
+        text=text, tell="never", does="fact", by="assistant" if cites_digest else _find_speaker(cites), cites=cites,
         is_everywhere=False, is_for_days=True,
     )  # fmt: skip
 
@@ -219,19 +218,19 @@ def _parse_citations(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, t
     return text, tuple(sheet.candidates[label] for label in dict.fromkeys(labels))
 
 
-def _speaker(cites: Sequence[Candidate]) -> Authority:
-    """Returns who said what is cited: the user only if they said all of it."""
+def _find_speaker(cites: Sequence[Candidate]) -> Authority:
+    """Returns the speaker of the citations: the user only if they said all of them."""
     return min((candidate.by for candidate in cites), key=AUTHORITY_RANK.__getitem__)
 
 
-def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *more: str) -> None:
-    """Raises _Disbelieved if a note says more than what it cites; `more` are further allowed names."""
+def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *names: str) -> None:
+    """Raises _Disbelieved if a note says more than its citations; `names` are allowed besides."""
     around = "\n".join(candidate.text for candidate in sheet.candidates.values())
-    if reason := why_not_said(text, cites, names=(sheet.project, *more), around=around):
+    if reason := find_addition(text, cites, names=(sheet.project, *names), around=around):
         raise _Disbelieved(reason)
 
 
-def _note(item: dict[str, Any], sheet: Sheet) -> Note:
+def _parse_note(item: dict[str, Any], sheet: Sheet) -> Note:
     """Returns the note of an item; _Disbelieved if it is not believed."""
     text, labels = item.get("note"), item.get("cites")
     does = next((kind for kind in KINDS if kind == item.get("does")), None)
@@ -239,7 +238,7 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     if not isinstance(text, str) or does is None or tell is None or not isinstance(labels, list):
         raise _Disbelieved("form")
     text, cites = _parse_citations(text, labels, sheet)
-    by = _speaker(cites)
+    by = _find_speaker(cites)
     claimed = item.get("whose")
     if claimed not in ("user", "assistant") or AUTHORITY_RANK[claimed] > AUTHORITY_RANK[by]:
         raise _Disbelieved("form" if claimed not in ("user", "assistant") else "speaker")
@@ -253,24 +252,23 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
 
 def _is_on_matter(text: str, old: Standing) -> bool:
     """Whether a text is about the subject of a standing note."""
-    ours, other = _stems(text), _stems(old.text)
-    return len(ours & other) >= max(1.0, ON_MATTER * min(len(ours), len(other)))
+    words, old_words = _stems(text), _stems(old.text)
+    return len(words & old_words) >= max(1.0, MIN_SHARED_WORDS * min(len(words), len(old_words)))
 
 
-# --- whether a note says what it cites
+# --- whether a note says no more than its citations
 
 
-def why_not_said(
+def find_addition(
     note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
 ) -> Reason | Literal[""]:
-    """Returns why a note does not say what it cites, "" if it does.
+    """Returns the reason why a note says more than its citations, or something else; "" if it does not.
 
     `names` are allowed in any case; a word in small letters in the text `around` it is not a name.
     """
     cited = [candidate.text for candidate in cites]
-    source = "\n".join(
-        [*cited, *(candidate.before for candidate in cites), *(candidate.scene for candidate in cites), *names]
-    )
+    context = [text for candidate in cites for text in (candidate.before, candidate.scene)]
+    source = "\n".join([*cited, *context, *names])
     language = language_of(note)
     spoken = language_of(" ".join(cited))
     if not _is_short(note, language):
@@ -289,14 +287,14 @@ def why_not_said(
         return "negation"
     own = _stems(note)
     sourced = frozenset[str]().union(*map(_stems, source.splitlines()))  # a text may be as long as a digest
-    if not own or similarity.share(own, sourced) < OWN_SHARE or own.isdisjoint(_stems(" ".join(cited))):
+    if not own or similarity.share(own, sourced) < MIN_CITED_SHARE or own.isdisjoint(_stems(" ".join(cited))):
         return "unlike"
     hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
     return "hangs" if hangs or sentence.refers_back(sentence.parse(note)) else ""
 
 
 def _is_short(note: str, language: str) -> bool:
-    return len(note.split()) <= MAX_WORDS and (language not in UNSPACED or len(note) <= MAX_UNSPACED)
+    return len(note.split()) <= MAX_WORDS and (language not in UNSPACED or len(note) <= MAX_UNSPACED_CHARS)
 
 
 def _numbers(text: str) -> frozenset[str]:

@@ -59,24 +59,27 @@ def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> An
         reason = getattr(error, "reason", error)
         if isinstance(reason, TimeoutError):
             raise ProviderFailed("slow", f"no answer within {timeout_s:g} s", hint="try a smaller model") from error
-        nothing_sent = isinstance(error, urllib.error.URLError)
+        spent = (0, 0) if isinstance(error, urllib.error.URLError) else None  # with a URLError nothing was sent
         what = reason.strerror if isinstance(reason, OSError) and reason.strerror else type(reason).__name__
-        raise ProviderFailed(
-            "dead", f"{url}: {what}", hint="check that it runs, and its URL", spent=(0, 0) if nothing_sent else None
-        ) from error
+        hint = "check that it runs, and its URL"
+        raise ProviderFailed("dead", f"{url}: {what}", hint=hint, spent=spent) from error
     except http.client.HTTPException as error:
         raise ProviderFailed("dead", f"{url}: the answer broke off") from error
     try:
         return wire.loads(data)
     except BadInput as error:
-        raise ProviderFailed("babble", f"{url}: the answer is no JSON") from error
+        raise ProviderFailed("babble", f"{url}: the answer is not JSON") from error
 
 
 def _http_failure(error: urllib.error.HTTPError) -> ProviderFailed:
-    code = error.code
-    reason: Reason = "limited" if code in (429, 529) else "dead" if code >= 500 else "refused"
-    hints = {401: "check the key", 403: "check what the key may do", 404: "check the model's name and the URL"}
-    return ProviderFailed(reason, f"it answered with HTTP {code}", hint=hints.get(code, ""), spent=(0, 0))
+    hints = {401: "check the key", 403: "check the key's permissions", 404: "check the model's name and the URL"}
+    hint = hints.get(error.code, "")
+    return ProviderFailed(_classify(error.code), f"it answered with HTTP {error.code}", hint=hint, spent=(0, 0))
+
+
+def _classify(code: int) -> Reason:
+    """Returns the reason of a failure by its HTTP status."""
+    return "limited" if code in (429, 529) else "dead" if code >= 500 else "refused"
 
 
 def _number(value: Any) -> int:
@@ -137,12 +140,11 @@ def ask_openai(order: Order, question: Question, key: str) -> Reply:
             raise
         answer = post(url, {**body, "max_completion_tokens": most}, key=key, timeout_s=order.timeout_s)
     usage = _at(answer, "usage")
-    counted = _at(usage, "prompt_tokens"), _at(usage, "completion_tokens")
-    if _at(answer, "choices", 0, "finish_reason") == "content_filter" or _at(
-        answer, "choices", 0, "message", "refusal"
-    ):
-        raise ProviderFailed("refused", "the model refuses", spent=(_number(counted[0]), _number(counted[1])))
-    return _reply(question, _at(answer, "choices", 0, "message", "content"), *counted)
+    tokens_in, tokens_out = _at(usage, "prompt_tokens"), _at(usage, "completion_tokens")
+    choice = _at(answer, "choices", 0)
+    if _at(choice, "finish_reason") == "content_filter" or _at(choice, "message", "refusal"):
+        raise ProviderFailed("refused", "the model refuses", spent=(_number(tokens_in), _number(tokens_out)))
+    return _reply(question, _at(choice, "message", "content"), tokens_in, tokens_out)
 
 
 def embed_ollama(order: Order, key: str) -> Vectors:
@@ -204,9 +206,7 @@ def ask_assistant(order: Order, question: Question, key: str) -> Reply:
     sent = sum(_number(_at(usage, name)) for name in INPUTS)
     if _at(answer, "is_error"):
         code = _at(answer, "api_error_status")
-        reason: Reason = (
-            "limited" if code in (429, 529) else "dead" if (_number(code) >= 500 or code is None) else "refused"
-        )
+        reason: Reason = "dead" if code is None else _classify(_number(code))
         hint = "run `claude` in a terminal: you may have to log in"
         what = f"the assistant answered with an error{f' (HTTP {code})' if code else ''}"
         raise ProviderFailed(reason, what, hint=hint, spent=(sent, _number(_at(usage, "output_tokens"))))
@@ -256,9 +256,8 @@ def read_key(order: Order) -> str:
             key = keyring.get_password("csmd", order.provider)
         except Exception as error:
             # A catch-all: each backend has errors of its own, and a locked keyring is one of them.
-            raise ProviderFailed(
-                "refused", f"the keyring gives no key: {type(error).__name__}", spent=(0, 0)
-            ) from error
+            what = f"the keyring gives no key: {type(error).__name__}"
+            raise ProviderFailed("refused", what, spent=(0, 0)) from error
         what, hint = f"the keyring holds no key for csmd, {order.provider}", f"keyring set csmd {order.provider}"
     else:
         key = config.full_environment().get(order.key_from) if order.key_from else ""

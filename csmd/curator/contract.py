@@ -1,4 +1,4 @@
-"""The interface of providers of language models: questions, replies, failures; no I/O."""
+"""The interface to language-model providers: questions, replies, failures; no I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from csmd.errors import CsmdError
 
-#: What a question is for; the ledger counts by it.
+#: The purpose of a question; the ledger counts by it.
 Purpose = Literal["sessions", "test", "embed"]
 #: Why a provider gave no answer: unreachable, too slow, refused, rate limited, or an unreadable answer.
 Reason = Literal["dead", "slow", "refused", "limited", "babble"]

@@ -111,7 +111,7 @@ def ask(
                         is_over = True
                         break
                     reply = yield from ask_one(sheet.question)
-                    text = redact(wire.clean(reply.text[: answer.MAX_READ]), Counter())
+                    text = redact(wire.clean(reply.text[: answer.MAX_ANSWER_CHARS]), Counter())
                     keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=question_hash, text=text)
                     store.write(partial(keep, drops=drops, now=now))
                 replies.append(text)

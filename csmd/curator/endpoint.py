@@ -25,32 +25,34 @@ from csmd.embedding import models, worker
 from csmd.errors import BadInput
 from csmd.privacy.redaction import redact
 
-#: How long an endpoint has for one request, and how long a failed one is left alone; searches then use words only.
-TIMEOUT_S, PAUSE_S = 20.0, 60.0
+#: Seconds that an endpoint has for one request.
+TIMEOUT_S = 20.0
+#: Seconds after a failure in which an endpoint is not asked; searches then use words only.
+PAUSE_S = 60.0
 
 
-class Endpoint:
-    """Gets vectors from an endpoint; remembers when it last failed."""
+class EndpointEncoder:
+    """Gets vectors from an endpoint; after a failure it waits."""
 
     def __init__(self, order: Order, dim: int) -> None:
         self._order, self._dim = order, dim
-        self._asked_again = 0.0
+        self._retry_at = 0.0
 
     def encode(self, texts: list[str]) -> list[bytes]:
         """Returns the vectors of texts, which are redacted once more before they are sent.
 
         Raises ProviderFailed if there are none.
         """
-        if time.monotonic() < self._asked_again:
-            raise ProviderFailed("dead", "it failed a moment ago")
+        if time.monotonic() < self._retry_at:
+            raise ProviderFailed("dead", f"failed recently; retried after {PAUSE_S:.0f} s")
         try:
-            made = calls.carry_out(replace(self._order, texts=[redact(text, Counter()) for text in texts]))
-            if not isinstance(made, Vectors) or any(len(vector) != self._dim for vector in made.vectors):
-                raise ProviderFailed("babble", f"its vectors have not {self._dim} numbers any more")
+            reply = calls.carry_out(replace(self._order, texts=[redact(text, Counter()) for text in texts]))
+            if not isinstance(reply, Vectors) or any(len(vector) != self._dim for vector in reply.vectors):
+                raise ProviderFailed("babble", f"returned vectors of another size than {self._dim}")
         except ProviderFailed:
-            self._asked_again = time.monotonic() + PAUSE_S
+            self._retry_at = time.monotonic() + PAUSE_S
             raise
-        return [quantise(vector) for vector in made.vectors]
+        return [quantise(vector) for vector in reply.vectors]
 
 
 def quantise(vector: Sequence[float]) -> bytes:
@@ -61,12 +63,12 @@ def quantise(vector: Sequence[float]) -> bytes:
 
 def main(folder: Path, idle_s: float) -> int:
     """Serves on standard input and output; returns the exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for the other worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C reaches the whole terminal; the end of stdin ends the worker
     spec = models.read_endpoint(folder)
     dim = int(spec.pop("dim"))
-    endpoint = Endpoint(Order(**spec, timeout_s=TIMEOUT_S), dim)
+    encoder = EndpointEncoder(Order(**spec, timeout_s=TIMEOUT_S), dim)
     try:
-        worker.serve(os.dup(0), os.dup(1), dim=dim, encode=endpoint.encode, count=None, idle_s=idle_s)
+        worker.serve(os.dup(0), os.dup(1), dim=dim, encode=encoder.encode, count=None, idle_s=idle_s)
     except BrokenPipeError:
         return 0
     except BadInput:

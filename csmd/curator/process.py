@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import csmd
 from csmd import wire
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from csmd.store.ledger import ProviderRow
 
 #: The variables that name proxies; the assistant gets the whole environment.
-PROXIES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
 #: Seconds that the process may take beyond the provider's time; it starts in a third of a second.
-STARTING_S = 10.0
+START_TIMEOUT_S = 10.0
 #: Under systemd the daemon's unit has no network, so the process gets a transient unit of its own.
-BESIDE = (
+TRANSIENT_UNIT = (
     "systemd-run", "--user", "--pipe", "--wait", "--collect", "--quiet", "--property=NoNewPrivileges=yes",
     "--property=UMask=0077", "--property=LimitCORE=0", "--property=MemoryMax=1G", "--property=OOMScoreAdjust=500",
 )  # fmt: skip
@@ -82,17 +82,13 @@ def build_command(
     package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
     command = [sys.executable, "-P", "-m", module, *arguments]
     if not is_managed:
-        return command, (full_environment() if is_own else child_environment(key_from, *PROXIES)) | package
+        return command, (full_environment() if is_own else child_environment(key_from, *PROXY_VARIABLES)) | package
     # The rest is the manager's environment, which `systemctl --user import-environment` sets.
     places = child_environment("PATH", *PLACES)
-    named = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
-    limit = [f"--property=RuntimeMaxSec={limit_s:.0f}"] if limit_s else []
-    return [
-        *BESIDE,
-        *limit,
-        *(f"--setenv={name}={value}" for name, value in named.items()),
-        *command,
-    ], manager_environment()
+    variables = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
+    options = [f"--property=RuntimeMaxSec={limit_s:.0f}"] if limit_s else []
+    options += [f"--setenv={name}={value}" for name, value in variables.items()]
+    return [*TRANSIENT_UNIT, *options, *command], manager_environment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +110,24 @@ class ProcessProvider:
 
     def ask(self, question: Question, *, timeout_s: float) -> Reply:
         """Returns the answer; ProviderFailed if there is none."""
-        reply = self._carry_out(self._order(self.row.model, timeout_s, question=question))
+        reply = self._carry_out(self.row.model, timeout_s, question=question)
         if not isinstance(reply, Reply):
             raise ProviderFailed("babble", "the asking process gave vectors")
         return reply
 
     def embed(self, model: str, texts: Sequence[str], *, timeout_s: float) -> Vectors:
         """Returns a vector for each text; ProviderFailed if there is none."""
-        vectors = self._carry_out(self._order(model, timeout_s, texts=tuple(texts)))
+        vectors = self._carry_out(model, timeout_s, texts=tuple(texts))
         if not isinstance(vectors, Vectors):
             raise ProviderFailed("babble", "the asking process gave no vectors")
         return vectors
 
-    def _order(
-        self, model: str, timeout_s: float, *, question: Question | None = None, texts: tuple[str, ...] = ()
-    ) -> Order:
-        return Order(
-            provider=self.row.name, place=self.row.place, key_from=self.row.key_from, model=model, timeout_s=timeout_s,
-            question=question, texts=texts,
+    def _carry_out(self, model: str, timeout_s: float, **content: Any) -> Reply | Vectors:
+        row = self.row
+        order = Order(
+            provider=row.name, place=row.place, key_from=row.key_from, model=model, timeout_s=timeout_s, **content
         )  # fmt: skip
-
-    def _carry_out(self, order: Order) -> Reply | Vectors:
-        limit_s = order.timeout_s + STARTING_S
+        limit_s = timeout_s + START_TIMEOUT_S
         command, environment = build_command(
             "csmd.curator.calls", is_managed=self.is_managed, key_from=self.row.key_from, limit_s=limit_s,
             is_own=self.row.name == "assistant",
@@ -149,4 +141,4 @@ class ProcessProvider:
         except subprocess.TimeoutExpired as error:
             raise ProviderFailed("slow", f"no answer within {order.timeout_s:g} s") from error
         except (OSError, BadInput) as error:
-            raise ProviderFailed("dead", f"`{command[0]}` did not start what asks", spent=None) from error
+            raise ProviderFailed("dead", f"`{command[0]}` did not start the asking process", spent=None) from error

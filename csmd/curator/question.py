@@ -22,26 +22,24 @@ ANSWER_TOKENS = 1_000
 #: Most tokens of the standing notes in a question.
 STANDING_TOKENS = 500
 #: Most characters of a digest.
-DIGEST_CHARACTERS = 900
-#: Most characters of a candidate.
-SAYS = 500
-#: Most characters of the words that it answers.
-BEFORE = 160
-#: Most characters of where it was said.
-SCENE = 120
-#: The label of the line that says what the session was about.
+DIGEST_CHARS = 900
+#: Most characters of a candidate, of the words that it answers, and of its scene.
+CANDIDATE_CHARS = 500
+BEFORE_CHARS = 160
+SCENE_CHARS = 120
+#: The label of the line with the session's digest.
 SESSION = "s"
 #: Most questions about one session; of a long one the user's words and the surest of the rest are asked about.
 MAX_QUESTIONS = 2
 #: Candidates beyond one question are left out, not asked in a second one, up to this share of a question.
-LITTLE = 0.3
+MAX_LEFT_OUT = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Something said in a session that may be worth showing; `memory_id` is "" if it is not a memory.
+    """A sentence of a session that may be worth showing; `memory_id` is "" if it is not a memory.
 
-    `before` is what the assistant said before it, and `scene` where it was said.
+    `before` are the assistant's words before it, `scene` is the place in the work.
     """
 
     uuid: str
@@ -66,7 +64,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """One question about a session, and what its labels stand for."""
+    """One question about a session, and the meanings of its labels."""
 
     question: Question
     candidates: dict[str, Candidate]
@@ -104,51 +102,38 @@ def ask_about(
 ) -> list[Sheet]:
     """Returns the questions about a session that ended on a day, at most MAX_QUESTIONS; [] if it has no candidate."""
     notes: dict[str, Standing] = {}
-    digest = display.cut(digest, DIGEST_CHARACTERS)
-    head = [_line({"session": ended, "digest": digest})]
+    digest = display.cut(digest, DIGEST_CHARS)
+    head = [_format_line({"session": ended, "digest": digest})]
     room = STANDING_TOKENS
     for note in standing:
-        line = _line({"standing": f"n{len(notes) + 1}", "by": note.by, "says": display.cut(note.text, SAYS // 2)})
+        text = display.cut(note.text, CANDIDATE_CHARS // 2)
+        line = _format_line({"standing": f"n{len(notes) + 1}", "by": note.by, "says": text})
         room -= weigh_tokens(line) + 1
         if room < 0:
             break
         head.append(line)
         notes[f"n{len(notes) + 1}"] = note
     free = QUESTION_TOKENS - weigh_tokens("\n".join([INSTRUCTIONS, *head]))
-    groups = _split(candidates, free=free)
-    return [
-        Sheet(
-            question=Question(
-                purpose="sessions",
-                project=root,
-                system=INSTRUCTIONS,
-                text="\n".join([*head, *(_candidate_line(label, candidate) for label, candidate in group.items())]),
-                most_tokens=ANSWER_TOKENS,
-            ),
-            candidates=group,
-            standing=notes,
-            project=project,
-            digest=digest,
-        )
-        for group in groups
-    ]
+    sheets = []
+    for group in _split(candidates, free=free):
+        text = "\n".join([*head, *(_candidate_line(label, candidate) for label, candidate in group.items())])
+        question = Question(
+            purpose="sessions", project=root, system=INSTRUCTIONS, text=text, most_tokens=ANSWER_TOKENS
+        )  # fmt: skip
+        sheets.append(Sheet(question=question, candidates=group, standing=notes, project=project, digest=digest))
+    return sheets
 
 
 def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Candidate]]:
     """Splits candidates into questions, at most MAX_QUESTIONS, each by label in the order in which they were said."""
-    worthiest = sorted(
-        candidates,
-        key=lambda candidate: (
-            -AUTHORITY_RANK[candidate.by],
-            not candidate.memory_id,
-            -candidate.sure,
-            candidate.ordinal,
-        ),
-    )
+
+    def sort_key(candidate: Candidate) -> tuple[int, bool, float, int]:
+        return -AUTHORITY_RANK[candidate.by], not candidate.memory_id, -candidate.sure, candidate.ordinal
+
     cost = {id(candidate): weigh_tokens(_candidate_line("c99", candidate)) + 1 for candidate in candidates}
-    much = sum(cost.values()) > (1 + LITTLE) * free
-    room, kept = (MAX_QUESTIONS if much else 1) * free, set[int]()
-    for candidate in worthiest:
+    needs_several = sum(cost.values()) > (1 + MAX_LEFT_OUT) * free
+    room, kept = (MAX_QUESTIONS if needs_several else 1) * free, set[int]()
+    for candidate in sorted(candidates, key=sort_key):
         room -= cost[id(candidate)]
         if room < 0:
             break
@@ -167,11 +152,12 @@ def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Cand
 
 
 def _candidate_line(label: str, candidate: Candidate) -> str:
-    line = {"candidate": label, "by": candidate.by, "on": candidate.at[:10], "says": display.cut(candidate.text, SAYS)}
-    line |= {"scene": display.cut(candidate.scene, SCENE)} if candidate.scene else {}
-    line |= {"after": display.cut(candidate.before, BEFORE)} if candidate.before else {}
-    return _line(line)
+    line = {"candidate": label, "by": candidate.by, "on": candidate.at[:10]}
+    line["says"] = display.cut(candidate.text, CANDIDATE_CHARS)
+    line |= {"scene": display.cut(candidate.scene, SCENE_CHARS)} if candidate.scene else {}
+    line |= {"after": display.cut(candidate.before, BEFORE_CHARS)} if candidate.before else {}
+    return _format_line(line)
 
 
-def _line(value: dict[str, str]) -> str:
+def _format_line(value: dict[str, str]) -> str:
     return wire.dumps({name: display.squeeze(display.defuse(text)) for name, text in value.items()})

@@ -1,4 +1,4 @@
-"""Memories of other programs: one reader for each, and the table of them."""
+"""Memories of other programs: one reader for each, the table of readers, and the description of unknown files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from csmd import wire
 from csmd.errors import TooLarge
 from csmd.foreign_memories import basic_memory, claude_mem, claude_notes, mcp_memory, mem0
-from csmd.foreign_memories.foreign_memory import Found
+from csmd.foreign_memories.foreign_memory import ForeignContent
 from csmd.store.import_files import SQLITE_MAGIC, ForeignFile
 from csmd.text.display import join_names
 
@@ -19,11 +19,11 @@ MAX_TABLES = 3
 
 
 class Source(NamedTuple):
-    """A program: its name, whether a file is its, and what the file holds."""
+    """A program: its name, the check whether a file is its own, and the reader of the file."""
 
     label: str
     recognises: Callable[[ForeignFile], bool]
-    read: Callable[[ForeignFile], Found]
+    read: Callable[[ForeignFile], ForeignContent]
 
 
 #: The first that recognises a file reads it: any Markdown could be Claude Code's.
@@ -39,22 +39,22 @@ def recognise(file: ForeignFile) -> Source | None:
 
 
 def describe_unknown(file: ForeignFile) -> str:
-    """What is known of a file that no reader recognises, to be put after its name; "" for nothing."""
+    """A predicate for an error message about a file that no reader recognises, as "is empty"; "" for unknown text."""
     data = file.beginning
     if file.rows is not None:
         tables = f" (its tables: {join_names(sorted(file.tables)[:MAX_TABLES])})" if file.tables else ""
-        return f"is a SQLite database of no program that csmd knows{tables}"
+        return f"is a SQLite database that csmd does not recognise{tables}"
     if not data.strip():
         return "is empty"
     if SQLITE_MAGIC.startswith(data):
-        return f"looks like a SQLite database and ends at byte {len(data)}: it was cut"
+        return f"looks like a SQLite database but is truncated at byte {len(data)}"
     if data.lstrip()[:1] not in (b"{", b"["):
         return ""
     try:
-        place = wire.find_break(file.read_whole(MAX_BYTES))
+        problem = wire.find_break(file.read_whole(MAX_BYTES))
     except TooLarge:
         return ""
-    if not place:
-        return "is JSON of no program that csmd knows"
-    reader = next((reader for reader in (mcp_memory, mem0) if reader.begins(data)), None)
-    return f"looks like {f'a file of {reader.LABEL}' if reader else 'JSON'} and {place}"
+    if not problem:
+        return "is JSON that csmd does not recognise"
+    label = next((reader.LABEL for reader in (mcp_memory, mem0) if reader.may_begin(data)), None)
+    return f"looks like {f'a file of {label}' if label else 'JSON'} and {problem}"

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from csmd.foreign_memories import claude_notes
-from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, about, shorten, utc
+from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, add_subject, shorten, to_utc
 from csmd.store.import_files import ForeignFile
 from csmd.text import markdown
 
@@ -25,15 +25,15 @@ def recognises(file: ForeignFile) -> bool:
     return any("permalink" in markdown.split_memo(note.data.decode("utf-8", "replace"))[0] for note in looked_at)
 
 
-def read(file: ForeignFile) -> Found:
+def read(file: ForeignFile) -> ForeignContent:
     """One memory for each observation and relation, and for each other paragraph."""
     for note in file.read_notes():
         head, body, _ = markdown.split_memo(note.data.decode("utf-8", "replace"))
         title = str(head.get("title") or note.name.removesuffix(".md").rpartition("/")[2])
-        at = utc(head.get("created") or head.get("modified")) or utc(note.modified)
+        at = to_utc(head.get("created") or head.get("modified")) or to_utc(note.modified)
         for place, text in enumerate(claude_notes.blocks(body), start=1):
             kind, statement = _parse(text)
-            statement = f"{title} {statement}" if kind == "relation" else about(title, statement)
+            statement = f"{title} {statement}" if kind == "relation" else add_subject(title, statement)
             yield ForeignMemory(source_id=f"{note.name}, paragraph {place}", kind=kind, text=shorten(statement), at=at)
         if note.is_cut:
             yield Skipped(note.name, "what lies beyond the first megabyte of a note")

@@ -7,7 +7,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, shorten, utc
+from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, shorten, to_utc
 from csmd.store.import_files import ForeignFile
 
 LABEL = "claude-mem"
@@ -22,7 +22,7 @@ def recognises(file: ForeignFile) -> bool:
     return {"observations", "session_summaries", "sdk_sessions"} <= file.tables.keys()
 
 
-def read(file: ForeignFile) -> Found:
+def read(file: ForeignFile) -> ForeignContent:
     """One memory for each observation and for each summary that says what was learned or done."""
     for row in file.read_table("observations", _OBSERVATION):
         name = f"observation {row['id']}"
@@ -44,7 +44,7 @@ def read(file: ForeignFile) -> Found:
 
 def _memory(row: Mapping[str, Any], name: str, kind: str, text: str) -> ForeignMemory:
     project = str(row["merged_into_project"] or row["project"] or "")
-    return ForeignMemory(source_id=name, kind=kind, text=shorten(text), at=utc(row["created_at"]), project=project)
+    return ForeignMemory(source_id=name, kind=kind, text=shorten(text), at=to_utc(row["created_at"]), project=project)
 
 
 def _facts(stored: Any) -> list[str]:

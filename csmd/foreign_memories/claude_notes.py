@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, shorten, utc
+from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, shorten, to_utc
 from csmd.hosts.adapters import CLAUDE_MEMORY
 from csmd.store.import_files import ForeignFile, MarkdownNote
 from csmd.text import display
@@ -49,7 +49,7 @@ def recognises(file: ForeignFile) -> bool:
     return any(path.parent == file.path or path == file.path for path in file.note_paths)
 
 
-def read(file: ForeignFile) -> Found:
+def read(file: ForeignFile) -> ForeignContent:
     """One memory for each paragraph and list item of the newest notes; the index is left out."""
     notes = [note for note in file.read_notes() if "/" not in note.name and note.name != INDEX]
     notes.sort(key=lambda note: (-note.modified, note.name))
@@ -64,8 +64,8 @@ def read(file: ForeignFile) -> Found:
         yield Skipped(note.name, f"notes beyond the newest {CLAUDE_MEMORY.most_files}")
 
 
-def _read_note(note: MarkdownNote, project: str) -> Found:
-    modified = utc(note.modified)
+def _read_note(note: MarkdownNote, project: str) -> ForeignContent:
+    modified = to_utc(note.modified)
     memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
     for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
         yield ForeignMemory(

@@ -1,4 +1,4 @@
-"""What a reader of another program's file yields, and how its texts and times become csmd's; pure."""
+"""The records that a reader of another program's file yields, and the conversion of texts and times; pure."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ class ForeignMemory:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What a reader leaves out, and why: the reason is a phrase that groups its like."""
+    """An entry that a reader leaves out; the reason is a phrase by which entries are counted."""
 
     source_id: str
     reason: str
 
 
-#: What a reader yields.
-Found = Iterator[ForeignMemory | Skipped]
+#: The records that a reader yields.
+ForeignContent = Iterator[ForeignMemory | Skipped]
 
 
 def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
@@ -68,13 +68,13 @@ def shorten(text: str, most: int = MAX_CHARACTERS) -> str:
     return kept or display.cut(line, most)
 
 
-def about(subject: str, text: str) -> str:
-    """A text that names its subject: the text itself if it does, else with the subject in front."""
+def add_subject(subject: str, text: str) -> str:
+    """Puts the subject before a text that does not name it."""
     return text if not subject or subject.lower() in text.lower() else f"{subject}: {text}"
 
 
-def utc(value: Any) -> str:
-    """A time as csmd writes it, from ISO 8601, a date, or seconds since 1970; "" for anything else. Local means UTC."""
+def to_utc(value: Any) -> str:
+    """Converts ISO 8601, a date, or seconds since 1970 to a stored time; "" for anything else. A local time is UTC."""
     try:
         if isinstance(value, int | float) and not isinstance(value, bool):
             moment = datetime.fromtimestamp(value, UTC)

@@ -27,18 +27,17 @@ from csmd.store.import_files import ForeignFile
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
-#: How sure csmd is of what it was not there to hear, before its category's range.
+#: The confidence of an imported memory, before its category's range.
 CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning.
 MIN_WORDS = 2
-#: Memories that are read at once.
-READ_AT_ONCE = 200
-#: Memories that are written at once.
-WRITTEN_AT_ONCE = 5
-#: Up to this many memories are all shown before the import.
-FEW = 5
-#: Of more, this many samples of each kind are shown.
-SAMPLES = 3
+#: Memories that are read, and written, in one batch.
+READ_BATCH = 200
+WRITE_BATCH = 5
+#: Most memories that are all shown before the import.
+MAX_SHOWN = 5
+#: Samples that are shown of more memories.
+MAX_SAMPLES = 3
 #: Why memories are left out, besides the readers' reasons.
 SHORT = "texts of a word or two"
 UNPLACED = "memories of projects that csmd does not know"
@@ -46,10 +45,9 @@ UNPLACED = "memories of projects that csmd does not know"
 
 @dataclass(slots=True)
 class ForeignCounts:
-    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as
-    forgotten.
+    """The memories of a file by kind, project and result: skipped, new, known, kept out as forgotten.
 
-    `placed_here` are the memories that name no project and came to the one in which the import is asked for.
+    `placed_here` are the memories that name no project and got that of the caller.
     """
 
     kinds: Counter[str] = field(default_factory=Counter)
@@ -66,28 +64,23 @@ class ForeignCounts:
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A memory, redacted, with the row of its project here."""
+    """A memory, redacted, with the row of its project."""
 
     memory: ForeignMemory
     project: int
 
 
 def examine(
-    store: Store,
-    source: Source,
-    file: ForeignFile,
-    *,
-    project: int | None,
-    here: int | None = None,
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None = None,
     counts: ForeignCounts,
-) -> Iterator[int]:
-    """Reads a whole file and counts what an import would do; yields how many entries were read. Nothing is stored.
+) -> Iterator[int]:  # fmt: skip
+    """Reads a whole file and counts the results of an import; yields the number of entries read. Nothing is stored.
 
-    `project` is the one for memories whose own project is none that csmd knows, `here` for those that name none.
-    BadInput where the file is damaged, and where no memory has a project.
+    `project` is for memories whose own project is unknown, `here` for those that name none. BadInput if the file is
+    damaged, or if no memory has a project.
     """
     done, first = 0, list[dict[str, str]]()
-    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_AT_ONCE)
+    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_BATCH)
     for batch in batches:
         repeats = store.read(partial(_count_known, batch=batch, key=store.hash_key))
         counts.known += repeats
@@ -95,33 +88,31 @@ def examine(
         for placed in batch:
             counts.kinds[placed.memory.kind] += 1
             sample = {"kind": placed.memory.kind, "text": placed.memory.text}
-            if len(first) < FEW:
+            if len(first) < MAX_SHOWN:
                 first.append(sample)
-            if len(counts.samples) < SAMPLES and sample["kind"] not in {row["kind"] for row in counts.samples}:
+            if len(counts.samples) < MAX_SAMPLES and sample["kind"] not in {row["kind"] for row in counts.samples}:
                 counts.samples.append(sample)
         done += len(batch)
         yield done
-    if done <= FEW:
+    if done <= MAX_SHOWN:
         counts.samples = first
     if counts.unplaced and not counts.kinds:
         names = ", ".join(sorted(name for name in counts.unplaced if name)[:3])
-        what = f"csmd knows no project of these names: {names}" if names else "it names no project"
-        hint = "name it: csmd import FILE --project PATH"
-        raise BadInput(f"{file.path}: which project are these memories about? {what}", hint=hint)
+        what = f"csmd knows no project of these names: {names}" if names else "it names no project for its memories"
+        raise BadInput(f"{file.path}: {what}", hint="name one: csmd import FILE --project PATH")
 
 
 def import_all(
     store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None = None, now: str,
     counts: ForeignCounts,
 ) -> Iterator[int]:  # fmt: skip
-    """Stores the memories of a file that was examined, with its parameters; yields how many entries were read after
-    each batch.
+    """Stores the memories of an examined file; yields the number of entries read after each batch.
 
-    Where it is interrupted, what is stored by then stays, and the next import brings the rest.
+    After an interruption the stored memories stay, and the next import adds the rest.
     """
     write = partial(_write, origin=f"imported from {source.label}", path=str(file.path), now=now, key=store.hash_key)
     done = 0
-    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=WRITTEN_AT_ONCE)
+    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=WRITE_BATCH)
     for batch in batches:
         store.write(partial(write, batch=batch, counts=counts))
         done += len(batch)

@@ -7,13 +7,13 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, about, shorten
+from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, add_subject, shorten
 from csmd.store.import_files import ForeignFile
 
 LABEL = "MCP memory server"
 _BEGINNING = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:entity|relation)"\s*,')
 _MARKS = (b'{"type":"entity",', b'{"type":"relation",')
-#: By so much of a cut file its beginning is recognised.
+#: Bytes by which the beginning of a truncated file is recognised.
 BEGINNING_BYTES = 100
 _FIELDS = {"entity": ("name", "entityType"), "relation": ("from", "to", "relationType")}
 
@@ -23,21 +23,21 @@ def recognises(file: ForeignFile) -> bool:
     return _BEGINNING.match(file.beginning) is not None
 
 
-def begins(data: bytes) -> bool:
-    """Whether these first bytes of a file may be the beginning of one."""
+def may_begin(data: bytes) -> bool:
+    """Whether a file of the memory server may begin with these bytes."""
     packed = b"".join(data[:BEGINNING_BYTES].split())
     return any(len(packed) > len(b'{"type":"') and mark.startswith(packed[: len(mark)]) for mark in _MARKS)
 
 
-def read(file: ForeignFile) -> Found:
-    """One memory for each observation and each relation; BadInput names the line that is neither."""
+def read(file: ForeignFile) -> ForeignContent:
+    """One memory for each observation and each relation; BadInput names a line that is neither."""
     for number, line in file.read_lines():
         try:
             value = wire.loads(line)
         except BadInput as error:
-            hint = "import a whole copy of it"
-            raise BadInput(f"{file.path}: line {number} is no JSON; the file was cut or edited", hint=hint) from error
-        if not isinstance(value, dict) or value.get("type") not in _FIELDS or not _is_whole(value):
+            what = f"{file.path}: line {number} is not JSON; the file was truncated or edited"
+            raise BadInput(what, hint="import a whole copy of it") from error
+        if not isinstance(value, dict) or value.get("type") not in _FIELDS or not _is_complete(value):
             hint = "remove that line and import again"
             raise BadInput(f"{file.path}: line {number} is neither an entity nor a relation", hint=hint)
         if value["type"] == "relation":
@@ -48,12 +48,10 @@ def read(file: ForeignFile) -> Found:
         if not observations:
             yield Skipped(name, "entities without observations")
         for place, observation in enumerate(observations, start=1):
-            yield ForeignMemory(
-                source_id=f"{name}, observation {place}", kind=value["entityType"],
-                text=shorten(about(name, str(observation))),
-            )  # fmt: skip
+            text = shorten(add_subject(name, str(observation)))
+            yield ForeignMemory(source_id=f"{name}, observation {place}", kind=value["entityType"], text=text)
 
 
-def _is_whole(value: dict[str, Any]) -> bool:
-    named = all(isinstance(value.get(name), str) for name in _FIELDS[value["type"]])
-    return named and isinstance(value.get("observations", []), list)
+def _is_complete(value: dict[str, Any]) -> bool:
+    has_fields = all(isinstance(value.get(name), str) for name in _FIELDS[value["type"]])
+    return has_fields and isinstance(value.get("observations", []), list)

@@ -99,12 +99,12 @@ KINDS: tuple[SettingsEntry, ...] = tuple(kind for files in FILES.values() for ki
 HOOK_KINDS = tuple(files.kinds[0].name for files in FILES.values())
 
 
-def hosts_found() -> list[str]:
+def find_hosts() -> list[str]:
     """The assistants beside Claude Code that have a configuration directory here."""
     return [host for host, files in FILES.items() if files is not CLAUDE and is_directory(files.directory())]
 
 
-def all_hosts() -> list[str]:
+def find_all_hosts() -> list[str]:
     """Every assistant that has a configuration directory here; Claude Code where none has."""
     return [host for host, files in FILES.items() if is_directory(files.directory())] or [CLAUDE.host]
 
@@ -115,7 +115,7 @@ def installed_hosts(paths: Paths) -> list[str]:
     return [host for host, files in FILES.items() if any(kind.name in names for kind in files.kinds)]
 
 
-def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
+def add_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     """The configuration with the directories of these assistants, too."""
     before = dict.fromkeys(configuration.host_dirs)
     new = dict.fromkeys((host, FILES[host].directory()) for host in hosts if host != CLAUDE.host)
@@ -392,7 +392,7 @@ def _number(version: str) -> tuple[int, int, int]:
     return display.parse_version(version) or (0, 0, 0)
 
 
-def installed_clients() -> dict[str, str]:
+def find_clients() -> dict[str, str]:
     """The clients on this machine, each once by its real path, with its version; "" for one that does not print it."""
     from concurrent.futures import ThreadPoolExecutor  # of which a mere look at the state has no need
 

@@ -18,8 +18,8 @@ from csmd.team import postgres, shared_rows
 from csmd.team.postgres import ServerRows
 
 Json = dict[str, Any]
-#: Changes of colleagues that one exchange receives at most.
-RECEIVED_AT_ONCE = 200
+#: Most changes of colleagues that one exchange receives.
+MAX_RECEIVED = 200
 
 
 def _join(rows: ServerRows, _: Mapping[str, Any]) -> Json:
@@ -33,7 +33,7 @@ def _leave(rows: ServerRows, _: Mapping[str, Any]) -> Json:
 
 
 def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
-    """Sends what is new here, then receives what is new there; refuses another server than the joined one."""
+    """Sends the changes here, then receives those on the server; refuses another server than the joined one."""
     if order["epoch"] != postgres.epoch_of(rows):
         return {"is_other": True, "sent": False, "projects": [], "changed": []}
     author = postgres.author_of(rows)
@@ -49,22 +49,17 @@ def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
         for digest in order["digests"]:
             shared_rows.put_digest(rows, digest, projects)
     with rows.transaction(write=False):
-        seen = shared_rows.visible_projects(rows)
+        visible = shared_rows.visible_projects(rows)
         changed: list[Json] = []
-        for project in seen:
-            if project["name"] in order["names"] and len(changed) < RECEIVED_AT_ONCE:
+        for project in visible:
+            if project["name"] in order["names"] and len(changed) < MAX_RECEIVED:
                 xid, item = order["reached"].get(str(project["seq"]), (0, 0))
                 rows.narrow(project["author"])
-                left = RECEIVED_AT_ONCE - len(changed)
-                changes = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=left)
+                limit = MAX_RECEIVED - len(changed)
+                changes = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=limit)
                 changed += [{"place": project["seq"], **change} for change in changes]
-    return {
-        "is_other": False,
-        "sent": True,
-        "projects": seen,
-        "changed": changed,
-        "more": len(changed) >= RECEIVED_AT_ONCE,
-    }
+    answer = {"is_other": False, "sent": True, "projects": visible, "changed": changed}
+    return {**answer, "more": len(changed) >= MAX_RECEIVED}
 
 
 def _search(rows: ServerRows, order: Mapping[str, Any]) -> Json:
@@ -95,8 +90,8 @@ def find_password(url: str) -> str:
 def carry_out(order: Mapping[str, Any]) -> Json:
     """Carries out an order; raises StoreError if the server cannot be reached or refuses."""
     with postgres.connected(order["url"], password=find_password(order["url"])) as rows:
-        done = ORDERS[order["do"]](rows, order)
-        return {**done, "author": postgres.author_of(rows), "epoch": postgres.epoch_of(rows)}
+        answer = ORDERS[order["do"]](rows, order)
+        return {**answer, "author": postgres.author_of(rows), "epoch": postgres.epoch_of(rows)}
 
 
 def main() -> None:

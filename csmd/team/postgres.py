@@ -28,7 +28,7 @@ CONNECT_S = 10
 #: Milliseconds that a statement may take.
 STATEMENT_MS = 60_000
 #: A quoted text, a parameter, or a sign that psycopg would take for one.
-_NAMED = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)|%")
+_PARAMETER = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)|%")
 _IS_LISTED = "in (select cast(value as bigint) from json_array_elements_text(cast(:listed as json)))"
 
 
@@ -42,6 +42,15 @@ class _BoolAsNumber(Dumper):
         return self.dump(obj)
 
 
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """Raises the server's errors within the block as StoreError."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise as_store_error(error) from error
+
+
 class ServerRows(Rows):
     """A connection to the server with the interface of a store's: portable SQL with named parameters."""
 
@@ -53,52 +62,39 @@ class ServerRows(Rows):
 
     def all(self, sql: str, **values: Any) -> list[Row]:
         """Every row of the result."""
-        try:
-            with psycopg.ClientCursor(self.server) as cursor:
-                cursor.execute(_in_its_words(sql), _storable(values))
-                self._changed = max(0, cursor.rowcount)
-                return cursor.fetchall() if cursor.description else []
-        except psycopg.Error as error:
-            raise as_store_error(error) from error
+        with store_errors(), psycopg.ClientCursor(self.server) as cursor:
+            cursor.execute(_translate(sql), _storable(values))
+            self._changed = max(0, cursor.rowcount)
+            return cursor.fetchall() if cursor.description else []
 
     def run(self, sql: str, **values: Any) -> int:
-        """Runs a statement and returns how many rows it changed."""
+        """Runs a statement and returns the number of changed rows."""
         self.all(sql, **values)
         return self._changed
 
     def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement once for each mapping, in one batch."""
-        try:
-            with psycopg.ClientCursor(self.server) as cursor:
-                statement = _in_its_words(sql)
-                text = ";".join(cursor.mogrify(statement, _storable(values)) for values in rows)
-                if text:
-                    cursor.execute(text)
-        except psycopg.Error as error:
-            raise as_store_error(error) from error
+        with store_errors(), psycopg.ClientCursor(self.server) as cursor:
+            statement = _translate(sql)
+            if text := ";".join(cursor.mogrify(statement, _storable(values)) for values in rows):
+                cursor.execute(text)
 
     def with_table(self, sql: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
         """Runs a statement in which TABLE means these rows, as `v` with columns of these names."""
         if not rows:
             return
         row = f"({', '.join(f'%({name})s' for name in names)})"
-        try:
-            with psycopg.ClientCursor(self.server) as cursor:
-                written = ", ".join(cursor.mogrify(row, _storable(values)) for values in rows)
-                cursor.execute(sql.replace("TABLE", f"(values {written}) as v ({', '.join(names)})").encode())
-        except psycopg.Error as error:
-            raise as_store_error(error) from error
+        with store_errors(), psycopg.ClientCursor(self.server) as cursor:
+            literals = ", ".join(cursor.mogrify(row, _storable(values)) for values in rows)
+            cursor.execute(sql.replace("TABLE", f"(values {literals}) as v ({', '.join(names)})").encode())
 
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """Runs the block in one transaction, rolled back on an error; a read sees one snapshot."""
-        try:
-            with self.server.transaction():
-                if not write:
-                    self.run("set transaction isolation level repeatable read, read only")
-                yield
-        except psycopg.Error as error:
-            raise as_store_error(error) from error
+        with store_errors(), self.server.transaction():
+            if not write:
+                self.run("set transaction isolation level repeatable read, read only")
+            yield
 
     def narrow(self, author: str) -> None:
         """Shows only one author's visible rows until the transaction ends; "" shows all."""
@@ -120,15 +116,13 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @cached(500)
-def _in_its_words(sql: str) -> str:
+def _translate(sql: str) -> str:
     """A statement with psycopg's parameters, and lists of keys for PostgreSQL; quoted text is unchanged."""
 
-    def named(match: re.Match[str]) -> str:
-        if match.group(1):
-            return f"%({match.group(1)})s"
-        return match.group().replace("%", "%%")
+    def replace(match: re.Match[str]) -> str:
+        return f"%({match[1]})s" if match[1] else match[0].replace("%", "%%")
 
-    return _NAMED.sub(named, sql.replace(IS_LISTED, _IS_LISTED))
+    return _PARAMETER.sub(replace, sql.replace(IS_LISTED, _IS_LISTED))
 
 
 # --- connecting
@@ -138,13 +132,11 @@ def _in_its_words(sql: str) -> str:
 def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
     """A connection; raises StoreError if there is none."""
     options: dict[str, Any] = {"password": password} if password else {}
-    try:
+    with store_errors():
         connection = psycopg.connect(
             url, connect_timeout=CONNECT_S, autocommit=True, application_name="csmd",
             options=f"-c search_path=csmd,public -c statement_timeout={STATEMENT_MS}", **options,
         )  # fmt: skip
-    except psycopg.Error as error:
-        raise as_store_error(error) from error
     connection.adapters.register_dumper(bool, _BoolAsNumber)
     try:
         yield ServerRows(connection)
@@ -154,7 +146,7 @@ def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
 
 def prepare(rows: ServerRows) -> bool:
     """Creates the schema if it is missing and returns whether it did; raises StoreError if it cannot."""
-    made = False
+    is_new = False
     with rows.transaction(write=True):
         rows.all("select pg_advisory_xact_lock(2026112900)")  # two may join at once
         _check_extension(rows.text("select extversion from pg_extension where extname = 'vector'"))
@@ -163,10 +155,10 @@ def prepare(rows: ServerRows) -> bool:
                 hint = "ask the owner of the database to join first"
                 raise StoreError("the team's server has no tables of csmd yet", hint=hint)
             rows.server.execute(SCHEMA.read_text(encoding="utf-8"))
-            made = True
+            is_new = True
     if rows.number("select version from server") > VERSION:
-        raise StoreError("the team's server was made by a newer csmd", hint="csmd upgrade")
-    return made
+        raise StoreError("the team's server was set up by a newer csmd", hint="csmd upgrade")
+    return is_new
 
 
 def _check_extension(version: str) -> None:
@@ -189,7 +181,7 @@ def epoch_of(rows: Rows) -> str:
     return rows.text(sql)
 
 
-# --- what SQLite says otherwise
+# --- statements that differ from SQLite's
 
 
 def delete_memory(rows: Rows, ident: str) -> bool:
@@ -207,7 +199,7 @@ def delete_session(rows: Rows, ident: str) -> None:
 
 
 def delete_all(rows: Rows) -> int:
-    """Deletes everything of one's own; returns how many projects."""
+    """Deletes everything of one's own; returns the number of projects."""
     return rows.run("delete from projects where author = session_user")
 
 
@@ -218,15 +210,15 @@ def ensure_model(rows: Rows, model: str, size: int) -> int:
 
 def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
     """Stores the vector of a part of a memory, or replaces it."""
-    made = ensure_model(rows, model, len(vector))
+    model_seq = ensure_model(rows, model, len(vector))
     rows.upsert(
-        "vectors", "memory_seq, model_seq, start_at", model_seq=made, memory_seq=memory_seq, start_at=start, end_at=end,
-        embedding=as_list(vector),
+        "vectors", "memory_seq, model_seq, start_at", model_seq=model_seq, memory_seq=memory_seq, start_at=start,
+        end_at=end, embedding=format_vector(vector),
     )  # fmt: skip
 
 
-def as_list(vector: bytes) -> str:
-    """A vector as pgvector reads it."""
+def format_vector(vector: bytes) -> str:
+    """Formats a vector as pgvector reads it."""
     return f"[{','.join(str(number - 256 if number > 127 else number) for number in vector)}]"
 
 
@@ -236,7 +228,7 @@ def text_hits(
     """(row key, score, higher is better) of the memories, or digests (`kind` session), with any of `terms`."""
     if not terms:
         return []
-    names = {f"term{place}": term for place, term in enumerate(terms)}
+    names = {f"term{number}": term for number, term in enumerate(terms)}
     query = " || ".join(f"plainto_tsquery('english', :{name})" for name in names)
     table = {
         "memory": "memories b",
@@ -260,18 +252,13 @@ def vector_hits(
         return []
     seq, size = stored
     rows.all("select set_config('hnsw.iterative_scan', 'relaxed_order', true)")
-    among = (
-        ""
-        if projects is None
-        else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"  # noqa: S608
-    )
+    visible = f"memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"  # noqa: S608
     hits = rows.all(
-        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as "  # noqa: S608
-        "far "
-        f"from vectors where model_seq = {seq} {among} order by far limit :limit",
-        vector=as_list(vector), limit=4 * limit,
+        f"select (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far, memory_seq, start_at, end_at "  # noqa: S608
+        f"from vectors where model_seq = {seq} {'' if projects is None else f'and {visible}'} order by far limit :limit",
+        vector=format_vector(vector), limit=4 * limit,
     )  # fmt: skip
     nearest: dict[int, Row] = {}
-    for memory, start, end, far in sorted(hits, key=lambda row: (row[3], row[0])):
+    for far, memory, start, end in sorted(hits):
         nearest.setdefault(memory, (memory, start, end, far * far))
     return list(nearest.values())[:limit]

@@ -27,11 +27,11 @@ from csmd.store.team import DIGEST, MEMORY, PROJECT, Place, TeamRow, Waiting
 from csmd.text import tokens
 
 Json = dict[str, Any]
-#: How many memories, digests and projects one exchange sends at most.
-SENT_AT_ONCE = 200
+#: Most memories, digests and projects that one exchange sends.
+MAX_SENT = 200
 #: Seconds that an exchange may take.
 LIMIT_S = 120.0
-#: Variables with which libpq finds a password and certificates.
+#: The variable with which libpq finds a password.
 PASSWORD_FILE = "PGPASSFILE"  # noqa: S105
 #: The origin of a memory that a colleague said.
 ORIGIN = "team"
@@ -41,10 +41,9 @@ _VERSION = ("version", "why", "upto", "at", "text", "outcome", "prompts", "calls
 
 def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
     """Has a process next to the daemon carry out an order and returns its answer; raises StoreError without one."""
-    is_managed = started_by() == "systemd"
     command, environment = build_command(
-        "csmd.team.exchange", is_managed=is_managed, key_from=PASSWORD_FILE, limit_s=limit_s
-    )
+        "csmd.team.exchange", is_managed=started_by() == "systemd", key_from=PASSWORD_FILE, limit_s=limit_s,
+    )  # fmt: skip
     try:
         done = subprocess.run(
             command, env=environment, input=wire.dumps(order).encode("utf-8", "replace"), stdout=subprocess.PIPE,
@@ -55,7 +54,7 @@ def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
         raise StoreError(f"the team's server: no answer within {limit_s:g} s") from error
     except (OSError, BadInput) as error:
         hint = "install psycopg beside csmd: pip install 'csmd[team]'"
-        raise StoreError("what speaks with the team's server did not start", hint=hint) from error
+        raise StoreError("the process for the team's server did not start", hint=hint) from error
     if "failure" in answer:
         raise StoreError(str(answer["failure"]), hint=str(answer["hint"]))
     return dict(answer)
@@ -73,9 +72,9 @@ def check_url(url: str) -> str:
     try:
         parts, is_url = urlsplit(url), url.isprintable()
     except ValueError as error:
-        raise BadInput("that is no URL of a database", hint=hint) from error
+        raise BadInput("not a URL of a database", hint=hint) from error
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/") or not is_url:
-        raise BadInput(f"{redact(url, Counter())!r} is no URL of a database", hint=hint)
+        raise BadInput(f"{redact(url, Counter())!r} is not a URL of a database", hint=hint)
     options = {name: values[0] for name, values in parse_qs(parts.query).items()}
     if parts.password is not None or "password" in options:
         hint = "write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)"
@@ -85,12 +84,12 @@ def check_url(url: str) -> str:
     return f"{url}{'&' if parts.query else '?'}sslmode=require"
 
 
-# --- what is sent
+# --- sending
 
 
 def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
     """The next exchange, and the rows of the queue that it settles."""
-    waiting = team.list_waiting(rows, limit=SENT_AT_ONCE)
+    waiting = team.list_waiting(rows, limit=MAX_SENT)
     shares = {share.project_seq: share for share in team.list_shares(rows)}
     gone: dict[str, list[str]] = {kind: [] for kind in (MEMORY, DIGEST, PROJECT)}
     sent: dict[str, list[Json]] = {MEMORY: [], DIGEST: []}
@@ -160,11 +159,11 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
     )
 
 
-# --- what is received
+# --- receiving
 
 
 def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, now: str) -> list[Json]:
-    """Removes what was sent from the queue, records the received projects, and returns what changed in them."""
+    """Removes the sent rows from the queue, records the received projects, and returns the changes in them."""
     team.record_reached(rows, epoch=str(answer["epoch"]), at=now)
     if not answer["sent"]:
         return []
@@ -250,18 +249,11 @@ def _as_colleagues(record: Mapping[str, Any]) -> Json:
     return {**record_schema.lower_record(record), **apart, "authority": "external", "origin": ORIGIN}
 
 
-# --- what is asked
+# --- searching
 
 
 def search_order(joined: TeamRow, query: str, *, wall: str, model: str, vector: bytes, limit: int) -> Json:
     """The order of a search from within a workspace ("" for none); the query is redacted first."""
     words = tokens.content_words(redact(query, Counter()))
-    return {
-        "do": "search",
-        "url": joined.url,
-        "words": words,
-        "wall": wall,
-        "model": model,
-        "vector": vector.hex(),
-        "limit": limit,
-    }
+    order = {"do": "search", "url": joined.url, "words": words, "wall": wall, "model": model}
+    return {**order, "vector": vector.hex(), "limit": limit}

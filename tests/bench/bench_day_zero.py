@@ -32,7 +32,7 @@ import psutil
 from machine import Daemon, Machine, eventually, own_machine
 
 from csmd import client
-from csmd.cli.install import RECENT
+from csmd.cli.install import RECENT_SESSIONS
 from csmd.errors import CsmdError
 
 PROMPT = re.compile(r'"type":"user","message":\{"role":"user","content":"([^"\\<]{40,400})')
@@ -86,7 +86,9 @@ def measure(machine: Machine, past: list[Path], *, watch_s: float, whole: bool) 
     over = threading.Event()
     querying = threading.Thread(target=query_until_answered, args=(machine, projects, began, over))
     querying.start()
-    imported = client.run_job(machine.paths, "csm_sync", {"vectors": False, "recent": RECENT}, watch=lambda _: None)
+    imported = client.run_job(
+        machine.paths, "csm_sync", {"vectors": False, "recent": RECENT_SESSIONS}, watch=lambda _: None
+    )
     install_s = time.monotonic() - began
     before, used, watched, rss = bytes_left(machine), sum(process.cpu_times()[:2]), time.monotonic(), 0
     while (after := bytes_left(machine)) and (whole or time.monotonic() - watched < watch_s):

@@ -425,8 +425,8 @@ def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full:
     ("name", "data", "looks"),
     [
         ("a.txt", b"hello", "has a format that csmd does not recognise"),
-        ("b.json", b'{"a": 1}', "is JSON of no program"),
-        ("c.jsonl", b'{"a": 1}\n', "is JSON of no program"),
+        ("b.json", b'{"a": 1}', "is JSON that csmd"),
+        ("c.jsonl", b'{"a": 1}\n', "is JSON that csmd"),
         ("d.png", b"\0PNG", "has a format that csmd does not recognise"),
         ("e.jsonl", b"", "is empty"),
     ],

@@ -223,7 +223,7 @@ def test_no_answer_raises_and_nothing_is_believed_that_the_question_does_not_hol
     found = answer.believe(f"{before}{text}{behind}", asked)
     assert {one.uuid for note in found.notes for one in note.cites} <= {one.uuid for one in asked.candidates.values()}
     around = "\n".join(text for _, text in SAID)
-    said = (answer.why_not_said(note.text, note.cites, names=("shop",), around=around) for note in found.notes)
+    said = (answer.find_addition(note.text, note.cites, names=("shop",), around=around) for note in found.notes)
     assert all(note.cites for note in found.notes) and not any(said)
     assert all(one in asked.candidates.values() for one in found.never)
     assert all(old in asked.standing.values() and one in asked.candidates.values() for old, one in found.done)

@@ -13,7 +13,7 @@ from curator_fixtures import row
 from scripted_models import Answer, ScriptedModels
 
 from csmd.curator.contract import ProviderFailed
-from csmd.curator.endpoint import Endpoint, quantise
+from csmd.curator.endpoint import EndpointEncoder, quantise
 from csmd.curator.process import Order
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
@@ -21,9 +21,9 @@ from csmd.embedding.worker import INT8_SCALE
 from csmd.errors import EmbeddingUnavailable
 
 
-def made_for(server: ScriptedModels, name: str = "ollama", dim: int = 8) -> Endpoint:
+def made_for(server: ScriptedModels, name: str = "ollama", dim: int = 8) -> EndpointEncoder:
     order = Order(provider=name, place=row(server, name).place, model="small", key_from="", timeout_s=10)
-    return Endpoint(order, dim)
+    return EndpointEncoder(order, dim)
 
 
 def test_a_vector_is_kept_normalised_and_clipped() -> None:
@@ -47,7 +47,7 @@ def test_an_endpoint_that_fails_is_not_asked_again_at_once(answer: Answer) -> No
         asked = made_for(server)
         with pytest.raises(ProviderFailed):
             asked.encode(["one"])
-        with pytest.raises(ProviderFailed, match="failed a moment ago"):
+        with pytest.raises(ProviderFailed, match="failed recently"):
             asked.encode(["one"])
         assert len(server.asked) == 1
 

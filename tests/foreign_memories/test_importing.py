@@ -117,7 +117,7 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     seen = examined(store, path, project)
     total = sum(FILES[program][1].values())
     assert (dict(seen.kinds), seen.new, seen.known) == (FILES[program][1], total, 0)
-    assert len(seen.samples) == (total if total <= importing.FEW else min(importing.SAMPLES, len(seen.kinds)))
+    assert len(seen.samples) == (total if total <= importing.MAX_SHOWN else min(importing.MAX_SAMPLES, len(seen.kinds)))
     assert not all_of(store)  # looked through only
 
     first, second = imported(store, path, project), imported(store, path, project)
@@ -162,7 +162,7 @@ def test_a_memory_belongs_to_the_project_that_its_file_names(store: Store, tmp_p
 
 
 def test_memories_of_no_project_are_refused_until_one_is_named(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="which project are these memories about") as refused:
+    with pytest.raises(BadInput, match=r"names no project|no project of these names") as refused:
         examined(store, file_of("mem0", tmp_path), None)
     assert "--project PATH" in refused.value.hint
 
@@ -251,7 +251,7 @@ DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
         "claude-mem", lambda data: data[:4096] + b"\xff" * (len(data) - 4096), "is damaged",
     ),
     "JSON that was cut": ("mem0", cut, "of mem0 and ends in the middle of line"),
-    "a graph that was cut": ("MCP memory server", lambda data: data[:-40], "line 5 is no JSON"),
+    "a graph that was cut": ("MCP memory server", lambda data: data[:-40], "line 5 is not JSON"),
     "a graph with a foreign line": (
         "MCP memory server", lambda data: data + b'\n{"type":"user","message":{}}\n', "line 6 is neither",
     ),

@@ -282,7 +282,7 @@ def test_every_client_is_asked_once_in_an_empty_environment(tmp_path: Path, monk
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("SECRET_OF_THE_USER", "x")
     monkeypatch.setenv("PATH", f"{tmp_path / 'same'}:{tmp_path / 'one'}:relative:/usr/bin:/bin")
-    found = plan.installed_clients()
+    found = plan.find_clients()
     ours = {path: version for path, version in found.items() if str(tmp_path) in path}
     assert ours == {str(tmp_path / "same" / "claude"): NEW, str(usual): OLD}
     said = told.read_text()
@@ -308,7 +308,7 @@ def test_a_client_that_does_not_tell_its_version_is_an_unknown_one(
 ) -> None:
     path = program(tmp_path / "bin", body)
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
-    assert plan.installed_clients()[str(path)] == ""
+    assert plan.find_clients()[str(path)] == ""
 
 
 def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,5 +316,5 @@ def test_a_client_that_hangs_is_not_waited_for(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
     monkeypatch.setattr(plan, "PATIENCE_S", 0.2)
     begun = time.monotonic()
-    assert plan.installed_clients()[str(path)] == ""
+    assert plan.find_clients()[str(path)] == ""
     assert time.monotonic() - begun < 30

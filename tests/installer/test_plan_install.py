@@ -94,7 +94,7 @@ def test_installing_again_changes_nothing(machine: Machine) -> None:
     assert {name: state for name, state in tree(machine.root).items() if not name.endswith(".pyc")} == {
         name: state for name, state in before.items() if not name.endswith(".pyc")
     }
-    assert "as it should be" in machine.csmd("install", "--dry-run")
+    assert "up to date" in machine.csmd("install", "--dry-run")
 
 
 @pytest.mark.parametrize("data", [FOREIGN, b'\xef\xbb\xbf{ "a":1 }\r\n', None])
@@ -161,7 +161,7 @@ def test_a_file_in_trouble_keeps_no_other_from_being_served(machine: Machine) ->
     assert rows[str(broken)]["changed"] is False and "line 1 column 12" in rows[str(broken)]["trouble"]
     assert len(ours(machine)) == len(registration.EVENTS) and broken.read_bytes() == b'{"hooks": [}'
     shown = machine.run("install", "--dry-run")
-    assert shown.returncode == 1 and f"{broken}: left alone" in shown.stdout
+    assert shown.returncode == 1 and f"{broken}: not changed" in shown.stdout
     good.write_bytes(b"{broken")
     left = machine.run("uninstall", "--json")
     assert left.returncode == 1 and str(good) not in json.loads(left.stdout)["restored"]
@@ -222,9 +222,7 @@ def test_a_directory_that_is_named_later_is_read_by_the_daemon_that_runs(machine
     told = eventually(lambda: [row for row in machine.csmd("status", "--json")["degraded"] if str(work) in row])
     assert "csmd install --config-dir" in told[0] and machine.status()["counts"]["turns"] == 0
     done = machine.csmd("install")
-    assert f"sessions write to {work}: it is taken in, too" in done and len(ours(machine, work)) == len(
-        registration.EVENTS
-    )
+    assert f"sessions write to {work}: it is read, too" in done and len(ours(machine, work)) == len(registration.EVENTS)
     assert machine.status()["counts"]["turns"] == 1
     assert str(work / "projects") in machine.status()["watching"]
     assert not any(str(work) in row for row in machine.csmd("status", "--json")["degraded"])

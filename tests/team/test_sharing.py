@@ -387,7 +387,7 @@ def test_leaving_forgets_what_colleagues_said_and_takes_off_what_was_shared(
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("https://example.org/team", "no URL of a database"), ("postgresql://[/team", "no URL of a database"), ("postgresql://ann@db.example.org", "no URL of a database"),
+        ("https://example.org/team", "not a URL of a database"), ("postgresql://[/team", "not a URL of a database"), ("postgresql://ann@db.example.org", "not a URL of a database"),
         ("postgresql://ann:s3cr@db.example.org/team", "not typed here"), ("postgresql://db.example.org/team?user=ann&password=s3cr", "not typed here"),
     ],
 )  # fmt: skip
