@@ -376,11 +376,6 @@ def _find_work_trees(start: str) -> tuple[str, str]:
     return "", ""
 
 
-def load_for_directory(directory: str, user: User) -> list[Instruction]:
-    """The files that the host would load now for a session that starts in `directory`."""
-    return load_instructions(find_place(directory, user))
-
-
 # --- the merged view, with `@include`
 
 #: Includes that are nested deeper are left out.

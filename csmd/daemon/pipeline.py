@@ -226,13 +226,10 @@ class Stages:
         if is_done and commits - self._released_commits > (IDLE_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
-        reruns_soon = failed or bool(
-            self.store.read(self._active_sessions)
-        )  # a part of an active session may have been left for later
-        self._done_commits, self._next_run = (
-            commits if is_done else -1,
-            now + (RERUN_SOON_S if reruns_soon else RERUN_S),
-        )
+        # A part of an active session may have been left for later.
+        reruns_soon = failed or bool(self.store.read(self._active_sessions))
+        self._done_commits = commits if is_done else -1
+        self._next_run = now + (RERUN_SOON_S if reruns_soon else RERUN_S)
         return worked, embedded
 
     @staticmethod
