@@ -33,7 +33,7 @@ from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
 NOTHING_READABLE = (
-    "workspaces, aliases, merges, tombstones, and memories that are in no transcript: "
+    "workspaces, aliases, merges, the record of forgotten and purged texts, and memories that are in no transcript: "
     "set them up again, or restore a backup of your own with `csmd restore FILE`"
 )
 

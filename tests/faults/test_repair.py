@@ -652,7 +652,7 @@ def test_a_running_daemon_makes_backups_and_one_is_put_back(machine: Machine) ->
     made = machine.csmd("backup", "--to", "mine.db", "--json")
     assert Path(made["path"]) == machine.project / "mine.db" and backup.examine(Path(made["path"])) == made["counts"]
     again = machine.run("backup", "--to", "mine.db")
-    assert again.returncode == 1 and "there already" in again.stderr
+    assert again.returncode == 1 and "exists already" in again.stderr
     assert machine.csmd("backup", "list").count("csmd-") == machine.status()["storage"]["backups"] == 1
     memory = machine.call("csm_memory_list")["memories"][0]
     machine.call("csm_memory_delete", id=memory["id"], by_person=True)
