@@ -289,12 +289,8 @@ def fetch(dest: Path, name: str) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=dest.parent) as scratch:
         staged = Path(scratch) / "staged"
         staged.mkdir(mode=0o700)
-        options: dict[str, Any] = {
-            "revision": revision,
-            "local_dir": Path(scratch) / "hub",
-            "etag_timeout": NETWORK_S,
-            "token": False,
-        }
+        options: dict[str, Any] = {"revision": revision, "local_dir": Path(scratch) / "hub"}
+        options |= {"etag_timeout": NETWORK_S, "token": False}
         for target in reversed(MODEL_FILES):  # the small ones first, so that a missing one fails at once
             path = supported["model_file"] if target == "model.onnx" else target
             file = Path(hf_hub_download(repository, path, **options))
