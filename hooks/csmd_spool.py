@@ -1,7 +1,7 @@
 """The rare cases of a hook: late input, the spool for events without an answer, the mark of a hung daemon, and notices.
 
 It follows the hook's rule (never fail, never wait) and two more: an event is in the spool whole or not at all, and only
-sentences of NEWS are printed, for the user, at a session's start and at most once a day. A spool file is one ASCII
+sentences of NOTICES are printed, for the user, at a session's start and at most once a day. A spool file is one ASCII
 line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes. There is no fsync: a file
 survives the end of any process without it, a power cut loses at most what the transcript still holds, and on a busy
 disk fsync can take longer than a hook may. (So the daemon expects empty files.)
@@ -14,20 +14,20 @@ import time
 INPUT_PATIENCE_S = 2.0
 HUNG_FOR_S = 30
 DAY_S = 86_400
-#: The shortest time between two attempts to start a missing daemon.
-BROUGHT_BACK_S = 60
-#: The number of words of the interpreter and its arguments.
+#: Shortest time between two attempts to start a missing daemon.
+RESTART_PAUSE_S = 60
+#: Words of the interpreter and its arguments.
 COMMAND_WORDS = 4
-#: Notes up to this many days in the future count, because the clock may be set back.
-DAYS_KNOWN = 7
-#: The largest number of events that wait for a first daemon.
-MAX_BEFORE_FIRST = 2000
+#: Notes up to this many days in the future count: the clock may have been set back.
+MAX_FUTURE_DAYS = 7
+#: Most events that wait for a first daemon.
+MAX_WAITING_EVENTS = 2000
 #: Events that are not spooled: they are in the transcript, and a later answer is of no use.
 ONLY_ASKS = ("PostToolUseFailure",)  # by docs/generate.py
 #: The daemon's answer -> the notice for the user: b"" for no answer, b"waits" for a daemon without its key, b"hung" for
 #: no answer twice in a row. The sentences are constant, because they are stored in transcripts. A daemon that says
 #: `retry` is restarting, which needs no notice.
-NEWS = {
+NOTICES = {
     b"": "its daemon is not running (csmd start; csmd doctor says why)",
     b"waits": "its daemon waits for the key of its database (csmd encrypt status)",
     b"hung": "its daemon does not answer (csmd restart; csmd doctor says why)",
@@ -38,7 +38,7 @@ NEWS = {
 MESSAGE = '{"systemMessage": "csmd: memory is not being recorded: %s"}\n'
 
 #: Whether this hook found a recent mark of a hung daemon, and whether hooks have waited in vain more than once.
-_was_young = _again = False
+_has_recent_mark = _is_hung_again = False
 
 
 def read_on(body, limit, started):
@@ -68,15 +68,15 @@ def is_hung(home):
 
     A mark that is still there when the daemon is asked again means that no hook was answered in between.
     """
-    global _was_young, _again
+    global _has_recent_mark, _is_hung_again
     mark = home + "/run/hung"
     try:
         info = posix.stat(mark)
         age = time.time() - info.st_mtime
         if abs(age) < HUNG_FOR_S:
-            _was_young, _again = True, info.st_size > 0
+            _has_recent_mark, _is_hung_again = True, info.st_size > 0
             return True
-        _again = age > 0  # a mark from the future means nothing
+        _is_hung_again = age > 0  # a mark from the future means nothing
         posix.unlink(mark)
     except OSError:
         pass
@@ -98,7 +98,7 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
     if waited and not had_chance:
         status = status or b"retry"
     if hung:
-        _mark(home)
+        _mark_hung(home)
     if not body or event in ONLY_ASKS or not _is_known(home, host) or not posix.access(home, posix.F_OK):
         return  # no event, or no csmd here that would ever remove it from the spool
     if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
@@ -108,7 +108,11 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
         return
     data = head.encode("ascii") + body
     try:
-        for place in (_in_home("/spool", 0o077), _in_home("/spool-2", 0o077), _second_place):
+        for place in (
+            _in_home("/spool", 0o077),
+            _in_home("/spool-2", 0o077),
+            _make_tmp_spool,
+        ):
             try:
                 _write(place(home), ident, data)
                 break
@@ -117,14 +121,14 @@ def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", ho
         else:
             raise failed
     finally:  # also if the event could not be spooled
-        is_away = not (hung or status or _was_young)
-        if event == "SessionStart" and not (is_away and _bring_back(home)):
+        is_away = not (hung or status or _has_recent_mark)
+        if event == "SessionStart" and not (is_away and _restart_daemon(home)):
             if is_away and posix.access(home + "/run/waits-for-key", posix.F_OK):
                 status = b"waits"
-            _tell(home, body, (b"hung" if _again else b"none") if hung or _was_young else status)
+            _notify_user(home, body, (b"hung" if _is_hung_again else b"none") if hung or _has_recent_mark else status)
 
 
-def _bring_back(home):
+def _restart_daemon(home):
     """Start a daemon without a service manager; whether it was started and did not fail at once the last time.
 
     `run/command`, which `csmd start` writes, holds the file for the daemon's stderr, its command and its environment,
@@ -138,7 +142,7 @@ def _bring_back(home):
             info = posix.lstat(place)
             if info.st_uid != posix.getuid() or info.st_mode & 0o170000 != kind or info.st_mode & others:
                 return False
-        if 0 <= time.time() - info.st_mtime < BROUGHT_BACK_S:
+        if 0 <= time.time() - info.st_mtime < RESTART_PAUSE_S:
             return False
         handle = posix.open(path, posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC)
         complaint, *words = posix.read(handle, 65536).split(b"\0")[:-1]
@@ -146,13 +150,13 @@ def _bring_back(home):
         has_ended = posix.stat(complaint).st_size > 0
         posix.utime(path)
         if not posix.fork():
-            _become(home, complaint, command, dict(word.split(b"=", 1) for word in words[COMMAND_WORDS:]))
+            _run_daemon(home, complaint, command, dict(word.split(b"=", 1) for word in words[COMMAND_WORDS:]))
         return not has_ended
     except (OSError, ValueError):
         return False
 
 
-def _become(home, complaint, command, environment):
+def _run_daemon(home, complaint, command, environment):
     """Turn this child into the daemon: with its own session, and without the assistant's streams and directory."""
     try:
         posix.setsid()
@@ -172,9 +176,9 @@ def _become(home, complaint, command, environment):
 
 
 def _is_full(spool):
-    """Whether MAX_BEFORE_FIRST events wait for a first daemon, which may never come."""
+    """Whether MAX_WAITING_EVENTS events wait for a first daemon, which may never come."""
     try:
-        return len(posix.listdir(spool)) >= MAX_BEFORE_FIRST
+        return len(posix.listdir(spool)) >= MAX_WAITING_EVENTS
     except OSError:
         return False
 
@@ -193,9 +197,9 @@ def passes_by(_, home, _event, host="claude"):
     return host == "claude" and b"COPILOT_CLI" in posix.environ and b"CLAUDECODE" not in posix.environ
 
 
-def _mark(home):
+def _mark_hung(home):
     try:
-        _touch(_in_home("/run", 0o022)(home) + "/hung", b"again" if _again else b"")
+        _touch(_in_home("/run", 0o022)(home) + "/hung", b"again" if _is_hung_again else b"")
     except OSError:
         pass
 
@@ -209,23 +213,23 @@ def _touch(path, data):
         posix.close(handle)
 
 
-def _tell(home, body, answer):
+def _notify_user(home, body, answer):
     """Print the notice for the user, once a day, unless the user stopped the daemon.
 
     Not if csmd was never installed, because a plugin's hooks may come first; and not when a session is compacted, in
     the middle of work.
     """
     if (
-        answer in NEWS
+        answer in NOTICES
         and (posix.access(home + "/hook", posix.F_OK) or posix.access(home + "/csmd.db", posix.F_OK))
         and b'"source":"compact"' not in body.replace(b'": "', b'":"')
         and not posix.access(home + "/run/stopped-by-user", posix.F_OK)
-        and _is_first_today(home)
+        and _claim_notice(home)
     ):
-        posix.write(1, (MESSAGE % NEWS[answer]).encode("ascii"))
+        posix.write(1, (MESSAGE % NOTICES[answer]).encode("ascii"))
 
 
-def _is_first_today(home):
+def _claim_notice(home):
     """Whether this is today's first notice, which is noted; of concurrent hooks only one is the first.
 
     False if no note can be made, because a notice at each start of a session would soon be ignored. Scripts' sessions
@@ -239,9 +243,9 @@ def _is_first_today(home):
     def note(days):
         return kind + time.strftime("%Y-%m-%d", time.localtime(now + days * DAY_S))
 
-    first, today, last = note(-DAYS_KNOWN), note(0), note(DAYS_KNOWN)
+    first, today, last = note(-MAX_FUTURE_DAYS), note(0), note(MAX_FUTURE_DAYS)
     old = []
-    for path in (home + "/run", _second_places(home)[1]):
+    for path in (home + "/run", _name_tmp_directories(home)[1]):
         try:
             notes = [name for name in posix.listdir(path) if name.startswith(kind) and len(name) == len(today)]
         except OSError:
@@ -249,7 +253,7 @@ def _is_first_today(home):
         if any(today <= name <= last for name in notes):
             return False
         old += [f"{path}/{name}" for name in notes if not first <= name <= last]
-    for place in (_in_home("/run", 0o022), _second_place):
+    for place in (_in_home("/run", 0o022), _make_tmp_spool):
         try:
             path = place(home)
             posix.close(posix.open(f"{path}/{today}", posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC, 0o600))
@@ -290,18 +294,18 @@ def _in_home(name, others):
     return place
 
 
-def _second_places(home):
+def _name_tmp_directories(home):
     top = f"/tmp/csmd-{posix.getuid()}"
     return top, f"{top}/spool-{os.path.realpath(home).replace('%', '%25').replace('/', '%2F')}"
 
 
-def _second_place(home):
+def _make_tmp_spool(home):
     """The user's directory in /tmp for the spool of this home; OSError if another user could have created it.
 
     Not in TMPDIR, which may differ for the daemon. Its name is the home's real path with `%` as `%25` and `/` as `%2F`,
     so that two homes of a user (for example a test's) have different ones.
     """
-    top, place = _second_places(home)
+    top, place = _name_tmp_directories(home)
     for path in (top, place):
         _make_directory(path)
         info = posix.lstat(path)

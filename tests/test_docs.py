@@ -197,7 +197,7 @@ def test_everything_that_a_hook_tells_the_user_is_documented() -> None:
     (news,) = [
         ast.literal_eval(node.value)
         for node in ast.parse((ROOT / "hooks" / "csmd_spool.py").read_text()).body
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEWS"
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NOTICES"
     ]
     assert [row[1] for row in rows] == list(news.values())
     assert [row[0].strip("`") for row in rows[3:]] == [answer.decode() for answer in news][3:]

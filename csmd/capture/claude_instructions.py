@@ -87,8 +87,8 @@ def list_entries(path: str) -> list[Entry]:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The disk: `read` gives a file's bytes, None if it is not a file or too long; `entries` the names in a directory,
-    in its own order; `real` a path without links."""
+    """A disk: `read` returns a file's bytes (None if too long or not a file), `entries` a directory's names in its
+    order, `real` a path without links."""
 
     read: Callable[[str], bytes | None] = _read_whole
     entries: Callable[[str], list[Entry]] = list_entries
@@ -244,8 +244,7 @@ class _Loader:
 
 
 def _is_main_copy(place: Place, folder: str) -> bool:
-    """Whether a directory belongs to the main work tree and the session to a linked one in it, which has its own
-    copy."""
+    """Whether a directory is the main work tree's, while the session's linked work tree has a copy of its own."""
     if not place.worktree or place.worktree == place.main or not _is_inside(place.worktree, place.main):
         return False
     return _is_inside(folder or "/", place.main) and not _is_inside(folder or "/", place.worktree)
@@ -374,11 +373,6 @@ def _find_work_trees(start: str) -> tuple[str, str]:
         main = os.path.realpath(project_identity.identify_directory(str(folder)).root)
         return (str(folder) if marker.startswith("gitdir:") else ""), main
     return "", ""
-
-
-def load_for_directory(directory: str, user: User) -> list[Instruction]:
-    """The files that the host would load now for a session that starts in `directory`."""
-    return load_instructions(find_place(directory, user))
 
 
 # --- the merged view, with `@include`

@@ -235,8 +235,7 @@ def find_purge_times(rows: Rows, places: Iterable[Project], key: bytes) -> dict[
 
 
 def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no
-    transcript."""
+    """A turn, its project and its session's transcript (none for a sub-agent) as they may be stored."""
     listed = "" if turn.agent_id or path.startswith(HASHED_NAME_PREFIX) else path
     if not marks:
         return turn, place, listed

@@ -6,8 +6,7 @@ import fnmatch
 import os
 import posixpath
 from collections import Counter
-from collections.abc import Iterable
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from csmd import wire
 from csmd.capture import project_identity
@@ -36,15 +35,14 @@ def load_host_instructions(
     names: InstructionNames, folder: str, root: str, disk: Disk = REAL_DISK
 ) -> list[Instruction]:
     """Loads another assistant's instruction files for a session in `root`, in that assistant's order."""
-    kinds: tuple[tuple[Kind, str, tuple[tuple[str, ...], ...]], ...] = (
-        ("User", folder, names.user),
-        ("Project", root, names.project),
-    )
-    rows = [(kind, place, row) for kind, place, choices in kinds for row in choices]
-    files = [
-        next(filter(None, (_load_named(name, kind, place, disk) for name in row)), []) for kind, place, row in rows
-    ]
-    return list(chain.from_iterable(files))[:MAX_FILES]
+    of_user = _load_choices(names.user, "User", folder, disk)
+    return [*of_user, *_load_choices(names.project, "Project", root, disk)][:MAX_FILES]
+
+
+def _load_choices(choices: Iterable[tuple[str, ...]], kind: Kind, place: str, disk: Disk) -> Iterator[Instruction]:
+    """Loads the files of the first name with text in each choice."""
+    for names in choices:
+        yield from next(filter(None, (_load_named(name, kind, place, disk) for name in names)), [])
 
 
 def _load_named(name: str, kind: Kind, place: str, disk: Disk) -> list[Instruction]:
@@ -90,7 +88,21 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
         adapter = ADAPTERS.get(host)
         if adapter is not None and adapter.instructions is not None:
             by_host.setdefault(host, []).extend(load_host_instructions(adapter.instructions, folder, place.start))
+    stored_rows = _merge_by_path(store, by_host)
     instructions = [file for files_of_host in by_host.values() for file in files_of_host]
+    stamped_paths = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
+    stamped_paths |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
+    watched = {posixpath.dirname(file.path) for file in instructions} | {*place.user.configs, *place.memories}
+    watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
+    watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
+    changed, hashes = 0, [(row.path, row.text_hash, row.hosts) for row in stored_rows]
+    if store.read(lambda reading: instruction_rows.instruction_hashes(reading, seq)) != hashes:
+        changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, stored_rows, now=now))
+    return changed, watched, stamped_paths | watched
+
+
+def _merge_by_path(store: Store, by_host: Mapping[str, Sequence[Instruction]]) -> list[instruction_rows.Instruction]:
+    """The rows of the loaded files, without secrets and purged text; a file that several assistants load is one row."""
     purged = store.read(lambda reading: tombstones.purged_marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
@@ -100,24 +112,13 @@ def refresh_instructions(store: Store, seq: int, root: str, user: User, *, now: 
     for host, files_of_host in by_host.items():
         for file in files_of_host:
             path = storable(file.path)
-            if earlier := by_path.get(path):  # loaded by more than one
+            if earlier := by_path.get(path):
                 by_path[path] = earlier._replace(hosts=" ".join(dict.fromkeys((*earlier.hosts.split(), host))))
                 continue
             text = storable(display.strip_fenced(file.content))
             text_hash = tokens.keyed_hash(text, store.hash_key)
             by_path[path] = instruction_rows.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
-    stored_rows = list(by_path.values())
-    stamped_paths = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
-    stamped_paths |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
-    watched = {posixpath.dirname(file.path) for file in instructions} | {*place.user.configs, *place.memories}
-    watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
-    watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
-    changed = 0
-    if store.read(lambda reading: instruction_rows.instruction_hashes(reading, seq)) != [
-        (row.path, row.text_hash, row.hosts) for row in stored_rows
-    ]:
-        changed = store.write(lambda writing: instruction_rows.replace_instructions(writing, seq, stored_rows, now=now))
-    return changed, watched, stamped_paths | watched
+    return list(by_path.values())
 
 
 def find_project(store: Store, directory: str) -> tuple[int, str] | None:

@@ -66,8 +66,7 @@ def is_conditional(paths: Any) -> bool:
 
 
 def preload() -> None:
-    """Imports the Markdown and glob parsers (1.3 MB) early, because that takes a tenth of a second and a hook may
-    wait."""
+    """Imports the Markdown and glob parsers (1.3 MB) early, because it takes a tenth of a second and a hook may wait."""
     _parser()
     _matches("", "")
 
@@ -103,8 +102,7 @@ def _plain_text(token: Token) -> str:
 
 
 def _remove_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
-    """The source without comments and link definitions that are blocks of their own, and without empty lines after
-    them."""
+    """The source without blocks that are comments or link definitions, and without the empty lines after them."""
     lines = _LINE.findall(source)
     kept = [*lines]
     inside: set[int] = set()

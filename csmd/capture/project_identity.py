@@ -111,8 +111,7 @@ def is_windows_path(path: str) -> bool:
 
 
 def _identify_on_windows(cwd: str, start: str) -> Project:
-    """The project of a directory of Windows, by its path alone, because this machine cannot read it; case is
-    ignored."""
+    """The project of a Windows directory by its path alone, because this machine cannot read it; ignores case."""
     place, begin = (
         unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH_CHARACTERS])) for path in (cwd, start or cwd)
     )
@@ -178,8 +177,7 @@ def _find_neighbour_repository(gone: str, disk: Disk) -> Project | None:
 
 
 def add_fingerprint(project: Project, *, disk: Disk) -> Project:
-    """Returns the project with its remote and the fingerprint that identifies it after its directory was moved; "" for
-    none.
+    """Returns the project with its remote and the fingerprint that identifies it after a move, each "" if unknown.
 
     A repository is identified by the first line of its reflog: who created or cloned it and when, to the second. One
     without a commit has no reflog, and is identified by a file that `git init` writes into its data and no one edits. A
@@ -365,8 +363,7 @@ class Places:
 
 
 def identify_directory(cwd: str, *, start: str = "") -> Project:
-    """The project of a directory, without its fingerprint, which is needed only for a project that is not stored
-    yet."""
+    """The project of a directory, without its fingerprint, which only a project that is not stored yet needs."""
     return identify(cwd, disk=files, start=start)
 
 

@@ -159,8 +159,7 @@ ABANDONED_MS = 3_600_000
 
 
 class DatabaseSession:
-    """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was
-    read.
+    """Owns a session in an assistant's database as a transcript; a position is the time of the last message read.
 
     The number of messages up to that time is stored with it: after a clock was set back, more messages come before it.
 
@@ -196,8 +195,7 @@ class DatabaseSession:
         self._bytes_read = 0
 
     def find_start(self, state: FileState | None) -> tuple[int, Reason]:
-        """After the last message that was read; at the beginning if there are now more messages before it than were
-        read."""
+        """After the last message read; at the beginning if more messages precede it than were read."""
         if state is None:
             return 0, "new"
         if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MILLISECOND_NS:
@@ -247,8 +245,7 @@ class DatabaseSession:
 
 
 def _message_line(message: Message) -> bytes:
-    """A message as a line: its time, its name, the name of the one before, its data and the data of its parts,
-    unchanged."""
+    """A message as a line: time, name, name of the previous message, data and parts, unchanged."""
     parts = ",".join(message.parts)
     line = (
         f'{{"timestamp":"{format_time(message.at / 1000)}",'

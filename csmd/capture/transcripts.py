@@ -326,8 +326,7 @@ class _PieceReader:
 
 
 def _with_unique_uuid(turn: Turn, key: bytes) -> Turn:
-    """The turn with a unique uuid: a queue's line has none and shares its time with others, so the text's hash is
-    added."""
+    """The turn with a unique uuid: a queue's line has none, so the hash of its text is added to the shared time."""
     if turn.form != "queued":
         return turn
     return replace(turn, uuid=f"{turn.uuid}:{tokens.keyed_hash(turn.text, key)[:12]}")

@@ -24,8 +24,7 @@ from csmd.text import tokens
 
 @dataclass(slots=True, kw_only=True)
 class TurnFilter:
-    """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up
-    once."""
+    """Removes turns of a reading that are excluded or were said in a pause; looks up each directory once."""
 
     excludes: Excludes
     place_of: Callable[[str], Project]

@@ -167,8 +167,7 @@ def find_cleared_sessions(
 
 
 def find_hook_alarms(recorded: Iterable[tuple[str, str]], states: Mapping[str, HooksState]) -> dict[str, str]:
-    """Alarm -> since when, by the unreported sessions (directory, since) and the state of the hooks in each
-    directory."""
+    """Alarm -> since when, from the unreported sessions (directory, since) and the hooks' state in each directory."""
     raised: dict[str, str] = {}
     sessions = list(recorded)
     for folder, state in states.items():
@@ -237,11 +236,9 @@ class Alarms:
     def _look_at_sessions(self, uptime_s: float) -> None:
         """Records the sessions that no hook reported, drops those that no longer count, and raises or clears alarms."""
         store, paths = self._context.store, self._context.config.paths
-        recorded, installed = (
-            read_install_record(self._context.config).get("assistant_dirs"),
-            _modified_at(paths.install_record),
-        )
+        recorded = read_install_record(self._context.config).get("assistant_dirs")
         folders = list(map(str, recorded)) if isinstance(recorded, list) else []
+        installed = _modified_at(paths.install_record)
         now = datetime.now(UTC)
         # The daemon's age is measured by the clock that no one can set.
         began = max(to_iso(now - timedelta(seconds=uptime_s)), installed)
@@ -257,11 +254,8 @@ class Alarms:
             return live, unreported, events.latest_events(rows, CLAUDE.host) if live or unreported else []
 
         live, unreported, latest = store.read(read_state)
-        states = (
-            {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in folders}
-            if live or unreported
-            else {}
-        )
+        judged = folders if live or unreported else []
+        states = {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in judged}
         reported = [(key, at, find_folder(path, folders)) for key, at, path in latest]
         cleared = find_cleared_sessions(
             unreported, [(key, folder) for key, _, folder in reported], folders, since=installed

@@ -75,8 +75,7 @@ class Clients:
         self._child: subprocess.Popen[bytes] | None = None
 
     def note_directories(self) -> bool:
-        """Records the assistant's directories that hooks named and csmd does not read; returns whether any was
-        named."""
+        """Records the directories that hooks named and csmd does not read; returns whether there were any."""
         return sum(self._note_directory(transcript) for transcript in self._context.take_unknown_transcripts()) > 0
 
     def _note_directory(self, transcript: str) -> bool:
@@ -99,8 +98,7 @@ class Clients:
         return True
 
     def settle_hooks(self, now: float) -> bool:
-        """Starts removing hooks for events that a version in use does not know, at the monotonic time `now`; returns
-        whether it did."""
+        """Starts removing hooks that a version in use does not know, at the monotonic time `now`; returns whether."""
         if self._child is not None:
             code = self._child.poll()
             if code is None:

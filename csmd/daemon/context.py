@@ -66,25 +66,17 @@ RESULT_NOUNS = (
 )  # fmt: skip
 
 
+TaskKind = Literal[
+    "import", "sync", "model", "purge", "scan", "secrets", "backup", "export", "dream", "undo", "provider", "endpoint",
+    "team",
+]  # fmt: skip
+
+
 @dataclass(slots=True)
 class Task:
     """Work that a client waits for and sees as a job; `progress` is for people, `result` for the caller."""
 
-    kind: Literal[
-        "import",
-        "sync",
-        "model",
-        "purge",
-        "scan",
-        "secrets",
-        "backup",
-        "export",
-        "dream",
-        "undo",
-        "provider",
-        "endpoint",
-        "team",
-    ]
+    kind: TaskKind
     path: str = ""
     with_vectors: bool = True
     recent: int = 0

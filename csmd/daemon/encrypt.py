@@ -91,8 +91,7 @@ def _needs_conversion(path: Path, wanted: bool) -> bool:
 
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
-    """Converts a copy in place and keeps its time; a plain copy that cannot be read is removed, an encrypted one
-    left."""
+    """Converts a copy in place and keeps its time; an unreadable plain copy is removed, an encrypted one left."""
     info, outcome = path.stat(), "converted"
     try:
         backup.convert(path, new, encrypted=wanted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 from csmd.capture import project_identity, transcript_listing
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcript_listing import ListedTranscript
+from csmd.capture.transcripts import ReadReport
 from csmd.daemon import reading, spool_replay
 from csmd.daemon.context import Context, Task, now_iso
 from csmd.daemon.reading import PastSession
@@ -164,13 +165,9 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
             break
         project = session.project.rpartition("/")[2]
         for file in session.files:
-            more = True
-            while more:
-                report = reading.read_guarded(
-                    context, Path(file.path), strict=True, most_pieces=1, is_chosen=task.kind == "import"
-                )
+            for report in _read_pieces(context, Path(file.path), is_chosen=task.kind == "import"):
                 counts.update({name: getattr(report, name) for name in TRANSCRIPT_COUNTS})
-                bytes_read, more = bytes_read + report.bytes_read, report.more
+                bytes_read += report.bytes_read
                 yield {
                     "step": "reading", "done": number, "total": len(sessions), "project": project, "bytes": bytes_read,
                 }  # fmt: skip
@@ -184,6 +181,15 @@ def read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, An
         context.backlog.record_reading(read=bytes_read, took_s=(time.monotonic() - began) * (1 + reading.REST_FACTOR))
         result["left"] = context.backlog.describe()
     return result, paths
+
+
+def _read_pieces(context: Context, path: Path, *, is_chosen: bool) -> Iterator[ReadReport]:
+    """Reads the new lines of a transcript, piece by piece."""
+    more = True
+    while more:
+        report = reading.read_guarded(context, path, strict=True, most_pieces=1, is_chosen=is_chosen)
+        yield report
+        more = report.more
 
 
 def _list_sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:

@@ -72,8 +72,7 @@ class InstructionRefresh:
         self._context.poke()
 
     def _may_be_imported(self, path: str) -> bool:
-        """Whether a path may be an imported file: in a directory from which one was read, and not the assistant's
-        bookkeeping."""
+        """Whether a path may be an imported file: in a directory of instructions, and not the assistant's own data."""
         folder = path.rpartition("/")[0]
         config = self._context.config
         if path.endswith(".jsonl") or folder in map(str, (*config.assistant_dirs, *dict(config.host_dirs).values())):
@@ -127,8 +126,7 @@ class InstructionRefresh:
                     self._projects[project] = self._projects.pop(project)
 
     def _refresh(self, seq: int, root: str) -> int:
-        """Reads a project's files if their stamp changed; a project that is not on this machine keeps its stored
-        ones."""
+        """Reads a project's files if their stamp changed; a project on another machine keeps its stored ones."""
         store, user = self._context.store, claude_instructions.find_user(self._context.config)
         _, stamp = self._projects.get((seq, root), (set(), ()))
 

@@ -122,7 +122,7 @@ class Background(threading.Thread):
         self._commits_seen = 0
         #: Whether every directory of transcripts is watched; then the sweep only finds lost events.
         self.is_watched: Callable[[], bool] = lambda: False
-        #: Ends the daemon's parts, which are started again if `begins_anew` is set.
+        #: Ends the daemon's parts, which are started again if `restarts` is set.
         self.end_parts: Callable[[], None] = lambda: None
         self.restarts = False
         self._file_seen_at = 0.0
@@ -287,8 +287,7 @@ class Background(threading.Thread):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
 
     def _rescue(self, pass_: Pass) -> None:
-        """Copies a database that was deleted or replaced; if it stays missing, the daemon starts again with the
-        copy."""
+        """Copies a deleted or replaced database; if it stays missing, the daemon starts again with the copy."""
         store = self.context.store
         store.rescue(now=now_iso())
         if store.displacement() != "gone":

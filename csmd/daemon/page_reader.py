@@ -72,8 +72,7 @@ class PageReader:
             raise
 
     def read_settled(self) -> int:
-        """Reads them for a dream or an import, unless one has just changed: the transcript of the tool that edited it
-        may follow."""
+        """Reads the pages, unless one has just changed: the transcript of the tool that edited it may follow."""
         since = time.time() - SETTLED_S
         for path in self._files():
             with suppress(OSError):
@@ -82,7 +81,7 @@ class PageReader:
         return self.read()
 
     def read_at_once(self) -> Iterator[None]:
-        """Reads them now, after the transcripts of active sessions, which show whose edits are a tool's."""
+        """Reads the pages now, after the transcripts of active sessions, which show the edits of tools."""
         context = self._context
         reading.sweep_transcripts(context, full=False)
         for path in context.take_hints():

@@ -76,8 +76,7 @@ M_ARENA_MAX = -8
 
 
 def limit_memory_pools() -> None:
-    """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and
-    kept."""
+    """Limits the allocator to two pools, because a pool for each thread would scatter and keep freed memory."""
     _call_allocator("mallopt", M_ARENA_MAX, 2)
 
 
@@ -226,13 +225,10 @@ class Stages:
         if is_done and commits - self._released_commits > (IDLE_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
-        reruns_soon = failed or bool(
-            self.store.read(self._active_sessions)
-        )  # a part of an active session may have been left for later
-        self._done_commits, self._next_run = (
-            commits if is_done else -1,
-            now + (RERUN_SOON_S if reruns_soon else RERUN_S),
-        )
+        # A part of an active session may have been left for later.
+        reruns_soon = failed or bool(self.store.read(self._active_sessions))
+        self._done_commits = commits if is_done else -1
+        self._next_run = now + (RERUN_SOON_S if reruns_soon else RERUN_S)
         return worked, embedded
 
     @staticmethod
@@ -240,8 +236,7 @@ class Stages:
         return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """The sessions that are processed whole; with `force` also active ones, up to where they were when the task
-        began."""
+        """The sessions to be processed whole; with `force` also active ones, up to their turns at the task's begin."""
         at_begin = self._turns_at_begin if force else {}
         return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=at_begin)
 

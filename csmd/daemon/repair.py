@@ -48,8 +48,7 @@ def ignore_progress(step: str, done: int, total: int) -> None:
 
 
 def repair(config: Config, *, dry_run: bool = False, note: ReportProgress = ignore_progress) -> dict[str, Any]:
-    """Checks the database and repairs it: only its indexes, or all of it from the damaged file, a backup and
-    transcripts.
+    """Checks the database and repairs its indexes, or rebuilds it from the damaged file, a backup and transcripts.
 
     The reported state is `none` (there is no database), `sound`, `indexes` or `rebuilt`.
     """

@@ -53,8 +53,7 @@ MULTILINGUAL_MODEL = "multilingual"
 
 
 class DiskState(NamedTuple):
-    """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are
-    gone."""
+    """Days that transcripts are kept, by the assistant's directory and by project, and the sessions without a file."""
 
     days: dict[str, int]
     by_project: dict[str, int]
@@ -64,8 +63,7 @@ class DiskState(NamedTuple):
 def read_disk(
     folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
 ) -> DiskState:
-    """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never
-    answer."""
+    """Reads directories, projects and transcripts; `at` holds the path being read, because a disk may never answer."""
 
     def note_path(place: str) -> str:
         at[:] = [place]
@@ -103,8 +101,7 @@ MAX_LIVE_SESSIONS = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
-    """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be
-    read."""
+    """The store's figures at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
     counters, elsewhere, path_read = activity.counters(rows), client_versions.list_other_directories(rows), [""]
     counted = activity.totals_by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MAX_PROJECTS]]

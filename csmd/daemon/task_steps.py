@@ -42,8 +42,7 @@ CLEANSE_TRIES = 50
 
 
 def walk_parts(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
-    """Processes rows part by part: `part` takes a row key and returns the key to go on from (None at the end) and a
-    result."""
+    """Processes rows in parts: `part` takes a row key and returns (the next row key, None at the end; a result)."""
     after: int | None = 0
     while after is not None:
         after, result = part(after)

@@ -101,11 +101,8 @@ class Tasks:
         The store is asked only if something was written since the last time.
         """
         context, store = self._context, self._context.store
-        if any(
-            task.state in ("waiting", "running")
-            for task in [*context.tasks.values()]
-            if task.kind in ("scan", "secrets")
-        ):
+        secret_tasks = [task for task in [*context.tasks.values()] if task.kind in ("scan", "secrets")]
+        if any(task.state in ("waiting", "running") for task in secret_tasks):
             return False
         if self._latest_order.state == "failed" and time.monotonic() < self._ordered_at + SECRETS_RETRY_S:
             raise StoreError(self._latest_order.error)  # for status: no client waits for it

@@ -43,7 +43,9 @@ class TeamExchange:
         self._poll: Callable[[float], dict[str, Any] | None] | None = None
         self._sent: list[Waiting] = []
         self._received: list[dict[str, Any]] = []
-        self._last_exchange, self._rest = float("-inf"), ACTIVE_REST_S
+        self._last_exchange = float("-inf")
+        self._has_more = False
+        """Whether the server has further changes, which are fetched after a short rest."""
         self._failures = 0
         self._is_leaving = False
         self._commits = -1
@@ -73,7 +75,7 @@ class TeamExchange:
     def _rest_s(self, now: float) -> float:
         if self._failures:
             return min(RETRY_S * 2.0 ** (self._failures - 1), IDLE_REST_S)
-        if self._unsent or self._rest < SEND_REST_S:
+        if self._unsent or self._has_more:
             return SEND_REST_S
         return ACTIVE_REST_S if self._context.calm_s(now) < QUIET_S["team"] else IDLE_REST_S
 
@@ -88,7 +90,7 @@ class TeamExchange:
         if answer is None:
             return False
         self._poll, self._failures = None, 0
-        self._rest = 0.0 if answer.get("more") else ACTIVE_REST_S
+        self._has_more = bool(answer.get("more"))
         settling = partial(sharing.settle, answer=answer, sent=self._sent, now=now_iso())
         self._received = store.write(settling)
         return bool(self._received)

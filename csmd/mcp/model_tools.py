@@ -175,10 +175,12 @@ def _render_hit(hit: Hit, number: int, *, directory: str) -> str:
     if hit["superseded_by"]:
         since = f" of {display.day_of(hit['superseded_at'])}" if hit["superseded_at"] else ""
         details.append(f"SUPERSEDED by {hit['superseded_by']}{since}")
-    details += ["REFUTED"] * hit["refuted"]
-    details += ["its code was edited since"] * hit["edited"] + [f"said {to_plain_line(hit['scene'])}"] * bool(
-        hit["scene"]
-    )
+    if hit["refuted"]:
+        details.append("REFUTED")
+    if hit["edited"]:
+        details.append("its code was edited since")
+    if hit["scene"]:
+        details.append(f"said {to_plain_line(hit['scene'])}")
     return f"{number}. {text} ({', '.join(details)})"
 
 
@@ -217,10 +219,14 @@ def _render_memory(memory: Mapping[str, Any]) -> str:
     stated = f"said by {_name_speaker(memory['authority'])} on {display.day_of(memory['created_at'])}"
     sure = f"last confirmed {display.day_of(memory['confirmed_at'])}, {memory['confidence'] * 100:.0f} % sure"
     lines = [to_plain_line(memory["text"]), f"{memory['id']}: {memory['gate']}, {stated}, {sure}, holds {scope}"]
-    lines += [f"SUPERSEDED by {memory['superseded_by']}"] * bool(memory["superseded_by"])
-    lines += ["REFUTED"] * memory["is_refuted"]
-    lines += ["The code that it speaks of was edited later in its session."] * memory["is_edited"]
-    lines += [f"Said {to_plain_line(memory['scene'])}."] * bool(memory["scene"])
+    if memory["superseded_by"]:
+        lines.append(f"SUPERSEDED by {memory['superseded_by']}")
+    if memory["is_refuted"]:
+        lines.append("REFUTED")
+    if memory["is_edited"]:
+        lines.append("The code that it speaks of was edited later in its session.")
+    if memory["scene"]:
+        lines.append(f"Said {to_plain_line(memory['scene'])}.")
     for source in memory["sources"][:MAX_SOURCES]:
         quote = display.cut(to_plain_line(source["text"]), MAX_SOURCE_CHARACTERS)
         where = f"{source['role']} {display.day_of(source['at'])}, session {source['session_id'] or '?'}"

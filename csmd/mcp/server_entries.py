@@ -25,8 +25,8 @@ Shape = Callable[[str, list[str]], dict[str, Any]]
 class Host:
     """The file of an assistant's MCP servers, and the form of an entry.
 
-    The file is in `folder` below the user's home, or in the directory that `variable` names. `begins` is whether it may
-    be made where it is missing: some are whole configurations, which their assistant has to begin.
+    The file is in `folder` below the user's home, or in the directory that `variable` names. `may_create` is whether a
+    missing file may be created; a whole configuration has to be created by its assistant.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Host:
     documented: str
 
     def path(self) -> Path:
-        """The file on this machine; of JSON settings the one with comments where only that exists."""
+        """The file on this machine; for JSON settings the one with comments if only that exists."""
         file = config.folder_of(self.variable, self.folder) / self.file
         commented = file.with_suffix(".jsonc")
         return commented if is_there(commented) and not is_there(file) else file
@@ -144,7 +144,7 @@ def remove_server(host: Host, text: str, home: Path, where: str) -> str:
 
 
 def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
-    """A sentence that another server has csmd's name; "" for none."""
+    """Describes another server that has csmd's name; "" if there is none."""
     entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
     if entry is None or str(script_path(home, SERVER_SCRIPT)) in _list_texts(entry):
         return ""

@@ -29,8 +29,6 @@ STATUS_TIMEOUT_S = 1.0
 RETRY_PAUSES_S = (0.2, 0.5, 1.0)
 #: Seconds that a client may take to name its open folders.
 ROOTS_TIMEOUT_S = 2.0
-#: Characters of a server's instructions that the assistant keeps.
-INSTRUCTIONS_BYTES = 2_000
 
 INSTRUCTIONS = """\
 csmd remembers earlier sessions with this user on this machine; the <csmd-memory> notes at a session's start are a selection.

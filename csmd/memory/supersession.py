@@ -63,7 +63,7 @@ MAX_REPLACED = 200
 
 
 def quote(memory: Memory) -> str:
-    """Quotes a memory's text, cut to QUOTED characters."""
+    """Quotes a memory's text, cut to MAX_QUOTED_CHARACTERS."""
     return f'"{display.cut(display.squeeze(memory.text), MAX_QUOTED_CHARACTERS)}"'
 
 
@@ -410,7 +410,7 @@ def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames:
 
 
 def _drop_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
-    """Returns at most NEAR of some memories, without the memory itself."""
+    """Returns at most MAX_NEAR of some memories, without the memory itself."""
     return [other for other in near if other.seq != memory.seq][:MAX_NEAR]
 
 

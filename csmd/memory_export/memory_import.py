@@ -67,7 +67,7 @@ def import_memories(
 
 @dataclass(slots=True, kw_only=True)
 class _Import:
-    """The state shared by the batches of one import; `renamed` maps the ids of records to those of this home."""
+    """The state shared by the batches of one import; `renamed` maps the ids of records to ids of this home."""
 
     key: bytes
     now: str

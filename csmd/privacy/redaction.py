@@ -332,19 +332,19 @@ def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
     return joint.isalpha() and next_letter.islower() and not outside.isalnum()
 
 
-def _find_pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
-    """Yields the spans of at least `least` of a secret's first or last characters."""
-    head, tail = secret[:least], secret[-least:]
+def _find_pieces(text: str, secret: str, min_length: int) -> Iterator[tuple[int, int]]:
+    """Yields the spans of at least `min_length` of a secret's first or last characters."""
+    head, tail = secret[:min_length], secret[-min_length:]
     start = text.find(head)
     while start >= 0:
-        length = least
+        length = min_length
         while length < len(secret) and text[start + length : start + length + 1] == secret[length]:
             length += 1
         yield start, start + length
         start = text.find(head, start + length)
     start = text.find(tail)
     while start >= 0:
-        length = least
+        length = min_length
         while length < len(secret) and start > 0 and text[start - 1] == secret[-length - 1]:
             start, length = start - 1, length + 1
         yield start, start + length

@@ -40,7 +40,7 @@ COUNT_QUERIES: Sequence[tuple[str, str]] = (
 
 
 def counts(rows: Rows) -> dict[str, int]:
-    """How many rows of each kind there are."""
+    """The number of rows of each kind."""
     return {name: rows.number(sql) for name, sql in COUNT_QUERIES}
 
 

@@ -207,7 +207,7 @@ def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candida
 
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
-    """How many candidates some projects (None: all) have, by kind and status."""
+    """The numbers of candidates of some projects (None: all), by kind and status."""
     counted = rows.grouped(
         f"select kind, status, count(*) from candidates where {in_keys('project_seq', projects)} "  # noqa: S608
         "group by kind, status order by kind, status"

@@ -165,7 +165,7 @@ def captured_text(rows: Rows, uuid: str) -> str:
 
 
 def capture_count(rows: Rows, seq: int) -> int:
-    """How many turns a checkpoint captured."""
+    """The number of turns that a checkpoint captured."""
     return rows.number("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)
 
 
@@ -303,7 +303,7 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
-    """How many turns of a session's transcript follow an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
+    """Counts a session's turns after an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
     sql = (
         "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "

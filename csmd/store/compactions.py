@@ -171,7 +171,7 @@ def choose_outcome(cause: Cause, tokens_before: int, tokens_after: int) -> Outco
 
 
 class Total(NamedTuple):
-    """How many turns had an outcome by a cause, with their bytes and tokens."""
+    """The turns with one outcome and cause, with their bytes and tokens."""
 
     outcome: str
     cause: str

@@ -155,7 +155,7 @@ class Store:
         self._identity = _file_identity(path)
         self._is_rescue_noted = False
         self._rescued_commits = -1
-        """How many commits the copy holds that was made of a deleted or replaced database; -1 for no copy."""
+        """The number of commits in the copy of a deleted or replaced database; -1 if there is no copy."""
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 

@@ -1,4 +1,4 @@
-"""How far each stage has processed its subjects and each transcript has been read."""
+"""Cursors: the position of each stage in its subjects, and of reading in each transcript."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from csmd.store.sqlite import Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileState:
-    """How far a transcript has been read; `head` is a hash of its first bytes, `foot` of the last bytes read."""
+    """The progress of reading a transcript; `head` and `foot` are hashes of its first bytes and of the last ones read."""
 
     path: str
     device: int
@@ -69,7 +69,7 @@ def sessions_at_work(rows: Rows, *, quiet_before: str) -> dict[int, int]:
 
 
 def file_state(rows: Rows, path: str) -> FileState | None:
-    """How far a transcript has been read, or None for one never seen."""
+    """The state of reading of a transcript; None if it was never read."""
     sql = "select path, device, inode, position, head, foot, mtime_ns, bad_lines from files where path = :path"
     return rows.read_one(FileState, sql, path=path)
 

@@ -303,7 +303,7 @@ def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
 
 
 def confidence_lost(rows: Rows, memory_seq: int) -> float:
-    """How much refutations have lowered a memory's confidence (0-1)."""
+    """The reduction of a memory's confidence by refutations (0-1)."""
     most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
     return float(most or 0.0)
 

@@ -183,7 +183,7 @@ def _count_from_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[
 
 
 def count_rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
-    """How many rows contain a term (stemmed), counted up to `most` (0: one more than a search reads)."""
+    """Counts the rows with a term (stemmed), up to `most` (0: one more than a search reads)."""
     most = most or MAX_ROWS + 1
     cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:

@@ -254,7 +254,7 @@ def check_content(rows: Rows) -> list[str]:
 
 
 def check_hashes(rows: Rows) -> list[str]:
-    """Which texts differ from what was stored, by their keyed hashes; reads all of them."""
+    """Lists the tables whose texts no longer match their keyed hashes; reads all texts."""
     key = recovery.read_hash_key(rows)
     problems = []
     for table in recovery.list_tables(rows):

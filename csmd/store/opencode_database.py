@@ -164,7 +164,7 @@ class SessionDatabase:
         return listed[0] if listed else None
 
     def count(self, ident: str, *, upto: int) -> int:
-        """How many messages a session has up to a time."""
+        """Counts the messages of a session up to a time."""
         sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_HAS_VALID_TIME}"  # noqa: S608
         return self._rows.number(sql, id=ident, upto=upto)
 

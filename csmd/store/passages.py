@@ -152,12 +152,12 @@ def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]
 
 
 def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
-    """How many sessions these projects (None: all) have had."""
+    """The number of sessions of these projects (None: all)."""
     return rows.number(f"select count(*) from sessions where {in_keys('project_seq', projects)}")  # noqa: S608
 
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
-    """How many passages each session has, counted up to `most`."""
+    """The number of passages of each session, counted up to `most`."""
     sql = (
         "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
         f"from sessions s where {in_keys('s.seq', sorted(sessions))}"
@@ -189,7 +189,7 @@ def mark_relinked(rows: Rows, model: int, seqs: Sequence[int]) -> int:
 
 
 def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
-    """How many passages there are after a row key, up to another one."""
+    """Counts the passages after a row key, up to another one."""
     return rows.number("select count(*) from passages where seq > :seq and seq <= :until", seq=seq, until=until)
 
 
@@ -274,7 +274,7 @@ def rebuild_index(rows: Rows) -> None:
 
 
 def find_index_problems(rows: Rows) -> list[str]:
-    """Which passages are missing in their full-text index, and which of its rows have no passage; empty if sound.
+    """Lists passages that their full-text index lacks, and rows of the index without a passage; empty if sound.
 
     The index stores no texts, so SQLite's own check cannot compare it.
     """

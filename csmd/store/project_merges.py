@@ -15,7 +15,7 @@ from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 @dataclass(frozen=True, slots=True)
 class MoveCounts:
-    """How many rows of each kind changed their project; `twins` of the memories said the same on both sides."""
+    """The rows of each kind that changed their project; `twins` of the memories said the same on both sides."""
 
     sessions: int = 0
     turns: int = 0

@@ -163,7 +163,7 @@ def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
-    """How many active days a scope had on a day (by default: so far); ages are differences of this number."""
+    """The number of active days of a scope up to a day (by default: so far); ages are differences of it."""
     sql = "select count(*) from activity where project_seq = :project and day <= :day"
     return rows.number(sql, project=project, day=on)
 

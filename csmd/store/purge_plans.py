@@ -203,7 +203,7 @@ def _holds(text: str, needles: Sequence[Needle]) -> bool:
 
 
 def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
-    """How many rows of each column hold what is to be removed, and how many turns and sessions go as a whole."""
+    """Counts the rows with a text to remove by column, and the turns and sessions to remove as a whole."""
     counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
     needles = plan.needles
     for table, column in purge.TEXT_COLUMN_WAYS if needles else ():

@@ -316,7 +316,7 @@ BATCH_ROWS = 500
 
 @dataclass(slots=True)
 class SalvageCounts:
-    """How many rows of each table came from where, and what was lost."""
+    """The number of rows of each table by source, and the losses."""
 
     #: Read from the damaged file.
     rows: dict[str, int] = field(default_factory=dict)
@@ -559,7 +559,7 @@ def name_project(rows: Rows, seq: int, project: Project) -> None:
 
 
 def count_without_turn(rows: Rows) -> int:
-    """How many memories have no stored source turn, so that no transcript would bring them back."""
+    """Counts the memories without a stored source turn, which no transcript would bring back."""
     return rows.number(
         "select count(*) from memories m where not exists (select 1 from provenance p join turns t "
         "on t.uuid = p.uuid where p.memory_seq = m.seq)"

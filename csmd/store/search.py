@@ -145,7 +145,7 @@ def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
 
 
 def count_memories_with(rows: Rows, term: str) -> int:
-    """How many memories contain a term (stemmed), counted up to a limit."""
+    """Counts the memories with a term (stemmed), up to a limit."""
     return count_rows_with(rows, "memory", term)
 
 
@@ -155,7 +155,7 @@ def last_turn_seq(rows: Rows) -> int:
 
 
 def count_memories(rows: Rows) -> int:
-    """How many memories there are."""
+    """The number of memories."""
     return rows.number("select count(*) from memories")
 
 

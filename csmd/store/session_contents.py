@@ -46,7 +46,7 @@ def read_conversation(
 
 
 def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many turns of each kind a session has in these projects (None: all)."""
+    """The number of turns of each kind of a session in these projects (None: all)."""
     sql = f"select t.kind, count(*) {_TURNS} and {in_keys('t.project_seq', projects)} group by t.kind order by t.kind"
     return dict(rows.all(sql, session=session_seq))
 
@@ -61,7 +61,7 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
 
 
 def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
-    """How many prompts a session has since a time, counted up to `most`."""
+    """Counts the prompts of a session since a time, up to `most`."""
     sql = (
         "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
         "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since "

@@ -108,7 +108,7 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many links of each kind lead to sessions of these projects (None: all)."""
+    """The number of links of each kind to sessions of these projects (None: all)."""
     sql = (
         "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq "  # noqa: S608
         f"where {in_keys('s.project_seq', projects)} group by l.kind order by l.kind"

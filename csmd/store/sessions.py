@@ -56,7 +56,7 @@ def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, off
 
 
 def count_memories(rows: Rows, ident: str) -> int:
-    """How many memories have a source in a session."""
+    """The number of memories with a source in a session."""
     return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
 
 
@@ -137,7 +137,7 @@ def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
 
 
 def count_with_transcript(rows: Rows, sessions: Sequence[int]) -> int:
-    """How many of these sessions have a turn from their transcript; the others were only reported by hooks."""
+    """Counts those of some sessions with a turn from their transcript; only hooks reported the others."""
     sql = (
         f"select count(*) from sessions s where {in_keys('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"

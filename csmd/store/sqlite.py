@@ -536,7 +536,7 @@ def full_text_tables(rows: Rows) -> list[str]:
 
 
 def row_counts(rows: Rows) -> dict[str, int]:
-    """How many rows each table has, the tables behind indexes included."""
+    """The number of rows of each table, including the tables behind indexes."""
     tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
     return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 

@@ -1,4 +1,4 @@
-"""Which sessions the files of days contain.
+"""The sessions in the file of each day.
 
 A session is in the file of each day on which it ended, with the digest that it had when the file was written. When a
 session is taken back (a purge, a tampered transcript), its rows are marked, and the files are rewritten to match.

@@ -182,7 +182,7 @@ def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
 
 
 def count_waiting(rows: Rows) -> int:
-    """How many rows wait to be sent."""
+    """The number of rows that wait to be sent."""
     return rows.number("select count(*) from team_outbox")
 
 

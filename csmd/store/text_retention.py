@@ -48,7 +48,7 @@ class Room(NamedTuple):
 
 
 def room_used(rows: Rows, *, limit: int) -> Room:
-    """How much of `limit` bytes the database uses."""
+    """The bytes that the database uses of `limit`."""
     return Room(used=live_bytes(rows), limit=limit)
 
 

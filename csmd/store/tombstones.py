@@ -173,7 +173,7 @@ def _with_tombstones(rows: Rows, kinds: str, hashes: Iterable[str]) -> Iterator[
 
 
 def count_forgotten(rows: Rows) -> int:
-    """How many statements were forgotten."""
+    """The number of forgotten statements."""
     parts = rows.column("select distinct part_of from tombstones where kind = 'memory'")
     return len({part.partition(":")[0] for part in parts})
 

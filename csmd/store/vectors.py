@@ -137,7 +137,7 @@ def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple
 
 
 def count_waiting(rows: Rows, model: int | None) -> int:
-    """How many rows wait for a vector of this model."""
+    """The number of rows that wait for a vector of this model."""
     counted = ((f"select count(*) from ({waiting})", values) for waiting, values in _waiting_queries(rows, model))  # noqa: S608
     return sum(rows.number(sql, **values) for sql, values in counted)
 

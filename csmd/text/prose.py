@@ -79,42 +79,39 @@ def read_prose_lines(text: str) -> list[str]:
 def read_prose_rows(text: str) -> list[Row]:
     """Returns the paragraphs, list items and headings of Markdown `text`, each on one line without its marker.
 
-    Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks,
-    tables, rules and quotes of code are left out.
+    Hard-wrapped lines are joined: those longer than MIN_WRAPPED_CHARACTERS, and those in the middle of a sentence.
+    Code blocks, tables, rules and quotes of code are left out.
     """
-    rows: list[list[str]] = []
-    items: list[int] = []
+    rows: list[tuple[list[str], int]] = []
     length = 0  # of the last row, which may still grow
-    open_row = False
+    is_open = False
     for line in remove_code(text).splitlines():
         stripped = line.strip()
         if not stripped or stripped.startswith(("|", "```", "---", "===", "+--")) or line.startswith("    " * 2):
-            open_row = False
+            is_open = False
             continue
         if stripped.startswith("#"):
-            rows.append([stripped.lstrip("#").strip()])
-            items.append(-1)
-            open_row = False
+            rows.append(([stripped.lstrip("#").strip()], -1))
+            is_open = False
             continue
         bullet = _BULLET.match(line)
         piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
-        wraps = length > MIN_WRAPPED_CHARACTERS or _continues_sentence(rows[-1] if rows else [], piece)
-        if open_row and not bullet and wraps and not rows[-1][-1].endswith((":", ".", "!", "?")):
-            rows[-1].append(piece)
+        pieces = rows[-1][0] if is_open else [""]
+        wraps = length > MIN_WRAPPED_CHARACTERS or _continues_sentence(pieces, piece)
+        if is_open and not bullet and wraps and not pieces[-1].endswith((":", ".", "!", "?")):
+            pieces.append(piece)
             length += 1 + len(piece)
         else:
-            rows.append([piece])
-            items.append(len(line) - len(line.lstrip()) if bullet else -1)
+            rows.append(([piece], len(line) - len(line.lstrip()) if bullet else -1))
             length = len(piece)
-            open_row = True
-    return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
+            is_open = True
+    return [Row(row, item) for pieces, item in rows if (row := " ".join(pieces))]
 
 
 def _continues_sentence(row: list[str], line: str) -> bool:
     """Whether a line continues the sentence of a row, by a writer who uses capitals and full stops."""
-    return bool(
-        row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _SENTENCE_MARK.search(line)
-    )  # fmt: skip
+    is_unfinished = row[0][:1].isupper() and row[-1][-1:].isalnum()
+    return is_unfinished and line[:1].islower() and _SENTENCE_MARK.search(line) is not None
 
 
 def split_sentences(line: str) -> list[str]:

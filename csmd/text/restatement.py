@@ -22,8 +22,7 @@ from csmd.text.clauses import WORDS, Word
 #: Two forms of one word share this many first letters and differ only in their endings.
 MIN_SHARED_LETTERS = 4
 _ENDINGS = frozenset(["", *"e s es ed d ing er ers or ly y al als ment ments ation ations ion ions".split()])
-#: Two compounds with the same last MIN_TAIL letters and different beginnings are two things of a kind: upload,
-#: download.
+#: Two compounds with this many last letters in common are two things of a kind: upload, download.
 MIN_TAIL_LETTERS = 4
 #: Fewest words that two statements on one subject share.
 MIN_SHARED_WORDS = 2

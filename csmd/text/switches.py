@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from typing import Literal, NamedTuple
 
 from csmd import data
@@ -140,9 +140,9 @@ def is_left(older: str, switch: Switch) -> bool:
     is_subject = stems(words[: len(switch.old)]) == switch.old
     if not switch.old <= claims.positive or not (slots or is_subject):
         return False
-    own = claims.stems - switch.old - {slot.verb for slot in slots}
+    things = claims.stems - switch.old - {slot.verb for slot in slots}
     # Both share one thing, and each names another: they are two things of a kind.
-    is_other_thing = own & switch.others and own - switch.others - switch.new and switch.others - claims.stems
+    is_other_thing = things & switch.others and things - switch.others - switch.new and switch.others - claims.stems
     return switch.places <= claims.stems and not is_other_thing
 
 
@@ -171,9 +171,9 @@ def _find_departures(part: Sequence[Word], *, follows_comma: bool, antecedent: S
             yield _Departure(part[:at], (), ())
         elif start := _find_thing_start(part, at, follows_comma=follows_comma):
             old = _read_thing(part, start, antecedent)
-            behind = part[start + sum(1 for _ in takewhile(lambda word: word.plain not in _THING_ENDS, part[start:])) :]
             if old:
-                yield _Departure(old, part[:start], behind)
+                rest = list(dropwhile(lambda word: word.plain not in _THING_ENDS, part[start:]))
+                yield _Departure(old, part[:start], rest)
         elif at and word.plain in _PREDICATES and (state := _classify_state(plain[at:])):
             if state == "gone" or plain[0] not in _ARTICLES:
                 subject = [other for other in part[:at] if other.plain not in ("the", "our")]

@@ -11,11 +11,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit, resolve_id
-from csmd.tools.present import (
-    as_json,
-    find_session,
-    refuse_secrets,
-)
+from csmd.tools.present import as_json, find_session, refuse_secrets
 from csmd.tools.sessions import MAX_ROWS
 
 TOOLS = Tools()

@@ -71,9 +71,9 @@ class ToolContext:
     """The parts of the running daemon that tools use.
 
     `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
-    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` ask for
-    a transcript to be read; the latter takes an unverified path. `unwritten` returns the compositions and lookups that are not
-    stored yet. `forget_lines` removes forgotten text from the pages.
+    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_from_hook` ask for
+    a transcript to be read; the latter takes an unverified path. `unwritten` returns the compositions and lookups that
+    are not stored yet. `forget_lines` removes forgotten text from the pages.
     """
 
     store: Store

@@ -17,14 +17,7 @@ from csmd.store.checkpoints import Goal
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, find_places
 from csmd.tools.memories import refuse_if_excluded
-from csmd.tools.present import (
-    as_json,
-    find_session,
-    normalise_typed_text,
-    read_roots,
-    refuse_ambiguous,
-    refuse_purged,
-)
+from csmd.tools.present import as_json, find_session, normalise_typed_text, read_roots, refuse_ambiguous, refuse_purged
 
 TOOLS = Tools()
 

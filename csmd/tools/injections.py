@@ -6,9 +6,7 @@ from csmd.briefs import Brief
 from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import VECTOR_TIMEOUT_S, Json, ToolContext, Tools
-from csmd.tools.present import (
-    brief_json,
-)
+from csmd.tools.present import brief_json
 
 TOOLS = Tools()
 

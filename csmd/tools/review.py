@@ -11,13 +11,7 @@ from csmd.knowledge import Candidate, Memory
 from csmd.memory import open_matters, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.recall import visibility
-from csmd.store import (
-    candidates,
-    journal,
-    memories,
-    search,
-    upkeep_queries,
-)
+from csmd.store import candidates, journal, memories, search, upkeep_queries
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms

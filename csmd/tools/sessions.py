@@ -19,13 +19,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
-from csmd.tools.present import (
-    as_json,
-    check_words,
-    find_session,
-    refuse_ambiguous,
-    surrounding_turns_json,
-)
+from csmd.tools.present import as_json, check_words, find_session, refuse_ambiguous, surrounding_turns_json
 from csmd.vocabulary import TurnKind
 
 TOOLS = Tools()
@@ -122,24 +116,26 @@ def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", l
     """Show a session's conversation: all of it, or with `limit` a page, each turn with the memories based on it."""
     session = find_session(rows, id_, asking)
     if not limit:
-        shown = _read_conversation(rows, session, asking)
-        conversation = [
-            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in shown
-        ]
+        conversation = [_turn_json(turn) for turn in _read_conversation(rows, session, asking)]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
         shown = session_contents.read_conversation(
             rows, session.seq, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0)
         )
-        resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
-        conversation = [
-            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
-                as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
+        by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
+        conversation = []
+        for turn in shown:
+            stated = [
+                as_json(memory, "id text superseded_by")
+                for memory in by_turn.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
-            ])
-            for turn in shown
-        ]  # fmt: skip
+            ]
+            conversation.append({**_turn_json(turn), "memories": stated})
     return {**_session_json(rows, session), "conversation": conversation}
+
+
+def _turn_json(turn: ExportedTurn) -> Json:
+    return as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound))
 
 
 @TOOLS.add("csm_memory_transcript")
@@ -154,26 +150,12 @@ def _show_last_turns(
         raise BadInput("there is no session here yet", hint="name one; `csmd session list --all-projects` shows them")
     named = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
-    total = sum(
-        number
-        for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
-        if kind in ROLES[role]
-    )
+    counts = session_contents.count_kinds(rows, named.seq, projects=visible)
+    total, max_turns = sum(counts.get(kind, 0) for kind in ROLES[role]), clamp_limit(limit, MAX_ROWS)
     turns = session_contents.read_conversation(
-        rows,
-        named.seq,
-        projects=visible,
-        among=ROLES[role],
-        limit=(most := clamp_limit(limit, MAX_ROWS)),
-        offset=max(total - most, 0),
+        rows, named.seq, projects=visible, among=ROLES[role], limit=max_turns, offset=max(total - max_turns, 0)
     )
-    return {
-        **_session_json(rows, named),
-        "of": total,
-        "conversation": [
-            as_json(turn, TURN_FIELDS, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in turns
-        ],
-    }
+    return {**_session_json(rows, named), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
 
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:

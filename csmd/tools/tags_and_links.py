@@ -82,8 +82,7 @@ def _weigh_tag(
         by = topics.PERSON if by_person else topics.ASSISTANT
         if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
             raise CsmdError(
-                f"a person decided about {memory.id} and {name!r}",
-                hint="ask a person to change it in a terminal",
+                f"a person decided about {memory.id} and {name!r}", hint="ask a person to change it in a terminal"
             )
         tagged = topics.topics_of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])

@@ -8,9 +8,7 @@ from datetime import date, timedelta
 from html import escape
 from typing import Any, TypeVar, get_args
 
-from csmd.cli import dreams as dream_words
-from csmd.cli import injections as injection_words
-from csmd.cli import show as memory_words
+from csmd.cli import dreams, injections, show
 from csmd.cli.render import describe_dream, describe_recording, many
 from csmd.errors import BadInput
 from csmd.text.ages import when
@@ -195,8 +193,8 @@ def show_memory(visit: Visit) -> Page:
     hidden = {name: max(len(memory[name]) - MAX_SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:MAX_SOURCES] for name in hidden}}
     return Page("memory.html", {
-        "memory": shown, "hidden": hidden, "fades": memory_words.describe_fading(memory) if memory["start"] else "",
-        "relation_of": memory_words.relation_words,
+        "memory": shown, "hidden": hidden, "fades": show.describe_fading(memory) if memory["start"] else "",
+        "relation_of": show.relation_words,
     })  # fmt: skip
 
 
@@ -204,7 +202,7 @@ def show_fading(visit: Visit) -> Page:
     """How long a memory is shown, for the script: this compares it with all other memories."""
     return Page(
         "fading.html",
-        {"fades": memory_words.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
+        {"fades": show.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
     )
 
 
@@ -251,8 +249,8 @@ def list_receipts(visit: Visit) -> Page:
     return Page("told.html", {
         "rows": rows, "days": _group_by_day(rows, "at"), "week": listed["week"], "projects": _list_projects(visit),
         "offset": offset,
-        "more": len(shortened) > len(rows), "events": injection_words.EVENT_LABELS, "reason": injection_words.describe_reason,
-        "use": injection_words.describe_use, "hint": injection_words.describe_state, "states": injection_words.STATES,
+        "more": len(shortened) > len(rows), "events": injections.EVENT_LABELS, "reason": injections.describe_reason,
+        "use": injections.describe_use, "hint": injections.describe_state, "states": injections.STATES,
     })  # fmt: skip
 
 
@@ -262,7 +260,7 @@ def list_dreams(visit: Visit) -> Page:
     listed = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
     return Page("dreams.html", {
         "rows": listed[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
-        "more": len(listed) > PAGE_ROWS, "summary": dream_words.summarize_dream,
+        "more": len(listed) > PAGE_ROWS, "summary": dreams.summarize_dream,
     })  # fmt: skip
 
 
@@ -282,7 +280,7 @@ def show_dream(visit: Visit) -> Page:
     rows = fit_page(changes[:PAGE_ROWS])
     return Page("dream.html", {
         "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows),
-        "kinds": dream_words.KINDS, "states": dream_words.STATES, "summary": dream_words.summarize_dream,
+        "kinds": dreams.KINDS, "states": dreams.STATES, "summary": dreams.summarize_dream,
     })  # fmt: skip
 
 

@@ -79,7 +79,10 @@ def user_of(root: Path) -> claude_instructions.User:
 def test_a_tree_is_loaded_as_the_client_loads_it(tree: dict[str, Any], tmp_path: Path) -> None:
     root = tmp_path.resolve()
     user = build(root, tree)
-    found = listed(claude_instructions.load_for_directory(str(root / tree["start"]), user), str(root))
+    found = listed(
+        claude_instructions.load_instructions(claude_instructions.find_place(str(root / tree["start"]), user)),
+        str(root),
+    )
     assert sorted(found) == sorted(tree["loaded"])
     if not any("rules" in path for path, *_ in tree["loaded"]):
         assert found == tree["loaded"]
@@ -106,7 +109,10 @@ def test_a_work_tree_inside_the_main_one_leaves_out_what_it_has_a_copy_of(tmp_pa
     memory = root / "home/.claude/projects" / name / "memory"
     memory.mkdir(parents=True)
     (memory / "MEMORY.md").write_text("M")
-    found = [one.content for one in claude_instructions.load_for_directory(str(tree), user_of(root))]
+    found = [
+        one.content
+        for one in claude_instructions.load_instructions(claude_instructions.find_place(str(tree), user_of(root)))
+    ]
     assert found == ["UP", "UP-LOCAL", "MAIN-LOCAL", "MINE", "MINE-LOCAL", "M"]
 
 
@@ -126,7 +132,9 @@ def test_what_is_no_readable_file_is_not_there_and_nobody_waits_for_it(tmp_path:
     (project / ".claude/rules/bytes.md").write_bytes(b"caf\xe9 \xff\x00 end")
     found: list[Any] = []
     reader = threading.Thread(
-        target=lambda: found.extend(claude_instructions.load_for_directory(str(project), user_of(root)))
+        target=lambda: found.extend(
+            claude_instructions.load_instructions(claude_instructions.find_place(str(project), user_of(root)))
+        )
     )
     reader.start()
     reader.join(60)
@@ -150,7 +158,10 @@ def test_settings_that_cannot_be_read_or_are_odd_change_nothing(tmp_path: Path) 
         (root / "home/.claude/settings.json").write_text(text)
         (root / "home/.claude.json").write_text(text)
         assert [
-            one.content for one in claude_instructions.load_for_directory(str(root / "project"), user_of(root))
+            one.content
+            for one in claude_instructions.load_instructions(
+                claude_instructions.find_place(str(root / "project"), user_of(root))
+            )
         ] == ["P"]
 
 

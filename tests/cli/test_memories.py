@@ -94,7 +94,7 @@ def test_a_link_is_drawn_with_a_known_word_and_is_seen_from_both_ends(held: Mach
     ends = {"from": one, "to": other}
     assert "is not a relationship" in refused(held, "csm_memory_link", **ends, relationship="x7")
     assert "csmd supersede" in refused(held, "csm_memory_link", **ends, relationship="superseded_by")
-    assert "is one memory" in refused(held, "csm_memory_link", **{"from": one, "to": one})
+    assert "cannot be linked to itself" in refused(held, "csm_memory_link", **{"from": one, "to": one})
     assert "above 0" in refused(held, "csm_memory_link", **ends, weight="2")
     assert asked(held, "csm_memory_link", **ends, relationship="caused", weight="0.8", by_person=True)["weight"] == 0.8
     assert "only a person" in refused(held, "csm_memory_link", **ends, relationship="caused"), "it is there"

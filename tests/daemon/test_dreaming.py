@@ -112,7 +112,7 @@ def test_after_a_day_a_dream_begins_though_sessions_few_in_number_are_always_at_
     other.acquire(datetime.now(UTC))
     pass_hours(26)
     state = parts.call("csm_dream_status")
-    assert state["overdue"] == "26 h" and "dreams already; if that process hangs, end it" in state["verdict"]
+    assert state["overdue"] == "26 h" and "is already dreaming; if that process hangs, end it" in state["verdict"]
     assert dreamt(parts) == []
     other.release()
     pass_hours(27)

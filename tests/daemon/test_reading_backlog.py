@@ -388,7 +388,7 @@ def test_install_says_what_goes_on_behind_it(machine: Machine) -> None:
     past(machine, projects=1, sessions=17)
     slow_daemon(machine)
     shown = machine.csmd("install")
-    said = r"the rest, 7 sessions \(\d.* [kK]?B, less than a minute\), goes on in the background"
+    said = r"the rest, 7 sessions \(\d.* [kK]?B, less than a minute\), continues in the background"
     assert re.search(said, " ".join(shown.split())), shown
     # The background may have taken in a few more by now.
     assert machine.status()["counts"]["sessions"] >= 10

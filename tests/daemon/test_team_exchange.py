@@ -20,7 +20,7 @@ LATER_RULE = "We never store card numbers in the shop's database, the provider k
 #: How often a daemon is killed.
 ROUNDS = 20
 #: Rests that a test need not wait for.
-QUICK = {f"csmd.daemon.team_exchange.{name}": 0.05 for name in ("SOON_S", "AT_WORK_S", "IDLE_S", "FAILED_S")} | {
+QUICK = {f"csmd.daemon.team_exchange.{name}": 0.05 for name in ("SEND_REST_S", "ACTIVE_REST_S", "IDLE_REST_S", "RETRY_S")} | {
     "csmd.daemon.jobs.TICK_S": 0.05, "csmd.daemon.jobs.PASS_EVERY_S": 0.05,
 }  # fmt: skip
 

@@ -111,6 +111,8 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
     )
     loaded = [
         (file.path, file.kind, file.content)
-        for file in claude_instructions.load_for_directory(str(sandbox.path / start), user)
+        for file in claude_instructions.load_instructions(
+            claude_instructions.find_place(str(sandbox.path / start), user)
+        )
     ]
     assert loaded == list(recorded(sandbox.home)), f"seed {SEED + number}"

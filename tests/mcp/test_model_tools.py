@@ -267,7 +267,7 @@ def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pyt
     assert display.estimate_tokens(shown) < 420
     monkeypatch.setattr(client, "capture_state", lambda _: "x" * 900)
     told = stdio_server.compose_instructions(stdio_server.describe_trouble(machine.paths))
-    assert told.startswith("ATTENTION: xxx") and len(told.encode()) <= stdio_server.INSTRUCTIONS_BYTES
+    assert told.startswith("ATTENTION: xxx") and len(told.encode()) <= 2_000, "the assistant keeps no more"
 
 
 # --- what a session is told of csmd's own state
