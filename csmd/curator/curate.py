@@ -38,13 +38,13 @@ from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 #: Asks one question: yields while waiting for the answer, and returns it.
 Ask = Callable[[Question], Generator[None, None, Reply]]
 #: Sessions that ended longer ago are not asked about.
-OLDEST = timedelta(days=60)
+MAX_AGE = timedelta(days=60)
 #: A session that is quiet for this long has ended.
 QUIET = timedelta(hours=1)
 #: Most sessions that one dream asks about.
 MAX_SESSIONS = 40
 #: The confidence of a note.
-SURE_NOTE = 0.9
+NOTE_CONFIDENCE = 0.9
 #: Fewest content words of a user's sentence that is asked about.
 MIN_WORDS = 3
 #: Fewest content words of a statement that is clear without the words before it.
@@ -78,7 +78,7 @@ def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[EndedSessi
 def _times(now: str) -> tuple[str, str]:
     """Returns since when sessions are asked about, and the last turn before which a session has ended."""
     at = datetime.fromisoformat(now)
-    since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
+    since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (MAX_AGE, QUIET))
     return since, quiet
 
 
@@ -120,14 +120,10 @@ def ask(
         except (CapReached, ProviderFailed, NoThread):
             is_over = True  # `csmd status`, the ledger or the log say why
         if replies or not sheets:
-            reached = (
-                max(candidate.ordinal for candidate in sheets[len(replies) - 1].candidates.values())
-                if is_over
-                else ended.turns
-            )
-            answered.append(
-                Answered(ended=ended._replace(turns=reached), sheets=sheets[: len(replies)], replies=replies)
-            )
+            last = sheets[len(replies) - 1].candidates.values() if is_over else ()
+            turns_read = max((candidate.ordinal for candidate in last), default=ended.turns)
+            session = ended._replace(turns=turns_read)
+            answered.append(Answered(ended=session, sheets=sheets[: len(replies)], replies=replies))
         if is_over:
             break
     return answered
@@ -426,7 +422,7 @@ def _memory_of(
         return None
     project = ended.project_seq
     gate, category = answer.KINDS[note.does]
-    statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
+    statement = Statement(text=note.text, gate=gate, category=category, confidence=NOTE_CONFIDENCE, authority=note.by)
     scope, home = remember.find_scope(rows, statement, project, None if note.is_everywhere else "project")
     last = max(note.cites, key=lambda candidate: (candidate.by == note.by, candidate.at, candidate.ordinal))
     source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)

@@ -160,13 +160,12 @@ REQUEST_TEXTS = 4
 REQUEST_CHARS = 1_000
 #: A caller with less time than this waits neither for the model to load nor for an earlier caller's answer.
 PATIENT_S = 1.0
-#: A worker that takes longer for an answer is ended.
+#: Seconds for an answer after which a worker is ended.
 STUCK_S = 120.0
 MAX_CRASHES = 3
-#: How long close() waits for the worker to end by itself.
+#: Seconds that close() waits for the worker to end by itself.
 END_S = 2.0
-
-_INSTALL = "`csmd model fetch` installs one; without the hub `csmd model add`"
+INSTALL_HINT = "`csmd model fetch` installs one; without the hub `csmd model add`"
 
 
 class _Worker:
@@ -210,9 +209,8 @@ class _Worker:
             except BrokenPipeError as error:
                 raise EOFError from error
             except TimeoutError as error:
-                raise BadInput(
-                    "the embedding worker does not read its requests"
-                ) from error  # half of the frame was sent
+                # A part of the frame was sent, so the worker cannot be used any more.
+                raise BadInput("the embedding worker does not read its requests") from error
         reply = self._receive(until)
         self.owed = 0
         return reply
@@ -423,7 +421,7 @@ class Embedder:
         if self._closed:
             raise EmbeddingUnavailable("the embedder is closed")
         if self._model_dir is None:
-            raise EmbeddingUnavailable("no embedding model is installed", hint=_INSTALL)
+            raise EmbeddingUnavailable("no embedding model is installed", hint=INSTALL_HINT)
         if self._worker is not None and self._worker.process.poll() is not None:
             self._bury(self._worker)
         if self._worker is None:
@@ -489,4 +487,4 @@ class Embedder:
         return worker.process.poll() is not None
 
     def _unavailable(self, what: str) -> EmbeddingUnavailable:
-        return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=_INSTALL)
+        return EmbeddingUnavailable(f"{what} ({self._failure})" if self._failure else what, hint=INSTALL_HINT)

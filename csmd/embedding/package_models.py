@@ -97,19 +97,15 @@ def _take_out(name: str, file: Any, folder: Path) -> None:
 
 def _stage(source: str, files: Path, staged: Path) -> None:
     """Moves the MODEL_FILES of the first model in `files` into `staged`."""
-    for model in sorted(files.rglob("model.onnx")):
-        # Exports often put the graph into a subfolder of the tokenizer's.
-        for folder in (model.parent, model.parent.parent):
-            if all((folder / name).is_file() for name in MODEL_FILES[1:]):
-                _check_pooling(source, folder)
-                shutil.move(model, staged / "model.onnx")
-                _move_tokenizer(folder, staged)
-                return
-    for weights in sorted(files.rglob(WEIGHTS)):
-        folder = weights.parent
+    graphs = [(path, folder) for path in sorted(files.rglob("model.onnx")) for folder in list(path.parents)[:2]]
+    # Exports often put the graph into a subfolder of the tokenizer's.
+    for model, folder in [*graphs, *((None, path.parent) for path in sorted(files.rglob(WEIGHTS)))]:
         if all((folder / name).is_file() for name in MODEL_FILES[1:]):
             _check_pooling(source, folder)
-            convert(source, folder, staged / "model.onnx")
+            if model is None:
+                convert(source, folder, staged / "model.onnx")
+            else:
+                shutil.move(model, staged / "model.onnx")
             _move_tokenizer(folder, staged)
             return
     raise NoModel(

@@ -29,6 +29,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from csmd.config import FETCHABLE
 from csmd.embedding import token_counter
@@ -48,19 +49,19 @@ HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
-#: How many characters of a text are embedded; the rest would not fit into the model's window.
+#: Characters of a text that are embedded; the rest would not fit into the model's window.
 TEXT_CHARS = 2_000
 #: Bounds of one pass through the model: its memory grows with the number of texts times the longest one.
 BATCH_TEXTS = 8
 BATCH_CHARS = 12_000
-#: Passes at a time if a request asks for several: each takes 30 MB more.
+#: Most passes at a time, each of which takes 30 MB.
 MAX_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
 INT8_SCALE = 127 / 0.25
 
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
 NETWORK_S = 10.0
-OFFLINE = "without the hub, `csmd model add` takes one from a folder or a Python package"
+OFFLINE_HINT = "without the hub, `csmd model add` reads one from a folder or a Python package"
 
 #: Turns texts into vectors.
 Encoder = Callable[[list[str]], list[bytes]]
@@ -136,7 +137,7 @@ def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter |
         except BrokenPipeError:
             return
         except Exception as error:  # noqa: BLE001 - a text that the model cannot process fails one request
-            _write(sink, FAILED, _sentence(error))
+            _write(sink, FAILED, _describe_error(error))
 
 
 def _encode_all(texts: list[str], encode: Encoder, passes: int) -> bytes:
@@ -188,11 +189,11 @@ def _write(sink: int, kind: bytes, body: bytes) -> None:
         rest = rest[os.write(sink, rest) :]
 
 
-def _sentence(error: BaseException) -> bytes:
+def _describe_error(error: BaseException) -> bytes:
     return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300].encode("utf-8", "replace")
 
 
-# --- what the libraries do -------------------------------------------------------------------
+# --- the model -------------------------------------------------------------------------------
 
 
 def load_encoder(model_dir: Path) -> Encoder:
@@ -202,14 +203,11 @@ def load_encoder(model_dir: Path) -> Encoder:
     from fastembed.common.model_description import ModelSource, PoolingType
 
     name = f"csmd/{model_dir.name}"  # fastembed refuses a name that it knows, and would fetch its model
+    # `dim` is not used by fastembed; the real one is that of the first vector.
     TextEmbedding.add_custom_model(
-        model=name,
-        pooling=PoolingType.MEAN,
-        normalization=True,
-        sources=ModelSource(hf=name),
-        dim=0,  # it only repeats this figure; the real one is that of the first vector
+        model=name, pooling=PoolingType.MEAN, normalization=True, sources=ModelSource(hf=name), dim=0,
         model_file="model.onnx",
-    )
+    )  # fmt: skip
     model = TextEmbedding(name, specific_model_path=str(model_dir), local_files_only=True, threads=1, cuda=False)
 
     def encode(texts: list[str]) -> list[bytes]:
@@ -244,7 +242,7 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
         dim = len(encode(["warm"])[0])  # the first pass is several times slower, so no request waits for it
     except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must learn it
         with contextlib.suppress(BrokenPipeError):
-            _write(sink, FAILED, _sentence(error))
+            _write(sink, FAILED, _describe_error(error))
         return 1
     try:
         count = token_counter.load_lazily(token_counter.ranks_file(model_dir.parent))
@@ -270,8 +268,7 @@ def put_in_place(staged: Path, dest: Path) -> None:
 
 
 def fetch(dest: Path, name: str) -> None:
-    """Fetches the model `name` into `dest` and tiktoken's ranks into the directory above; writes a line per file to
-    stderr.
+    """Fetches the model `name` into `dest` and tiktoken's ranks into its parent; writes a line per file to stderr.
 
     BadInput for a name that cannot be used, OSError (or an error of the libraries) if the network fails.
     """
@@ -292,20 +289,19 @@ def fetch(dest: Path, name: str) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=dest.parent) as scratch:
         staged = Path(scratch) / "staged"
         staged.mkdir(mode=0o700)
-        for target in reversed(MODEL_FILES):  # the small ones first: a missing one shows at once
+        options: dict[str, Any] = {"revision": revision, "local_dir": Path(scratch) / "hub"}
+        options |= {"etag_timeout": NETWORK_S, "token": False}
+        for target in reversed(MODEL_FILES):  # the small ones first, so that a missing one fails at once
             path = supported["model_file"] if target == "model.onnx" else target
-            hub = Path(scratch) / "hub"
-            file = Path(
-                hf_hub_download(repository, path, revision=revision, local_dir=hub, etag_timeout=NETWORK_S, token=False)
-            )
+            file = Path(hf_hub_download(repository, path, **options))
             file.chmod(0o600)
             file.rename(staged / target)
-            _say(f"{target}  {(staged / target).stat().st_size:,} bytes")
+            _print(f"{target}  {(staged / target).stat().st_size:,} bytes")
         put_in_place(staged, dest)
     try:
         _fetch_ranks(dest.parent)
     except (OSError, HTTPException, BadInput) as error:
-        _say(f"tiktoken's data could not be fetched ({error}); tokens will be estimated")
+        _print(f"tiktoken's data could not be fetched ({error}); tokens will be estimated")
 
 
 def _fetch_ranks(models: Path) -> None:
@@ -314,12 +310,12 @@ def _fetch_ranks(models: Path) -> None:
     with urllib.request.urlopen(token_counter.CL100K_URL, timeout=NETWORK_S) as answer:  # noqa: S310 - https
         data = answer.read(MAX_FRAME_BYTES)
     if not token_counter.is_valid(data):
-        raise BadInput("not the file it should be")
+        raise BadInput("its hash is wrong")
     token_counter.write(models, data)
-    _say(f"tiktoken cl100k  {len(data):,} bytes")
+    _print(f"tiktoken cl100k  {len(data):,} bytes")
 
 
-def _say(line: str) -> None:
+def _print(line: str) -> None:
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()
 
@@ -339,12 +335,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         fetch(chosen.fetch.absolute(), chosen.model)
     except BadInput as error:
-        _say(error.what)
+        _print(error.what)
         return 1
     except KeyboardInterrupt:
         return 130
     except Exception as error:  # noqa: BLE001 - each library has its own errors for a failed download
-        _say(f"{chosen.model} could not be fetched ({_sentence(error).decode()}); {OFFLINE}")
+        _print(f"{chosen.model} could not be fetched ({_describe_error(error).decode()}); {OFFLINE_HINT}")
         return 1
     return 0
 

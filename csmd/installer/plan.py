@@ -1,4 +1,4 @@
-"""Plans, records and reverts what is written outside csmd's directories."""
+"""Plans, records and reverts the changes of files outside csmd's directories."""
 
 from __future__ import annotations
 
@@ -31,20 +31,13 @@ from csmd.text import display, entry_edits, json_edits
 
 #: The install record of a machine without an installation.
 EMPTY_RECORD: Mapping[str, Any] = {
-    "settings": {},
-    "folders": {},
-    "assistant_dirs": [],
-    "hosts": {},
-    "events": [],
-    "needs": "",
-    "kept_out_by": "",
-    "service": None,
-    "version": "",
-}
+    "settings": {}, "folders": {}, "assistant_dirs": [], "hosts": {}, "events": [], "needs": "", "kept_out_by": "",
+    "service": None, "version": "",
+}  # fmt: skip
 
 
 def load_record(paths: Paths) -> dict[str, Any]:
-    """The install record; CsmdError when it is damaged."""
+    """The install record; CsmdError if it is damaged."""
     empty = copy.deepcopy(dict(EMPTY_RECORD))
     if not paths.install_record.exists():
         return empty
@@ -52,7 +45,7 @@ def load_record(paths: Paths) -> dict[str, Any]:
         value = wire.loads(paths.install_record.read_bytes())
         if isinstance(value, dict) and isinstance(value.get("settings"), dict) and _is_service(value.get("service")):
             return empty | value
-    raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it anew")
+    raise CsmdError(f"{paths.install_record} is damaged", hint="move it away; then `csmd install` writes it again")
 
 
 def _is_service(value: Any) -> bool:
@@ -105,7 +98,7 @@ def find_hosts() -> list[str]:
 
 
 def find_all_hosts() -> list[str]:
-    """Every assistant that has a configuration directory here; Claude Code where none has."""
+    """Every assistant that has a configuration directory here; Claude Code if none has."""
     return [host for host, files in FILES.items() if is_directory(files.directory())] or [CLAUDE.host]
 
 
@@ -494,7 +487,7 @@ def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[st
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
 
 
-#: What stands before further files of a directory in a list of them.
+#: The indentation of further files of a directory in a list.
 INDENT = " " * 10
 
 
@@ -586,11 +579,8 @@ def copy_hooks(paths: Paths) -> None:
 
     source = shipped_folder()
     for name, shipped in COPIED.items():
-        write_atomic(
-            paths.hook_dir / name,
-            (source / shipped).read_bytes(),
-            mode=0o600 if name.endswith((".py", ".js")) else 0o700,
-        )
+        mode = 0o600 if name.endswith((".py", ".js")) else 0o700
+        write_atomic(paths.hook_dir / name, (source / shipped).read_bytes(), mode=mode)
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.

@@ -377,12 +377,9 @@ def place(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
     if recorded and (manager is None or recorded["file"] != str(manager.file)):
         recorded, changed = None, remove(paths)
     if manager is not None:
-        made = [
-            str(folder)
-            for folder in (*reversed(manager.file.parents), manager.file.parent / WANTS)
-            if not folder.exists()
-        ]
-        folders = list(dict.fromkeys([*(recorded or {}).get("folders", []), *made]))
+        needed = (*reversed(manager.file.parents), manager.file.parent / WANTS)
+        created = [str(folder) for folder in needed if not folder.exists()]
+        folders = list(dict.fromkeys([*(recorded or {}).get("folders", []), *created]))
         _update_record(paths, service={"kind": manager.kind, "file": str(manager.file), "folders": folders})
         if planned.changes:
             manager.file.parent.mkdir(parents=True, exist_ok=True)
@@ -507,9 +504,8 @@ def start(paths: Paths) -> dict[str, Any]:
     child: subprocess.Popen[bytes] | None = None
     begun, refusal, diagnosis = False, "", f"see {paths.log_file}"
     until = time.monotonic() + START_PATIENCE_S
-    with plan.file_lock(
-        paths.run_dir / "start.lock"
-    ):  # of two that start at once the second finds the first one's daemon
+    # Of two commands that start it at once, the second finds the first one's daemon.
+    with plan.file_lock(paths.run_dir / "start.lock"):
         try:
             while time.monotonic() < until:
                 if running_service(paths) is not None:
