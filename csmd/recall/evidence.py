@@ -22,6 +22,7 @@ from csmd.text.sentence import (
     Sentence,
     ends_with_question,
     has,
+    is_about_errand,
     is_imperative,
     opens,
     parse,
@@ -105,10 +106,12 @@ def _is_choice(memory: Memory) -> bool:
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
         return False
-    if opens("offers", "en", question) or parse(answer).kind == "assents":
+    asked = parse(prose.sentences(question)[-1], "assistant")
+    is_offer = opens("offers", "en", asked.text) and not ("or" in asked.words and opens("wish_asked", "en", asked.text))
+    if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    read = parse(question, "assistant")
-    return len(content_words(question)) >= MIN_ASKED and read.kind not in ("narrates", "reports")
+    is_own = asked.kind in ("narrates", "reports") or is_about_errand(asked)
+    return len(content_words(question)) >= MIN_ASKED and not is_own
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -155,13 +158,16 @@ def _is_decision(memory: Memory) -> bool:
     reads = _sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
-    whole = parse(compose.durable_text(memory))  # two sentences may say together that one thing is left for another
+    whole = parse(compose.durable_text(memory) if reads else "")  # two sentences may say together that one thing is left for another
     return is_settled or any(
         read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in (*reads, whole)
     )
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
+    """The sentences of a statement; [] of a pick, whose words the assistant chose, unless the user assents to them."""
+    if is_pick(memory) and parse(memory.text.rpartition(ARROW)[2]).kind != "assents":
+        return []
     return [parse(sentence) for sentence in prose.sentences(compose.durable_text(memory))]
 
 

@@ -786,6 +786,18 @@ def tells_what_was_done(text: str) -> bool:
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
 
 
+_ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
+_ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
+
+
+def is_about_errand(sentence: Sentence) -> bool:
+    """Whether a question is about what is done once or next: "shall I run the tests or commit?", "what should I open?"."""
+    words = sentence.words
+    errands = WORDS["done_once.en"] if "or" in words else WORDS["done_once.en"] | WORDS["tackle.en"]
+    own = [word for lead, doer, word in zip(words, words[1:], words[2:], strict=False) if (lead, doer) in _ABOUT_TO]
+    return not (errands | {"do"}).isdisjoint(own) or not {"first", "next", "now"}.isdisjoint(words)
+
+
 def may_be_order(text: str, *, is_asked: bool) -> bool:
     """Whether a text is an order; after the words of a request any verb begins one."""
     sentence = parse(text)

@@ -82,5 +82,5 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
     assert not [text for _, text in refused if "batches of 500 rows" in text]
     picked = stated(("user", "where do sessions go"), ("assistant", LIST), ("user", "2"))
     assert [text for by, text in picked if by == "user"] == [
-        "There are three ways to keep the sessions -> A table in Postgres"
+        "There are three ways to keep the sessions? -> A table in Postgres"
     ]
