@@ -228,7 +228,9 @@ def _number_in(clause: str, words: list[str], among: int) -> int:
     places = {**_PLACES, "last": among}
     numbers = {places[word] for word in words if word in places and (word != "a" or len(words) < 3)}
     numbers |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in clause}
-    others = [word for word in words if word not in places and word not in _EMPTY | {"option", "rather"} and word.isascii()]
+    others = [
+        word for word in words if word not in places and word not in _EMPTY | {"option", "rather"} and word.isascii()
+    ]
     number = numbers.pop() if len(numbers) == 1 and not others else 0
     return number if number <= among and not (among > 2 and words[-1] in ("former", "latter")) else 0
 
