@@ -21,8 +21,8 @@ from csmd.text.tokens import STOP_WORDS, content_words
 
 #: A longer clause says by itself what it wants.
 MAX_WORDS = 9
-#: Most words of a value that nobody proposed.
-MAX_VALUE = 5
+#: Most words of a value that nobody proposed; most names of a thing that a message weighed against another.
+MAX_VALUE, MAX_NAMED = 5, 2
 #: Most characters of an option, a proposal or an answer in the user's words.
 MAX_CHARACTERS = 300
 #: Most characters of the question before it.
@@ -31,8 +31,8 @@ QUESTION_CHARACTERS = 240
 LEAST = 3
 #: Fewest content words of a question that tells what it is about.
 LEAST_ASKED = 2
-#: The sentences at the end of a message among which it puts alternatives or asks.
-CLOSING = 3
+#: The sentences at the end of a message among which it puts alternatives or asks, and in which it weighs things.
+CLOSING, WEIGHED = 3, 2
 _WORDS = data.word_table("sentence_words.txt")
 _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
 _PLACES = {**_ORDINALS, "former": 1, "latter": 2, "last": 0}
@@ -60,12 +60,14 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 class _Choice(NamedTuple):
     """What a message asks to choose among: its words for it, and the options in order; either may be missing.
 
-    `is_asked`: the user is asked to choose, and not only shown a list.
+    `is_asked`: the user is asked to choose, and not only shown a list. `is_weighed`: the message only weighs one thing
+    against another, and an answer may name one of them.
     """
 
     question: str
     options: list[str]
     is_asked: bool = True
+    is_weighed: bool = False
 
     def answered(self, answer: str) -> str:
         """The question with its answer."""
@@ -139,9 +141,11 @@ def _choice_in(message: str) -> _Choice:
         leading = list(filter(ends_with_question, leads))
         asking = [text for text in asked if _asks_wish(text) and text not in leading]
         announcing = [text for text in leads if has("options", language_of(text), text)]
-        ranked = (text for texts in (leading, asking, announcing, leads) for text in reversed(texts))
+        row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
+        inline = [row] if announcing and row.count(options[0]) else []
+        ranked = (text for texts in (leading, asking, announcing, inline, leads) for text in reversed(texts))
         question = next((text for text in ranked if _says_something(text, besides=_WORDS["options.en"])), "")
-        return _Choice(_as_question(question), options, is_asked=bool(asking) or question in leading + announcing)
+        return _Choice(_as_question(question), options, is_asked=bool(asking) or question in leading + announcing + inline)
     for at in range(len(sentences) - 1, max(-1, len(sentences) - 1 - CLOSING), -1):
         text = sentences[at]
         options = _alternatives(text) if ends_with_question(text) or has("may_choose", "en", text) else []
@@ -150,7 +154,11 @@ def _choice_in(message: str) -> _Choice:
             is_run = " ".join(_words_of(context)) in " ".join(_words_of(message))
             named = _named_before(sentences[:at]) if not options else []
             return _Choice(_as_question(context if is_run else text), options or named)
-    return _Choice("", [])
+    closing = message.strip().rpartition("\n")[2]
+    weighed = prose.sentences(closing)[-WEIGHED:]
+    is_weighed = any(has("contrast", language_of(text), text) for text in weighed)
+    is_weighed = is_weighed and len(" ".join(weighed)) <= QUESTION_CHARACTERS
+    return _Choice(_as_question(" ".join(weighed)), weighed, is_weighed=True) if is_weighed else _Choice("", [])
 
 
 def _asks_wish(text: str) -> bool:
@@ -166,14 +174,14 @@ def _as_question(text: str) -> str:
 
 def _counted(message: str) -> list[re.Match[str]]:
     """The marks of the options that a message counts off from 1 or a, in order."""
-    counted: list[re.Match[str]] = []
+    runs: list[list[re.Match[str]]] = [[]]
     for mark in _OPTION.finditer(message):
         number = _ORDINALS.get(mark[1].lower(), 0)
         if number == 1:
-            counted = [mark]
-        elif counted and number == len(counted) + 1:
-            counted.append(mark)
-    return counted
+            runs.append([mark])
+        elif runs[-1] and number == len(runs[-1]) + 1:
+            runs[-1].append(mark)
+    return next((run for run in reversed(runs) if len(run) > 1), [])
 
 
 def _alternatives(text: str) -> list[str]:
@@ -208,12 +216,15 @@ def _picked(opening: str, choice: _Choice, *, refuses: bool) -> str:
     words = _words_of(clause)
     if not words or len(words) > MAX_WORDS or words[-2:] in (["one", "second"], ["a", "second"], ["one", "sec"]):
         return ""
-    if number := _number_in(clause, words, len(choice.options)):
+    if not choice.is_weighed and (number := _number_in(clause, words, len(choice.options))):
         return choice.options[number - 1]
     names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
     if refuses or not choice.question:
         return ""
     own = cut(squeeze(opening), MAX_CHARACTERS)
+    if choice.is_weighed:
+        is_named = 0 < len(names) <= MAX_NAMED >= len(words) - MAX_NAMED and set(names) <= set(_words_of(choice.question))
+        return own if is_named and parse(clause).kind == "states" and not is_verb(words) else ""
     if option := _matching(choice.options, names, least=len(names)):
         return own if option in choice.question else option
     keeps = not _KEEPING.isdisjoint(words) and all(word in _KEEPING | _EMPTY | STOP_WORDS for word in words)
