@@ -34,6 +34,7 @@ from csmd.knowledge import Statement
 from csmd.text import prose, quotations, sentence, sentence_words
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
+from csmd.text.switches import changes_mind
 from csmd.text.tokens import content_words, words_of
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
 
@@ -330,8 +331,9 @@ def _of_source(
     most = MAX_ASSERTED if asserted else MOST.get(source.role, 1)
     # What is handed over at length, a plan or a document, repeats what was said like any text does.
     offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
-    if user:
-        offers += [(passage, True) for passage in _laid_down(outline, weights)]
+    if user:  # what is announced to have changed says nothing without what holds now
+        laid_down = [(passage, True) for passage in _laid_down(outline, weights)]
+        offers = [*(offer for offer in laid_down if changes_mind(outline[offer[0].first].text)), *offers, *laid_down]
     chosen: list[Chosen] = []
     for passage, is_assertion in offers:
         if len(chosen) == most and not (is_assertion and not asserted):
@@ -635,7 +637,8 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
         )
         read = parse(text)
         settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
-        if is_plain and settles and not (last > first and any(each.settles for each in reads)):
+        is_announced = last > first and changes_mind(texts[first])
+        if is_plain and settles and (last == first or is_announced or not any(each.settles for each in reads)):
             passages.append(Passage(first, last, text, frozenset(content_words(text))))
     return passages
 

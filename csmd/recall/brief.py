@@ -23,6 +23,7 @@ from csmd.store import curations, memories, projects, receipts, sessions, stored
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens
 from csmd.text import display
+from csmd.text.display import ARROW
 from csmd.text.similarity import Gist, compare, gist, is_twin
 
 TAG = "csmd-memory"
@@ -36,8 +37,8 @@ GOALS, LAID_DOWN, PICKED, OPEN, FOUND, COLLEAGUES = (
     ("Found in earlier sessions", 5.5),
     ("Said by colleagues", 5.8),
 )
-#: Most characters of a statement.
-STATEMENT_CHARACTERS = 240
+#: Most characters of a statement, and of those at least so many for a question.
+STATEMENT_CHARACTERS, LEAST_ASKED = 240, 80
 #: How many of the worthiest are considered: a hook waits.
 CONSIDERED = 200
 #: Characters of statements that are compared in full.
@@ -96,10 +97,13 @@ def _says_same(text: str, own: Gist, other_text: str, other: Gist) -> bool:
 def note_of(candidate: Candidate) -> Note:
     """A statement as a note: the part of it that tells something, its date and its id."""
     memory = candidate.memory
-    text = memory.text if evidence.is_pick(memory) else compose.durable_text(memory)
+    question, arrow, answer = memory.text.rpartition(ARROW) if evidence.is_pick(memory) else ("", "", "")
+    text = compose.shorten(display.squeeze(answer or compose.durable_text(memory)), STATEMENT_CHARACTERS)
+    if arrow:  # the answer is told whole
+        text = display.cut(display.squeeze(question), max(LEAST_ASKED, STATEMENT_CHARACTERS - len(text))) + arrow + text
     return compose.memory_note(
         memory,
-        text=compose.shorten(display.squeeze(text), STATEMENT_CHARACTERS),
+        text=text,
         score=candidate.worth.value,
         reason=candidate.worth.why,
     )

@@ -95,7 +95,7 @@ def was_asked_to_remember(memory: Memory) -> bool:
 
     What was said in several sessions is durable for that alone.
     """
-    is_rule = any(read.lasting in RULES for read in map(parse, prose.sentences(memory.text)))
+    is_rule = any(parse(text).lasting in RULES for text in (*prose.sentences(memory.text), memory.text))
     is_explicit = memory.tier == "durable" and len(memory.sessions) < SAID_AGAIN
     return memory.decay == "permanent" or (is_explicit and not is_rule and memory.gate != "correction")
 
