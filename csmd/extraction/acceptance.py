@@ -145,7 +145,9 @@ def _choice_in(message: str) -> _Choice:
         inline = [row] if announcing and row.count(options[0]) else []
         ranked = (text for texts in (leading, asking, announcing, inline, leads) for text in reversed(texts))
         question = next((text for text in ranked if _says_something(text, besides=_WORDS["options.en"])), "")
-        return _Choice(_as_question(question), options, is_asked=bool(asking) or question in leading + announcing + inline)
+        return _Choice(
+            _as_question(question), options, is_asked=bool(asking) or question in leading + announcing + inline
+        )
     for at in range(len(sentences) - 1, max(-1, len(sentences) - 1 - CLOSING), -1):
         text = sentences[at]
         options = _alternatives(text) if ends_with_question(text) or has("may_choose", "en", text) else []
@@ -223,7 +225,9 @@ def _picked(opening: str, choice: _Choice, *, refuses: bool) -> str:
         return ""
     own = cut(squeeze(opening), MAX_CHARACTERS)
     if choice.is_weighed:
-        is_named = 0 < len(names) <= MAX_NAMED >= len(words) - MAX_NAMED and set(names) <= set(_words_of(choice.question))
+        is_named = 0 < len(names) <= MAX_NAMED >= len(words) - MAX_NAMED and set(names) <= set(
+            _words_of(choice.question)
+        )
         return own if is_named and parse(clause).kind == "states" and not is_verb(words) else ""
     if option := _matching(choice.options, names, least=len(names)):
         return own if option in choice.question else option

@@ -165,7 +165,10 @@ def _is_decision(memory: Memory) -> bool:
         compose.durable_text(memory) if reads else ""
     )  # two sentences may say together that one thing is left for another
     return is_settled or any(
-        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in (*reads, whole)
+        (read.settles or opens("amends", "en", read.text))
+        and len(read.text) <= LONGEST_RULE
+        and _is_said_of_things(read)
+        for read in (*reads, whole)
     )
 
 

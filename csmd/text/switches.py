@@ -18,7 +18,12 @@ from csmd.text import clauses
 from csmd.text.claims import parse
 from csmd.text.clauses import COPULA, STOPS, WORDS, Word, roots, stems
 
-_LEAVE, _MOVE, _ENTER, _LEADS = roots("leave"), roots("move"), roots("enter"), clauses.phrases("leads_to_left", "changes_mind")
+_LEAVE, _MOVE, _ENTER, _LEADS = (
+    roots("leave"),
+    roots("move"),
+    roots("enter"),
+    clauses.phrases("leads_to_left", "changes_mind"),
+)
 _CHANGES_MIND = clauses.phrases("changes_mind")
 _ENDS, _INTO = WORDS["left_ends"] | COPULA, WORDS["into"]
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
@@ -226,8 +231,10 @@ def _named_from(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
         return antecedent
     # "Uploads go to the disk instead of the bucket" is about all uploads; the same as an order is about those at hand.
     may_have_article = part[0].plain not in _ORDERS and part[start - 1].plain in ("of", "than")
-    if old and old[0].plain in _ARTICLES and not (
-        (may_have_article or _is_announced(part)) and old[0].plain in ("the", "our")
+    if (
+        old
+        and old[0].plain in _ARTICLES
+        and not ((may_have_article or _is_announced(part)) and old[0].plain in ("the", "our"))
     ):
         return ()
     return old
