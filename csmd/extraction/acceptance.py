@@ -96,7 +96,11 @@ def accepted(answer: str, before: str) -> str:
     if not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening)):
         return ""
     proposal = _proposal_of(before)
-    if choice.question and (proposed := _matching(choice.options, content_words(proposal), least=1)):
+    if (
+        not choice.is_weighed
+        and choice.question
+        and (proposed := _matching(choice.options, content_words(proposal), least=1))
+    ):
         return choice.answered(proposed)
     return f"{proposal}{ARROW}{squeeze(opening)}" if proposal else ""
 
@@ -154,8 +158,7 @@ def _choice_in(message: str) -> _Choice:
         if options or (text in asked and _asks_wish(text)):
             context = f"{sentences[at - 1]} {text}" if at and len(content_words(text)) < LEAST_ASKED else text
             is_run = " ".join(_words_of(context)) in " ".join(_words_of(message))
-            named = _named_before(sentences[:at]) if not options else []
-            return _Choice(_as_question(context if is_run else text), options or named)
+            return _Choice(_as_question(context if is_run else text), options)
     closing = message.strip().rpartition("\n")[2]
     weighed = prose.sentences(closing)[-WEIGHED:]
     is_weighed = any(has("contrast", language_of(text), text) for text in weighed)
@@ -195,17 +198,6 @@ def _alternatives(text: str) -> list[str]:
     lead = _LEAD.match(before)
     parts = before[lead.end() :].split(", ") if lead else [before]
     return [cut(squeeze(part).rstrip("?？., "), MAX_CHARACTERS) for part in (*parts, after)]
-
-
-def _named_before(sentences: list[str]) -> list[str]:
-    """The last sentences in a row that each begin with a name, which they describe."""
-    named: list[str] = []
-    for sentence in reversed(sentences):
-        first = next(iter(_WORD.findall(sentence)), "")
-        if not first[:1].isupper() or first.casefold() in STOP_WORDS or is_verb([first.casefold()]):
-            break
-        named.insert(0, sentence)
-    return named if len(named) > 1 else []
 
 
 # --- what an answer picks

@@ -77,6 +77,8 @@ CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 LAID_DOWN = sentence.RULES | {"role"}
 #: A prompt of at most this many sentences is short.
 FEW_SENTENCES = 6
+#: Most words of a value that belongs to the sentence before it.
+SHORT_TAIL = 4
 #: In a short prompt a rule, ban, taste or choice is kept from this certainty on.
 LASTS = 0.25
 #: A run of this many words of the assistant's is a quotation.
@@ -631,6 +633,8 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _has_end(text)]
     passages: list[Passage] = []
     for first, last, text in rows:
+        if last + 1 < len(texts) and _is_bare_value(texts[last + 1]):
+            last, text = last + 1, f"{text} {texts[last + 1]}"
         reads = [parse(each) for each in texts[first : last + 1]]
         is_plain = all(
             read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads
@@ -641,6 +645,12 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
         if is_plain and settles and (last == first or is_announced or not any(each.settles for each in reads)):
             passages.append(Passage(first, last, text, frozenset(content_words(text))))
     return passages
+
+
+def _is_bare_value(text: str) -> bool:
+    """Whether a few words only give the number of what was said before them: "make that 40"."""
+    words = parse(text).words
+    return len(words) <= SHORT_TAIL and any(map(str.isdigit, words))
 
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:

@@ -82,7 +82,7 @@ def _cause_size(words: Sequence[str], at: int) -> int:
 def _is_past(words: Sequence[str], at: int) -> bool:
     """Whether a word tells what happened: "ran", "clicked", and not "is wiped"."""
     word, before = words[at], words[at - 1] if at else ""
-    is_participle = before in _WORDS["auxiliary"] or before.endswith("ly") or before.endswith("n't")
+    is_participle = before in _WORDS["auxiliary"] or before.endswith(("ly", "n't"))
     return word in _WORDS["happened"] or (len(word) > 4 and word.endswith("ed") and bool(before) and not is_participle)
 
 
