@@ -132,9 +132,9 @@ def _is_of_assent_alone(opening: str) -> bool:
 def _choice_in(message: str) -> _Choice:
     """The options that a message lists, else the alternatives or the wish that its end asks for."""
     sentences = [sentence.text for sentence in prose.outline(message)]
-    asked = [text for text in sentences[-CLOSING:] if ends_with_question(text)]
+    closing_questions = [text for text in sentences[-CLOSING:] if ends_with_question(text)]
     marks = _counted(message)
-    if len(marks) < 2 and asked:
+    if len(marks) < 2 and closing_questions:
         marks = list(_BULLET.finditer(message))
     if len(marks) > 1:
         ends = [*(mark.start() for mark in marks[1:]), len(message)]
@@ -143,7 +143,7 @@ def _choice_in(message: str) -> _Choice:
             return _Choice("", [])
         leads = [sentence.text for sentence in prose.outline(message[: marks[0].start()])][-CLOSING:]
         leading = list(filter(ends_with_question, leads))
-        asking = [text for text in asked if _asks_wish(text) and text not in leading]
+        asking = [text for text in closing_questions if _asks_wish(text) and text not in leading]
         announcing = [text for text in leads if has("options", language_of(text), text)]
         row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
         inline = [row] if announcing and row.count(options[0]) else []
@@ -155,7 +155,7 @@ def _choice_in(message: str) -> _Choice:
     for at in range(len(sentences) - 1, max(-1, len(sentences) - 1 - CLOSING), -1):
         text = sentences[at]
         options = _alternatives(text) if ends_with_question(text) or has("may_choose", "en", text) else []
-        if options or (text in asked and _asks_wish(text)):
+        if options or (text in closing_questions and _asks_wish(text)):
             context = f"{sentences[at - 1]} {text}" if at and len(content_words(text)) < LEAST_ASKED else text
             is_run = " ".join(_words_of(context)) in " ".join(_words_of(message))
             return _Choice(_as_question(context if is_run else text), options)
@@ -167,7 +167,7 @@ def _choice_in(message: str) -> _Choice:
 
 
 def _asks_wish(text: str) -> bool:
-    """Whether a question asks what somebody wants or is to be, and not whether to do something."""
+    """Whether a question asks for a wish or a plan, and not whether to do something."""
     read = parse(text, "assistant")
     asks = read.opens_with_question or not {"which", "what", "how", "where", "when", "who"}.isdisjoint(read.words)
     return asks and has("wanted", read.language, text) and not is_about_errand(read)
@@ -243,7 +243,7 @@ def _number_in(clause: str, words: list[str], among: int) -> int:
 
 
 def _matching(options: list[str], names: list[str], *, least: int) -> str:
-    """The option that alone has words which at least so many of some names are, or begin with; "" for none."""
+    """The only option with words that at least `least` of some names are, or begin with; "" for none."""
     matching = [
         option
         for option in options

@@ -223,24 +223,23 @@ def read_candidates(
 
 
 def _without_amended(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates without those that a later one says with more, or corrects; what a correction adds is told with
-    what it adds to.
-    """
+    """The candidates without those that a later one repeats with more, or corrects; an addition joins its older line."""
     by_age = sorted(candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id))
     kept: list[Candidate] = []
     for newer in by_age:
         text = newer.memory.text
         for older in list(kept):
-            said = gist(older.memory.text)
-            part = share(said.stems, gist(text).stems)
-            is_whole = part == 1 and said.turns == gist(text).turns
+            own = gist(older.memory.text)
+            part = share(own.stems, gist(text).stems)
+            is_whole = part == 1 and own.turns == gist(text).turns
             is_amended = part >= AMENDED_SHARE and opens("amends", "en", text)
-            if older.memory.pinned or len(said.stems) < COMMON_RARE or not (is_whole or is_amended):
+            is_kept = older.memory.pinned or older.heading != newer.heading or len(own.stems) < COMMON_RARE
+            if is_kept or not (is_whole or is_amended):
                 continue
             kept.remove(older)
+            newer = newer._replace(worth=max(older.worth, newer.worth))
             if not is_whole and has("adds_to", "en", text):
-                body = behind("amends", "en", text).lstrip(",:;.-– ")
-                joined = f"{older.memory.text.rstrip('. ')}; {body}"
+                joined = f"{older.memory.text.rstrip('. ')}; {behind('amends', 'en', text)}"
                 newer = newer._replace(memory=replace(newer.memory, text=joined))
         kept.append(newer)
     return kept

@@ -108,11 +108,11 @@ def _is_choice(memory: Memory) -> bool:
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
         return False
-    asked = parse(prose.sentences(question)[-1], "assistant")
-    is_offer = opens("offers", "en", asked.text) and not ("or" in asked.words and opens("wish_asked", "en", asked.text))
+    last = parse(prose.sentences(question)[-1], "assistant")
+    is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    is_own = asked.kind in ("narrates", "reports") or is_about_errand(asked)
+    is_own = last.kind in ("narrates", "reports") or is_about_errand(last)
     return len(content_words(question)) >= MIN_ASKED and not is_own
 
 

@@ -142,7 +142,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
 
 
 def _tells_state(last: str, *, after: Sequence[str]) -> bool:
-    """Whether the last words of a session say how the work stands: behind its commits only what these left."""
+    """Whether a session's last words give the state of the work; after commits, only what these left open."""
     is_empty = is_passing(last, "assistant") or opens("now", "en", last) or len(content_words(last)) < MIN_STATE
     return not is_empty and (not after or has("left", "en", last) or has("remains", "en", last))
 

@@ -694,8 +694,10 @@ def opens(word_class: str, language: str, text: str) -> bool:
 
 
 def behind(word_class: str, language: str, text: str) -> str:
-    """A text without the words of a class that it begins with; "" if it does not begin with one."""
+    """A text without the words of a class that it begins with, and the marks after them; "" if it begins with none."""
     tokens, end = _opening(_phrases(word_class, language), text)
+    while 0 < end < len(tokens) and tokens[end][0] in ",;:.!-–—":
+        end += 1
     return _from(text, tokens, end) if end else ""
 
 
