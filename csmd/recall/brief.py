@@ -224,25 +224,22 @@ def read_candidates(
 
 def _without_amended(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The candidates without those that a later one repeats with more, or corrects; an addition joins its older line."""
-    by_age = sorted(candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id))
-    kept: list[Candidate] = []
-    for newer in by_age:
-        text = newer.memory.text
-        for older in list(kept):
-            own = gist(older.memory.text)
-            part = share(own.stems, gist(text).stems)
-            is_whole = part == 1 and own.turns == gist(text).turns
-            is_amended = part >= AMENDED_SHARE and opens("amends", "en", text)
-            is_kept = older.memory.pinned or older.heading != newer.heading or len(own.stems) < COMMON_RARE
-            if is_kept or not (is_whole or is_amended):
+    kept: dict[str, tuple[Candidate, Gist]] = {}
+    for newer in sorted(candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id)):
+        text, words, amends = newer.memory.text, gist(newer.memory.text), opens("amends", "en", newer.memory.text)
+        for ident, (older, own) in list(kept.items()):
+            is_whole = own.stems <= words.stems and own.turns == words.turns
+            if not (is_whole or (amends and share(own.stems, words.stems) >= AMENDED_SHARE)):
                 continue
-            kept.remove(older)
+            if older.memory.pinned or older.heading != newer.heading or len(own.stems) < COMMON_RARE:
+                continue
+            del kept[ident]
             newer = newer._replace(worth=max(older.worth, newer.worth))
             if not is_whole and has("adds_to", "en", text):
                 joined = f"{older.memory.text.rstrip('. ')}; {behind('amends', 'en', text)}"
                 newer = newer._replace(memory=replace(newer.memory, text=joined))
-        kept.append(newer)
-    return kept
+        kept[newer.memory.id] = newer, words
+    return [candidate for candidate, _ in kept.values()]
 
 
 def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
