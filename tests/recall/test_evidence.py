@@ -41,6 +41,7 @@ SAID: dict[str, tuple[str, str]] = {
     "a task of the day": ("we need to rewrite the ledger", evidence.PLAIN),
     "a task with a limit": ("add a ledger of at most 40 rows", "decided"),
     "a correction": ("correction: ledgers are copied by the clerks", "decided"),
+    "a word of a correction": ("one correction though, the ledgers look narrow", evidence.PLAIN),
     "a change of mind": ("I changed my mind about the plotter. labels get a page each", "decided"),
     "a pick of alternatives": ("Should I keep the sums in the table or compute them? -> compute", "picked"),
     "a pick of errands": ("Should I commit the ledger or run the tests? -> commit", "of the matter at hand"),
