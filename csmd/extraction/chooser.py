@@ -648,7 +648,7 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
 
 
 def _is_bare_value(text: str) -> bool:
-    """Whether a few words only give the number of what was said before them: "make that 40"."""
+    """Whether a few words only give the number of what was said before them: "40, please"."""
     words = parse(text).words
     return len(words) <= SHORT_TAIL and any(map(str.isdigit, words))
 

@@ -43,7 +43,7 @@ ROWS = [
     (NAMED, "the last one", "Kafka, NATS or Postgres? -> Postgres"),
     (NAMED, "postgres, we know it", "-> postgres, we know it"),
     (NAMED, "none of them", ""),
-    (HALVES, "keep it as is", "or compute them? -> keep it as is"),
+    (HALVES, "leave it unchanged", "or compute them? -> leave it unchanged"),
     (HALVES, "compute", "or compute them? -> compute"),
     (OPEN, "5. nobody needs more", "How many tries should a till get? -> 5"),
     (OPEN, "I looked at it", ""),
