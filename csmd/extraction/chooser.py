@@ -34,6 +34,7 @@ from csmd.knowledge import Statement
 from csmd.text import prose, quotations, sentence, sentence_words
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
+from csmd.text.switches import changes_mind
 from csmd.text.tokens import content_words, words_of
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
 
@@ -76,6 +77,8 @@ CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 LAID_DOWN = sentence.RULES | {"role"}
 #: A prompt of at most this many sentences is short.
 FEW_SENTENCES = 6
+#: Most words of a value that belongs to the sentence before it.
+SHORT_TAIL = 4
 #: In a short prompt a rule, ban, taste or choice is kept from this certainty on.
 LASTS = 0.25
 #: A run of this many words of the assistant's is a quotation.
@@ -330,8 +333,9 @@ def _of_source(
     most = MAX_ASSERTED if asserted else MOST.get(source.role, 1)
     # What is handed over at length, a plan or a document, repeats what was said like any text does.
     offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
-    if user:
-        offers += [(passage, True) for passage in _laid_down(outline, weights)]
+    if user:  # what is announced to have changed says nothing without what holds now
+        laid_down = [(passage, True) for passage in _laid_down(outline, weights)]
+        offers = [*(offer for offer in laid_down if changes_mind(outline[offer[0].first].text)), *offers, *laid_down]
     chosen: list[Chosen] = []
     for passage, is_assertion in offers:
         if len(chosen) == most and not (is_assertion and not asserted):
@@ -629,15 +633,24 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _has_end(text)]
     passages: list[Passage] = []
     for first, last, text in rows:
+        if last + 1 < len(texts) and _is_bare_value(texts[last + 1]):
+            last, text = last + 1, f"{text} {texts[last + 1]}"
         reads = [parse(each) for each in texts[first : last + 1]]
         is_plain = all(
             read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads
         )
         read = parse(text)
         settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
-        if is_plain and settles and not (last > first and any(each.settles for each in reads)):
+        is_announced = last > first and changes_mind(texts[first])
+        if is_plain and settles and (last == first or is_announced or not any(each.settles for each in reads)):
             passages.append(Passage(first, last, text, frozenset(content_words(text))))
     return passages
+
+
+def _is_bare_value(text: str) -> bool:
+    """Whether a few words only give the number of what was said before them: "40, please"."""
+    words = parse(text).words
+    return len(words) <= SHORT_TAIL and any(map(str.isdigit, words))
 
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:

@@ -15,6 +15,7 @@ from csmd.extraction import statement_context
 from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
+from csmd.text.decisions import explains
 from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
@@ -22,7 +23,9 @@ from csmd.text.sentence import (
     Sentence,
     ends_with_question,
     has,
+    is_about_errand,
     is_imperative,
+    is_task,
     opens,
     parse,
     refers_back,
@@ -62,8 +65,8 @@ PROMISED = Worth(0.8, "promised for a day to come", 3, math.inf)
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 MIN_WORTH = 0.3
-#: A longer sentence is an explanation, and no rule.
-LONGEST_RULE = 160
+#: A longer sentence is an explanation, and no rule; with its cause it may be longer.
+LONGEST_RULE, LONGEST_REASON = 160, 220
 #: A question of fewer content words does not say what it is about.
 MIN_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
@@ -92,7 +95,7 @@ def was_asked_to_remember(memory: Memory) -> bool:
 
     What was said in several sessions is durable for that alone.
     """
-    is_rule = any(read.lasting in RULES for read in map(parse, prose.split_sentences(memory.text)))
+    is_rule = any(parse(text).lasting in RULES for text in (*prose.split_sentences(memory.text), memory.text))
     is_explicit = memory.tier == "durable" and len(memory.sessions) < SAID_AGAIN
     return memory.decay == "permanent" or (is_explicit and not is_rule and memory.gate != "correction")
 
@@ -105,10 +108,12 @@ def _is_choice(memory: Memory) -> bool:
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
         return False
-    if opens("offers", "en", question) or parse(answer).kind == "assents":
+    last = parse(prose.split_sentences(question)[-1], "assistant")
+    is_offer = opens("offers", "en", last.text) and not ("or" in last.words and opens("wish_asked", "en", last.text))
+    if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    read = parse(question, "assistant")
-    return len(content_words(question)) >= MIN_ASKED and read.kind not in ("narrates", "reports")
+    is_own = last.kind in ("narrates", "reports") or is_about_errand(last)
+    return len(content_words(question)) >= MIN_ASKED and not is_own
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -129,6 +134,7 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
             or not (read.lasting == "taste" or read.words[:1] == ("i",))
         )
         and _is_said_of_things(read)
+        and (strictly or not is_task(read))
         and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= MIN_LAID_DOWN)
         for read in reads
     )
@@ -155,13 +161,28 @@ def _is_decision(memory: Memory) -> bool:
     reads = _sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
-    whole = parse(compose.durable_text(memory))  # two sentences may say together that one thing is left for another
+    whole = parse(
+        compose.durable_text(memory) if reads else ""
+    )  # two sentences may say together that one thing is left for another
     return is_settled or any(
-        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in (*reads, whole)
+        (read.settles or opens("amends", "en", read.text))
+        and len(read.text) <= LONGEST_RULE
+        and _is_said_of_things(read)
+        for read in (*reads, whole)
+    )
+
+
+def _is_explained(memory: Memory) -> bool:
+    """Whether a sentence says how something is, and why: a constraint holds as long as its cause."""
+    return len(memory.text) <= LONGEST_REASON and any(
+        read.language == "en" and _is_said_of_things(read) and explains(read.words) for read in _sentences(memory)
     )
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
+    """The sentences of a statement; [] of a pick, whose words the assistant chose, unless the user assents to them."""
+    if is_pick(memory) and parse(memory.text.rpartition(ARROW)[2]).kind != "assents":
+        return []
     return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
 
 
@@ -215,6 +236,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("said for always", 1.2, math.inf, 16, lambda memory: _is_for_always(memory)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
     Evidence("decided", 1.0, math.inf, 12, _is_decision),
+    Evidence("stated with its cause", 0.8, 12.0, 4, _is_explained),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 #: What is so instead of something that was said before, in whatever words.

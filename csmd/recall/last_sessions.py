@@ -25,8 +25,8 @@ SESSIONS, LATEST_SESSIONS = 3, 12
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
 #: Most words before a colon that only say that something is left.
 LEAD_WORDS = 3
-#: Fewest content words of the last sentence of a session that say where the work is.
-MIN_LAST = 4
+#: Fewest content words of a session's last sentence that say what was worked on, and how that stands.
+MIN_LAST, MIN_STATE = 4, 3
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
@@ -136,14 +136,15 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
-        ends = [
-            last
-            for last in session.texts("last")[-1:]
-            if not (is_passing(last, "assistant") or opens("now", "en", last))
-        ]
-        parts += [f"at its end: {last}" for last in ends]
+        parts += [f"at its end: {last}" for last in session.texts("last")[-1:] if _tells_state(last, after=subjects)]
     text = ": ".join(filter(None, (topic, "; ".join(parts))))
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
+
+
+def _tells_state(last: str, *, after: Sequence[str]) -> bool:
+    """Whether a session's last words give the state of the work; after commits, only what these left open."""
+    is_empty = is_passing(last, "assistant") or opens("now", "en", last) or len(content_words(last)) < MIN_STATE
+    return not is_empty and (not after or has("left", "en", last) or has("remains", "en", last))
 
 
 def _state_left(session: SessionSummary, later: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from csmd.text.switches import find_switch, holds_now, may_switch
 
 _WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
 _PRONOUNS, _TROUBLE, _NOTHING = (_OF_SENTENCES[name] for name in ("pronoun.en", "trouble.en", "nothing.en"))
+_AMISS = _TROUBLE | _OF_SENTENCES["failure.en"] | _OF_SENTENCES["ails.en"] | _OF_SENTENCES["amiss.en"]
 _HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
 #: A number, what it is where it sets nothing (a version, a measure of a look), and how many words its unit has at most.
 _NUMBER, _NO_SETTING = (
@@ -23,6 +24,8 @@ _NUMBER, _NO_SETTING = (
     re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)"),
 )
 UNIT_WORDS = 2
+#: Fewest words of a clause that says something.
+CLAUSE_WORDS = 3
 
 
 def decides(text: str, words: Sequence[str]) -> bool:
@@ -33,8 +36,10 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return False
     request = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
     is_of_several = "_".join(words[:request]) in _OF_SENTENCES["of_several.en"]
-    if _sets_value(words[request:]) or (
-        is_of_several and _holds("".join(words[request : request + 1])) and _is_done_so(words[request:], least=2)
+    if (
+        _sets_value(words[request:])
+        or _sets_limit(words[request:])
+        or (is_of_several and _holds("".join(words[request : request + 1])) and _is_done_so(words[request:], least=2))
     ):
         return True
     if (
@@ -48,6 +53,39 @@ def decides(text: str, words: Sequence[str]) -> bool:
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
 
 
+def explains(words: Sequence[str]) -> bool:
+    """Whether an English sentence says how something is or is done, and why: a limit, a state or a rule with its cause.
+
+    What happened once, what goes wrong and what is to be done about it now are no such thing.
+    """
+    words = tuple(words)
+    at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
+    main, rest = words[:at], words[at + size :]
+    if size and not main and "," in rest:  # the cause comes first
+        comma = rest.index(",")
+        main, rest = rest[comma + 1 :], rest[:comma]
+    if min(len(main), len(rest)) < CLAUSE_WORDS or rest[0][0].isdigit():
+        return False
+    happens = (
+        "still" in main or any(_is_past(words, place) for place in range(at)) or not _AMISS.isdisjoint(main + rest)
+    )
+    return not happens and {main[0], rest[0]}.isdisjoint(_WORDS["at_once"] | _OF_SENTENCES["order.en"])
+
+
+def _cause_size(words: Sequence[str], at: int) -> int:
+    """How many words at a place lead to a cause or to what follows from one; 0 for none."""
+    if words[at] == "so":
+        return int(at > 0 and words[at - 1] == ",")
+    return next((size for size in (3, 2, 1) if "_".join(words[at : at + size]) in _WORDS["cause"]), 0)
+
+
+def _is_past(words: Sequence[str], at: int) -> bool:
+    """Whether a word tells what happened: "ran", "clicked", and not "is wiped"."""
+    word, before = words[at], words[at - 1] if at else ""
+    is_participle = before in _WORDS["auxiliary"] or before.endswith(("ly", "n't"))
+    return word in _WORDS["happened"] or (len(word) > 4 and word.endswith("ed") and bool(before) and not is_participle)
+
+
 def _sets_value(words: Sequence[str]) -> bool:
     """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no
     version."""
@@ -58,6 +96,15 @@ def _sets_value(words: Sequence[str]) -> bool:
     if not at or len(unit) > UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False
     return not _NO_SETTING.fullmatch(words[at]) and not (words[at - 2] == "version" and "." in words[at])
+
+
+def _sets_limit(words: Sequence[str]) -> bool:
+    """Whether an order names a number that is not to be passed: "add a page size of at most 40"."""
+    is_order = words[:1] != () and words[0] in _OF_SENTENCES["order.en"]
+    return is_order and any(
+        _NUMBER.fullmatch(word) and any("_".join(words[max(0, at - size) : at]) in _WORDS["limit"] for size in (3, 2))
+        for at, word in enumerate(words)
+    )
 
 
 def _foresees(words: Sequence[str]) -> bool:

@@ -694,8 +694,10 @@ def opens(word_class: str, language: str, text: str) -> bool:
 
 
 def behind(word_class: str, language: str, text: str) -> str:
-    """A text without the words of a class that it begins with; "" if it does not begin with one."""
+    """A text without the words of a class that it begins with, and the marks after them; "" if it begins with none."""
     tokens, end = _opening(_phrases(word_class, language), text)
+    while 0 < end < len(tokens) and tokens[end][0] in ",;:.!-–—":
+        end += 1
     return _from(text, tokens, end) if end else ""
 
 
@@ -784,6 +786,43 @@ def tells_what_was_done(text: str) -> bool:
     """Whether the speaker tells what they did: "I fixed ...", "Moved ..."."""
     sentence = parse(text, "assistant")
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
+
+
+_MANNER = WORDS["manner.en"] - {"commit", "push"}
+
+
+def is_task(sentence: Sentence) -> bool:
+    """Whether a sentence orders or wants something made or changed, which is done once it is there: "add a filter".
+
+    With a limit, an exception or a condition it lays that down, and with a verb of habit how things are done.
+    """
+    if (
+        sentence.language != "en"
+        or sentence.words[:2] == ("do", "not")
+        or has("limits", "en", sentence.core)
+        or has("condition", "en", sentence.core)
+    ):
+        return False
+    words = sentence.words if is_verb(sentence.words[:1]) else parse(bare_order(sentence.text)).words
+    at = next((at for at, word in enumerate(words) if word in ("we", "i")), None)
+    if not is_verb(words[:1]) and at is not None:
+        words = words[at + 1 :]
+        size = phrase_size(WORDS["obliges.en"], words)
+        words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
+    is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")
+    return is_made and (words[0] not in _MANNER or words[1:2] in (("the",), ("a",), ("an",), ("up",)))
+
+
+_ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
+_ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
+
+
+def is_about_errand(sentence: Sentence) -> bool:
+    """Whether a question is about what is done once or next: "shall I run the tests or commit?", "what should I open?"."""
+    words = sentence.words
+    errands = WORDS["done_once.en"] if "or" in words else WORDS["done_once.en"] | WORDS["tackle.en"]
+    own = [word for lead, doer, word in zip(words, words[1:], words[2:], strict=False) if (lead, doer) in _ABOUT_TO]
+    return not (errands | {"do"}).isdisjoint(own) or not {"first", "next", "now"}.isdisjoint(words)
 
 
 def may_be_order(text: str, *, is_asked: bool) -> bool:

@@ -21,7 +21,8 @@ from csmd.text.clauses import COPULA, STOPS, WORDS, Word, roots, stems
 _LEAVE_ROOTS = roots("leave")
 _MOVE_ROOTS = roots("move")
 _ENTER_ROOTS = roots("enter")
-_LEAD_PHRASES = clauses.phrases("leads_to_left")
+_LEAD_PHRASES = clauses.phrases("leads_to_left", "changes_mind")
+_CHANGE_PHRASES = clauses.phrases("changes_mind")
 _THING_ENDS = WORDS["left_ends"] | COPULA
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
 _IDLE_ROOTS = roots("left_ends") | roots("idle")
@@ -71,6 +72,11 @@ class _Departure(NamedTuple):
     is_past: bool = False
 
 
+def changes_mind(text: str) -> bool:
+    """Whether a sentence announces that its speaker thinks otherwise about something: what holds comes after it."""
+    return _is_announced(clauses.read(text).words)
+
+
 def may_switch(words: Collection[str]) -> bool:
     """Whether a sentence of these words, in small letters, may be a switch; cheaper than `find_switch`."""
     return not _TRIGGER_WORDS.isdisjoint(words) or any(word.endswith("n't") for word in words)
@@ -93,8 +99,11 @@ def find_switch(text: str) -> Switch | None:
             continue
         others = [other for number, other in enumerate(bare) if number != at]
         antecedent = bare[0][:1] if at and bare[0] and bare[0][0].plain not in _ORDERS else ()
+        is_announced = _is_announced(part)
         for left in _find_departures(part, follows_comma=opener == ",", antecedent=antecedent):
             entering = [*filter(None, [_find_entering(left)]), *filter(_may_take_place, others)]
+            if is_announced:
+                entering = [other for other in others if _may_take_place(other) or _states(other)]
             if left.is_past:
                 entering = [other for other in entering if _holds_instead(other)]
             if entering and 0 < len(stems(left.old)) <= MAX_THING_WORDS:
@@ -217,9 +226,23 @@ def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
         return antecedent
     # "Uploads go to the disk instead of the bucket" is about all uploads; the same as an order is about those at hand.
     may_have_article = part[0].plain not in _ORDERS and part[start - 1].plain in ("of", "than")
-    if old and old[0].plain in _ARTICLES and not (may_have_article and old[0].plain == "the"):
+    if (
+        old
+        and old[0].plain in _ARTICLES
+        and not ((may_have_article or _is_announced(part)) and old[0].plain in ("the", "our"))
+    ):
         return ()
     return old
+
+
+def _is_announced(part: Sequence[Word]) -> bool:
+    """Whether a part only says that its speaker thinks otherwise about something: "I changed my mind about"."""
+    return any(word.plain in _CHANGE_PHRASES and clauses.match(_CHANGE_PHRASES, part, at) for at, word in enumerate(part))
+
+
+def _states(part: Sequence[Word]) -> bool:
+    """Whether a part states something, and orders nothing."""
+    return len(stems(part)) > 0 and part[0].plain not in _ORDERS | _SUPPOSING_WORDS and len(part) > 2
 
 
 def _is_step(part: Sequence[Word]) -> bool:

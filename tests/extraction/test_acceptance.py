@@ -13,6 +13,13 @@ LIST = "There are three ways to keep the sessions.\n1. Signed cookies\n2. A tabl
 INLINE = "Two ways for the ids. 1. ULIDs made by the application, sortable. 2. A bigserial column with a public slug."
 EITHER = "Either we keep the photos on the volume, or we move them to object storage. What do you prefer?"
 PROPOSED = "The import fails at night. I propose to read the files in batches of 500 rows. That is an hour of work."
+BULLETS = "For the ledger I see two options:\n- **Rows**: one for each booking\n- **Columns**: one for each month\n\nI'd lean to rows. What do you think?"
+NAMED = "Which queue do you want for the mails: Kafka, NATS or Postgres?"
+HALVES = "I can either keep the sums in the table or compute them. The table is what we have. Which way?"
+OPEN = "Polling stops after some tries. How many tries should a till get?"
+WEIGHED = "The plotter is fast but needs A3, the printer is slow and takes any paper."
+ROW = "Options: (a) drop the booking, (b) keep it and warn, (c) stop. With (a) nobody notices."
+FINDINGS = "1. The counter leaks.\n2. The footer is off.\n\nBoth are small."
 OFFERED = "The tests are green again. Shall I run them once more?"
 GERMAN = "Der Export ist zu langsam. Ich schlage vor, die Summen nachts vorzurechnen."
 CHINESE = "导出太慢。我建议每晚预先计算汇总。"
@@ -29,6 +36,23 @@ ROWS = [
     (INLINE, "1", "ULIDs made by the application"),
     (EITHER, "the latter", "we move them to object storage"),
     (EITHER, "the former", "we keep the photos on the volume"),
+    (BULLETS, "columns", "I see two options? -> Columns: one for each month"),
+    (BULLETS, "the first one sounds good", "I see two options? -> Rows: one for each booking"),
+    (BULLETS, "agreed", "I see two options? -> Rows: one for each booking"),
+    (NAMED, "nats it is", "Kafka, NATS or Postgres? -> nats it is"),
+    (NAMED, "the last one", "Kafka, NATS or Postgres? -> Postgres"),
+    (NAMED, "postgres, we know it", "-> postgres, we know it"),
+    (NAMED, "none of them", ""),
+    (HALVES, "leave it unchanged", "or compute them? -> leave it unchanged"),
+    (HALVES, "compute", "or compute them? -> compute"),
+    (OPEN, "5. nobody needs more", "How many tries should a till get? -> 5"),
+    (OPEN, "I looked at it", ""),
+    (OPEN, "no idea", ""),
+    (WEIGHED, "printer.", "takes any paper? -> printer"),
+    (WEIGHED, "print it", ""),
+    (WEIGHED, "the scanner", ""),
+    (ROW, "c, of course", "(c) stop? -> stop"),
+    (FINDINGS, "2", "The footer is off"),
     (PROPOSED, "yes, do that", "batches of 500 rows"),
     (PROPOSED, "agreed, go ahead", "batches of 500 rows"),
     (PROPOSED, "👍", "batches of 500 rows"),
@@ -82,5 +106,5 @@ def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_n
     assert not [text for _, text in refused if "batches of 500 rows" in text]
     picked = stated(("user", "where do sessions go"), ("assistant", LIST), ("user", "2"))
     assert [text for by, text in picked if by == "user"] == [
-        "There are three ways to keep the sessions -> A table in Postgres"
+        "There are three ways to keep the sessions? -> A table in Postgres"
     ]

@@ -344,6 +344,42 @@ def test_what_was_said_later_on_the_matter_of_a_rule_stands_before_it(store: Sto
     assert said[1] in told[0] and said[0] in told[1]
 
 
+#: Name -> (what the user said, what later, the lines).
+AMENDED: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "with more": (
+        "ledgers must carry the stamp", "ledgers must carry the stamp and the date", ("ledgers must carry the stamp and the date",),
+    ),
+    "corrected": (
+        "the till must close at six", "correction: the till must close at eight", ("correction: the till must close at eight",),
+    ),
+    "added to": (
+        "mira approves the ledgers", "correction: tom approves the ledgers too",
+        ("mira approves the ledgers; tom approves the ledgers too",),
+    ),
+    "of another matter": (
+        "ledgers must carry the stamp", "correction: tom owns the till", ("correction: tom owns the till", "ledgers must carry the stamp"),
+    ),
+    "turned round": (
+        "never close the till", "never close the till without a stamp", ("never close the till without a stamp", "never close the till"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AMENDED)
+def test_what_is_corrected_or_said_with_more_is_told_in_one_line(store: Store, name: str) -> None:
+    earlier, later, lines = AMENDED[name]
+    for number, text in enumerate((earlier, later)):
+        save_memory(store, text, "epistemic", "fact", session(store, f"s{number}", number), f"s{number}", number)
+    told = [line for line in brief_of(store, "new").text.splitlines() if line.startswith("- ")]
+    assert [line[2:].partition(" (2026")[0] for line in told] == list(lines)
+
+
+def test_of_a_long_question_the_answer_is_told_whole(store: Store) -> None:
+    text = f"Should the ledger {'be printed by the clerks ' * 12}or copied? -> copied, at night"
+    save_memory(store, text, "epistemic", "decision", session(store, "s0", 0), "s0", 0)
+    assert "\u2026 -> copied, at night" in brief_of(store, "new").text
+
+
 def test_what_the_user_lays_down_is_told_again_once_a_session_used_it(store: Store) -> None:
     text = "the heron page needs its fonts from the share"
     save_memory(store, text, "epistemic", "fact", session(store, "s0", 0), "s0", 0)

@@ -103,6 +103,14 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Review this: the parser loses its zone"), ("file", "a.go"), ("last", "The parser keeps the zone now.")), "checked",
         "Review this: the parser loses its zone: changed a.go; at its end: The parser keeps the zone now.",
     ),
+    "how it ended, where the commits leave something": (
+        (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The Windows runner waits for its licence.")), "committed",
+        'Port the build: committed "Port the build"; at its end: The Windows runner waits for its licence.',
+    ),
+    "last words that say nothing": (
+        (("goal", "Port the build"), ("commit", "1a2b3c4 Port the build"), ("last", "The build is ported and tidy.")), "committed",
+        'Port the build: committed "Port the build"',
+    ),
     "in what state it was left, as a model said, in place of what it was on and said last": (
         (("goal", "Review this: the parser loses its zone"), ("commit", "1a2b3c4 Keep the zone"), ("last", "The parser keeps the zone now."),
          ("stands", "The parser's fix is committed and not pushed; it waits for marta.")), "committed",
