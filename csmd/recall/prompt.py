@@ -81,12 +81,12 @@ MAX_PASSAGES = 30
 FIRST_HITS = 10
 #: From which share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 WHOLE_FROM = 0.4
-#: The best hits stand out if each of the first few holds a word on the prompt's subject that is this rare, on average, and
-#: the best scores so much more than the last of the first hits.
+#: A prompt may need its hits if the best BEST_HITS of the first ones share so much of its rare words on average, and the
+#: first one scores so much more than the last of them.
 BEST_HITS = 3
-RARE = 0.6
-MIN_MARGIN = 0.2
-#: A line is like the prompt if the product of its cosine and its share of the prompt's rare words is so great.
+MIN_SHARED = 0.28
+MIN_MARGIN = 0.1
+#: It may need its lines as well if one is like it: least product of a line's cosine and of the rare words that it shares.
 MIN_LIKENESS = 0.25
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
@@ -104,10 +104,10 @@ WHOLE = (12, 400)
 BLOCKS = 5
 #: Least score of a line, as a share of the best one's.
 MIN_SHARE = 0.15
-#: A rule of the user's bears on a prompt from this cosine on, if it has about one of its rare words, and so much of all.
-NEAR = 0.35
-MIN_SHARED = 0.25
-MIN_COVERED = 0.1
+#: A rule of the user's is needed surely if it has this cosine, about one of the prompt's rare words, and this share of all.
+RULE_MEANING = 0.35
+RULE_SHARED = 0.25
+RULE_COVERS = 0.1
 #: How surely a line is needed that has all words of a prompt, if it is a rule of the user's.
 ON_SUBJECT = 0.99
 #: The same if the user stated it and the prompt asks.
@@ -154,7 +154,7 @@ class Line:
 
     @property
     def meaning(self) -> float:
-        """Its cosine; without a model, what it shares with the prompt stands for it."""
+        """Its cosine; without a model, how much of the prompt's rare words it shares."""
         return self.values.get("meaning", self.values["shared"])
 
     @cached_property
@@ -311,8 +311,7 @@ def weigh_terms(rows: Rows, search_query: Query, prompt: str, degraded: list[str
     """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
     terms = hybrid_search.weigh_terms(rows, search_query, degraded)
     asks = sentence.parse(prompt).kind == "asks"
-    orders = query.stems_of("order") | (query.stems_of("of_kind") if asks else frozenset())
-    orders &= terms.rarity.keys()
+    orders = (query.orders() | query.kinds() if asks else query.orders()) & terms.rarity.keys()
     # "What do we build with?" asks about building.
     return replace(terms, orders=frozenset() if asks and orders == terms.rarity.keys() else orders, asks=asks)
 
@@ -380,7 +379,7 @@ def find_lines(
     )
     own, asked_by = _read_own_words(rows, read.values()), _prompts_of(rows, read.values())
     statements = [
-        replace(hit, features={**_meaning_of(hit), "warm": min(1.0, heat / most)})
+        replace(hit, features={**hit.features, "warm": min(1.0, heat / most)})
         for hit, heat in zip(hits, map(_heat_of_rank, range(len(hits))), strict=True)
         if hit.passage is None
     ]
@@ -433,10 +432,6 @@ def through_lens(rows: Rows, lines: Sequence[Line], asking: str) -> list[Line]:
 def _first_and_last(seqs: Sequence[int]) -> Sequence[int]:
     """The first and the last passages of a long turn, of which the last conclude."""
     return seqs if len(seqs) <= FIRST + LAST else [*seqs[:FIRST], *seqs[-LAST:]]
-
-
-def _meaning_of(hit: ScoredStatement) -> dict[str, float]:
-    return {"meaning": hit.features["meaning"]} if "meaning" in hit.features else {}
 
 
 def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[Line]:
@@ -559,26 +554,26 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """How likely a prompt needs any of the lines, 0-1: 0 where neither a hit stands out nor a line is like the prompt."""
+    """How likely a prompt needs any of the lines, 0-1; 0 if its best hits are like all others and no line is like it."""
     offered = [line for line in lines if not line.is_cold]
     is_like = any(line.meaning * line.values["shared"] >= MIN_LIKENESS for line in offered)
-    stands_out = _share_rare_words(hits, terms) >= RARE and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN
-    is_likely = rate_subject(terms) >= MIN_SUBJECT and (is_like or stands_out)
-    return ranking.rate("prompt", measure(hits, offered, terms)) if is_likely else 0.0
+    is_apart = _share_words(hits) >= MIN_SHARED and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN
+    may_need = rate_subject(terms) >= MIN_SUBJECT and (is_like or is_apart)
+    return ranking.rate("prompt", measure(hits, offered, terms)) if may_need else 0.0
 
 
 def rate_line(line: Line, terms: SearchTerms) -> float:
     """How surely a line by itself is what a prompt needs, 0-1: one that has its words, above all a rule of the user's."""
     values, memory = line.values, line.statement.memory
-    is_rule = bool(values["user"] and (values["lasting"] or line.statement.replaced))
     is_worth = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
     if memory is not None and is_worth and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
         return ON_SUBJECT
     if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
     covers = max(values["covers"], values["shared"] * ranking.MAX_SHARED / max(1.0, sum(terms.rarity.values())))
-    is_near = covers >= MIN_COVERED and values["shared"] >= MIN_SHARED and line.meaning >= NEAR
-    if is_near and memory is not None and (is_rule or is_worth):
+    is_rule = is_worth or (values["user"] and (values["lasting"] or line.statement.replaced))
+    is_near = covers >= RULE_COVERS and values["shared"] >= RULE_SHARED and line.meaning >= RULE_MEANING
+    if is_rule and is_near and memory is not None:
         return ON_SUBJECT
     return covers * (ON_SUBJECT if is_rule else STATED if terms.asks and values["user"] else ALIKE)
 
@@ -615,11 +610,10 @@ def _lift(hits: Sequence[ScoredStatement]) -> float:
     return max(Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id).values(), default=0) / FIRST_HITS
 
 
-def _share_rare_words(hits: Sequence[ScoredStatement], terms: SearchTerms) -> float:
-    """The rarity of the rare words on the prompt's subject in the best of the first hits, summed, on average."""
-    rare = {stem: rarity for stem, rarity in terms.subject.items() if rarity >= RARE}
-    shared = (sum(rare[stem] for stem in rare.keys() & ranking.stems(hit.text)) for hit in hits[:FIRST_HITS])
-    return sum(sorted(shared, reverse=True)[:BEST_HITS]) / BEST_HITS
+def _share_words(hits: Sequence[ScoredStatement]) -> float:
+    """How much of the prompt's rare words the best of the first hits share, 0-1."""
+    shared = sorted((hit.features.get("shared", 0.0) for hit in hits[:FIRST_HITS]), reverse=True)
+    return sum(shared[:BEST_HITS]) / BEST_HITS
 
 
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:

@@ -81,14 +81,20 @@ def _session_words() -> list[tuple[set[str], set[str]]]:
 
 
 @cache
-def stems_of(word_class: str) -> frozenset[str]:
-    """The stems of a class of words in several languages.
+def orders() -> frozenset[str]:
+    """The stems of verbs of orders in several languages: a prompt that holds nothing else names no subject."""
+    return _stems_of("order.")
 
-    A prompt of verbs of orders ("order") names no subject; what a kind of statements is called ("of_kind") says nothing of
-    its subject: "what did I promise Jo?" asks for what was said of Jo.
-    """
+
+@cache
+def kinds() -> frozenset[str]:
+    """The stems of names for kinds of statements: "what did I promise Jo?" asks for statements about Jo."""
+    return _stems_of("of_kind.")
+
+
+def _stems_of(word_class: str) -> frozenset[str]:
     table = data.word_table("sentence_words.txt").items()
-    return frozenset(tokens.stem(word) for name, words in table if name.startswith(f"{word_class}.") for word in words)
+    return frozenset(tokens.stem(word) for name, words in table if name.startswith(word_class) for word in words)
 
 
 def names_nothing(term: str) -> bool:
