@@ -2,8 +2,9 @@
 
 A prompt resembles how a matter began; the decision is in the turns that follow, and its change in a later
 conversation. So a hit warms its turn, the turns after it, and those that their threads lead to. Of the warm turns, the
-words that decide are shown, one block for each conversation, newest first. A conversation that was found and has no
-such words is pointed at, once in a session.
+words that decide are shown, one block for each conversation, newest first. A line that answers a question, and a rule of
+the user's on what a task names, are shown by themselves. A conversation that was found and has no such words is pointed
+at, once in a session.
 """
 
 from __future__ import annotations
@@ -134,7 +135,8 @@ class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
     `ends` are the passages that its thread leads to with their probabilities, the surest first; `prompt_turn` is the turn
-    that an assistant's line answers. A line that `is_cold` is shown only with what leads to it or answers it.
+    that an assistant's line answers. A line that `is_cold` is shown only with what leads to it or answers it; one that
+    `is_sure` is shown whether or not the prompt is likely to need its conversation.
     """
 
     text: str
@@ -635,8 +637,8 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
 def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     """Chooses the best lines within a budget, of at most BLOCKS conversations, none twice.
 
-    With a line comes what its thread leads to, or that alone where it probably replaces the line. With an assistant's line
-    comes the prompt that it answers, if both fit.
+    Sure lines come first. With a line comes what its thread leads to, or that alone where it probably replaces the line.
+    With an assistant's line comes the prompt that it answers, if both fit.
     """
     of_passage: dict[int, Line] = {}
     of_turn: dict[int, Line] = {}
