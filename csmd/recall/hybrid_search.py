@@ -125,6 +125,11 @@ class ScoredStatement:
         return max(self.memory.confirmed_at if self.memory else "", self.passage.at if self.passage else "")
 
     @property
+    def is_by_user(self) -> bool:
+        """Whether the user said it."""
+        return self.memory.is_personal if self.memory else self.passage is not None and self.passage.kind in PROMPTS
+
+    @property
     def session_id(self) -> str:
         """The session that said it."""
         return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
@@ -206,7 +211,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
         statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
         match = Match(
             text=statement.text,
-            by_user=memory.is_personal if memory else passage is not None and passage.kind in PROMPTS,
+            by_user=statement.is_by_user,
             meaning=None if query.vector is None else cosine,
             kept=memory is not None,
             **context._asdict(),

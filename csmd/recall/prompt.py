@@ -2,8 +2,9 @@
 
 A prompt resembles how a matter began; the decision is in the turns that follow, and its change in a later
 conversation. So a hit warms its turn, the turns after it, and those that their threads lead to. Of the warm turns, the
-words that decide are shown, one block for each conversation, newest first. A conversation that was found and has no
-such words is pointed at, once in a session.
+words that decide are shown, one block for each conversation, newest first. A line that answers a question, and a rule of
+the user's on what a task names, are shown by themselves. A conversation that was found and has no such words is pointed
+at, once in a session.
 """
 
 from __future__ import annotations
@@ -64,6 +65,8 @@ BEHIND_END = (0.8, 0.4)
 #: Least probability of a thread whose end is shown with the line that it follows, and instead of that line.
 LEADS = 0.2
 IN_PLACE = 0.3
+#: Least probability of a thread whose end is shown instead of a line that is needed surely.
+IN_PLACE_OF_SURE = 0.7
 #: Most ends of a thread that are shown with one line.
 ENDS = 2
 #: Most warm turns whose threads are followed, and whose passages are read.
@@ -79,9 +82,13 @@ MAX_PASSAGES = 30
 FIRST_HITS = 10
 #: From which share of the first hits on a conversation is shown as a whole (see `rate_conversation`).
 WHOLE_FROM = 0.4
-#: Least share of the prompt's rare words in the best of the first hits, on average, and how many are averaged.
-MIN_SHARED = 0.3
+#: A prompt may need its hits if the best BEST_HITS of the first ones share so much of its rare words on average, and the
+#: first one scores so much more than the last of them.
 BEST_HITS = 3
+MIN_SHARED = 0.28
+MIN_MARGIN = 0.1
+#: It may need its lines as well if one is like it: least product of a line's cosine and of the rare words that it shares.
+MIN_LIKENESS = 0.25
 #: A prompt has a subject if its SUBJECT_WORDS rarest words, verbs of orders apart, are this rare on average.
 SUBJECT_WORDS = 3
 MIN_SUBJECT = 0.2
@@ -98,6 +105,10 @@ WHOLE = (12, 400)
 BLOCKS = 5
 #: Least score of a line, as a share of the best one's.
 MIN_SHARE = 0.15
+#: A rule of the user's is needed surely if it has this cosine, about one of the prompt's rare words, and this share of all.
+RULE_MEANING = 0.35
+RULE_SHARED = 0.25
+RULE_COVERS = 0.1
 #: How surely a line is needed that has all words of a prompt, if it is a rule of the user's.
 ON_SUBJECT = 0.99
 #: The same if the user stated it and the prompt asks.
@@ -124,7 +135,8 @@ class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
     `ends` are the passages that its thread leads to with their probabilities, the surest first; `prompt_turn` is the turn
-    that an assistant's line answers. A line that `is_cold` is shown only with what leads to it or answers it.
+    that an assistant's line answers. A line that `is_cold` is shown only with what leads to it or answers it; one that
+    `is_sure` is shown whether or not the prompt is likely to need its conversation.
     """
 
     text: str
@@ -134,12 +146,18 @@ class Line:
     ends: tuple[tuple[int, float], ...] = ()
     prompt_turn: int = 0
     is_cold: bool = False
+    is_sure: bool = False
     weight: float = 1.0
 
     @cached_property
     def score(self) -> float:
         """How likely a prompt needs it, 0-1, if it needs anything of its conversation; more for what is of the lens."""
         return min(1.0, self.weight * ranking.rate("line" if "meaning" in self.values else "line words", self.values))
+
+    @property
+    def meaning(self) -> float:
+        """Its cosine; without a model, how much of the prompt's rare words it shares."""
+        return self.values.get("meaning", self.values["shared"])
 
     @cached_property
     def gist(self) -> similarity.Gist:
@@ -205,16 +223,21 @@ def recall(
         lines = [line for line in lines if line.prompt_turn not in answered]
         lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
-        sure = _as_late(rate_need([] if is_best_known else hits, lines, terms), _count_prompts(rows, session_id))
+        prompts = _count_prompts(rows, session_id)
+        ratings = [0.0 if line.is_cold else _as_late(rate_line(line, terms), prompts) for line in lines]
+        lines = [replace(line, is_sure=0.0 < rating >= floor) for line, rating in zip(lines, ratings, strict=True)]
+        is_unlikely = is_best_known or query.continues_talk(prompt)
+        likely = 0.0 if is_unlikely else _as_late(rate_need(hits, lines, terms), prompts)
         most, room = WHOLE if rate_conversation(hits, terms) >= WHOLE_FROM else SHORT
-        if sure < floor and (rules := _find_rules(lines, terms)):
-            lines, most, sure = rules, RULES, floor
-        if sure >= floor:
-            chosen = choose(lines, most=min(most, max_items), tokens=room)
-            blocks += _describe(rows, chosen, places, filter_visible, session_id)
+        if likely < floor or (terms.asks and any(line.is_sure for line in lines)):
+            lines, most = [replace(line, is_cold=line.is_cold or not line.is_sure) for line in lines], RULES
+        chosen = choose(lines, most=min(most, max_items), tokens=room)
+        blocks += _describe(rows, chosen, places, filter_visible, session_id)
+        sure = max([likely, *ratings])
         is_pointed_at = query.is_about_work(prompt) or (terms.asks and sure >= POINTED * floor)
         if is_pointed_at and not blocks and rate_subject(terms) >= MIN_SUBJECT:
-            blocks = _point(rows, filter_visible(hits), session_id, asking)
+            on_subject = [hit for hit in hits if not terms.subject.keys().isdisjoint(ranking.stems(hit.text))]
+            blocks = _point(rows, filter_visible(on_subject), session_id, asking)
     composed = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(composed, degraded=tuple(sorted(set(degraded))))
 
@@ -277,7 +300,7 @@ def find_bearing(
 
 def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None, degraded: list[str]) -> Query:
     """A prompt as the indexes are asked; without terms where it says nothing but words of assent."""
-    own = query.unquoted(prompt)
+    own = query.without_addresses(query.unquoted(prompt))
     is_long = len(own) > BEGINNING + END
     question = f"{own[:BEGINNING]}\n{own[-END:]}" if is_long else own
     terms = hybrid_search.expand_terms(rows, question, places=places)
@@ -289,9 +312,8 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
 def weigh_terms(rows: Rows, search_query: Query, prompt: str, degraded: list[str]) -> SearchTerms:
     """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
     terms = hybrid_search.weigh_terms(rows, search_query, degraded)
-    orders = query.orders() & terms.rarity.keys()
-    read = sentence.parse(prompt)
-    asks = read.kind == "asks" and any(sentence.opens(name, "en", read.core) for name in ("wh", "when"))
+    asks = sentence.parse(prompt).kind == "asks"
+    orders = (query.orders() | query.kinds() if asks else query.orders()) & terms.rarity.keys()
     # "What do we build with?" asks about building.
     return replace(terms, orders=frozenset() if asks and orders == terms.rarity.keys() else orders, asks=asks)
 
@@ -361,7 +383,7 @@ def find_lines(
     )
     own, asked_by = _read_own_words(rows, read.values()), _prompts_of(rows, read.values())
     statements = [
-        replace(hit, features={**_meaning_of(hit), "warm": min(1.0, heat / most)})
+        replace(hit, features={**hit.features, "warm": min(1.0, heat / most)})
         for hit, heat in zip(hits, map(_heat_of_rank, range(len(hits))), strict=True)
         if hit.passage is None
     ]
@@ -382,7 +404,9 @@ def find_lines(
         Line(
             text=text,
             statement=statement,
-            values=ranking.line_features(text, terms, statement.features, by_user=by_user, replaced=statement.replaced),
+            values=ranking.line_features(
+                text, terms, statement.features, by_user=statement.is_by_user, replaced=statement.replaced
+            ),
             turn=statement.passage.turn_seq if statement.passage else 0,
             ends=warmth.ends.get(statement.passage.seq, ()) if statement.passage else (),
             prompt_turn=asked_by.get(statement.passage.turn_seq, 0) if statement.passage else 0,
@@ -390,11 +414,6 @@ def find_lines(
         )
         for statement in shown
         for is_end in [statement.passage is not None and statement.passage.seq in leading]
-        for by_user in [
-            statement.memory.is_personal
-            if statement.memory
-            else bool(statement.passage and statement.passage.kind in PROMPTS)
-        ]
         for text in _decisive(statement, own, is_end=is_end)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
@@ -417,10 +436,6 @@ def through_lens(rows: Rows, lines: Sequence[Line], asking: str) -> list[Line]:
 def _first_and_last(seqs: Sequence[int]) -> Sequence[int]:
     """The first and the last passages of a long turn, of which the last conclude."""
     return seqs if len(seqs) <= FIRST + LAST else [*seqs[:FIRST], *seqs[-LAST:]]
-
-
-def _meaning_of(hit: ScoredStatement) -> dict[str, float]:
-    return {"meaning": hit.features["meaning"]} if "meaning" in hit.features else {}
 
 
 def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[Line]:
@@ -446,10 +461,8 @@ def _without_repeated(
     rows: Rows, lines: Sequence[Line], prompt: str, places: Sequence[int], session_id: str
 ) -> list[Line]:
     """The lines that say more than the prompt itself and the instructions that the assistant loads."""
-    is_instruction, stems = (
-        loaded_instructions.instructions_filter(rows, places, session_id),
-        similarity.gist(prompt).stems,
-    )
+    is_instruction = loaded_instructions.instructions_filter(rows, places, session_id)
+    stems = similarity.gist(prompt).stems
     return [line for line in lines if not (line.gist.stems <= stems or is_instruction(line.text))]
 
 
@@ -545,26 +558,39 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """How likely a prompt needs any of the lines, 0-1; without `hits`, those that answer it by themselves."""
+    """How likely a prompt needs any of the lines, 0-1; 0 if its best hits are like all others and no line is like it."""
+    offered = [line for line in lines if not line.is_cold]
+    is_like = any(line.meaning * line.values["shared"] >= MIN_LIKENESS for line in offered)
+    is_apart = _share_words(hits) >= MIN_SHARED and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN
+    may_need = rate_subject(terms) >= MIN_SUBJECT and (is_like or is_apart)
+    return ranking.rate("prompt", measure(hits, offered, terms)) if may_need else 0.0
+
+
+def rate_line(line: Line, terms: SearchTerms) -> float:
+    """How surely a line by itself is what a prompt needs, 0-1: one that has its words, above all a rule of the user's."""
+    values, memory = line.values, line.statement.memory
+    is_worth = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
+    if memory is not None and is_worth and not evidence.is_pick(memory) and _is_ordered(line.text, terms):
+        return ON_SUBJECT
     if rate_subject(terms) < MIN_SUBJECT:
         return 0.0
-    offered = [line for line in lines if not line.is_cold]
-    likely = ranking.rate("prompt", measure(hits, offered, terms)) if _share_words(hits) >= MIN_SHARED else 0.0
-    return max([likely, *(_answers(line, terms) for line in offered)])
+    covers = max(values["covers"], values["shared"] * ranking.MAX_SHARED / max(1.0, sum(terms.rarity.values())))
+    is_rule = is_worth or (values["user"] and (values["lasting"] or line.statement.replaced))
+    is_near = covers >= RULE_COVERS and values["shared"] >= RULE_SHARED and line.meaning >= RULE_MEANING
+    if is_rule and is_near and memory is not None:
+        return ON_SUBJECT
+    return covers * (ON_SUBJECT if is_rule else STATED if terms.asks and values["user"] else ALIKE)
 
 
-def _find_rules(lines: Sequence[Line], terms: SearchTerms) -> list[Line]:
-    """The user's rules that a short order needs, those that hold most of its words alike."""
-    rules = [line for line in lines if not line.is_cold and _is_rule_for(line, terms)]
-    most = max((line.values["covers"] for line in rules), default=0.0)
-    return [line for line in rules if line.values["covers"] == most]
+def _is_ordered(rule: str, terms: SearchTerms) -> bool:
+    """Whether a prompt is a short order, and a rule about what it names or, by its verb, wants done.
 
-
-def _answers(line: Line, terms: SearchTerms) -> float:
-    """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
-    is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
-    is_stated = terms.asks and line.values["user"]
-    return line.values["covers"] * (ON_SUBJECT if is_rule else STATED if is_stated else ALIKE)
+    In "run the linter" the linter counts; "commit this" has only the verb.
+    """
+    named = terms.subject.keys() or terms.rarity.keys()
+    opening = ranking.stems(" ".join(rule.split()[:1]))
+    is_about = 2 * len(named & ranking.stems(rule)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
+    return len(terms.rarity) <= ORDER_WORDS and is_about
 
 
 def _count_prompts(rows: Rows, session_id: str) -> int:
@@ -577,24 +603,6 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
 def _as_late(sure: float, prompts: int) -> float:
     """How surely a prompt needs a hit, after this many prompts of its session: what it needed first was shown already."""
     return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
-
-
-def _is_rule_for(line: Line, terms: SearchTerms) -> bool:
-    """Whether a prompt is a short order, and a line the user's rule on what it names or, by its verb, wants done.
-
-    In "run the linter" the linter counts; "commit this" has only the verb.
-    """
-    memory = line.statement.memory
-    if (
-        len(terms.rarity) > ORDER_WORDS
-        or memory is None
-        or evidence.is_pick(memory)
-        or not evidence.rate(memory, sessions_since=0).value
-    ):
-        return False
-    named = terms.subject.keys() or terms.rarity.keys()
-    opening = ranking.stems(" ".join(line.text.split()[:1]))
-    return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 
 
 def rate_conversation(hits: Sequence[ScoredStatement], terms: SearchTerms) -> float:
@@ -631,8 +639,8 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
 def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     """Chooses the best lines within a budget, of at most BLOCKS conversations, none twice.
 
-    With a line comes what its thread leads to, or that alone where it probably replaces the line. With an assistant's line
-    comes the prompt that it answers, if both fit.
+    Sure lines come first. With a line comes what its thread leads to, or that alone where it probably replaces the line.
+    With an assistant's line comes the prompt that it answers, if both fit.
     """
     of_passage: dict[int, Line] = {}
     of_turn: dict[int, Line] = {}
@@ -658,13 +666,14 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
         used += cost
         return True
 
-    for line in offered:
-        if line.score < MIN_SHARE * offered[0].score:
+    for line in sorted(offered, key=lambda line: -line.values["shared"] if line.is_sure else 1.0):
+        if not line.is_sure and line.score < MIN_SHARE * offered[0].score:
             break
-        ends = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
+        in_place = IN_PLACE_OF_SURE if line.is_sure else IN_PLACE
+        led = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
+        ends = [end for end, sure in led if sure >= in_place or not (line.is_sure and end.is_cold)]
         prompts = [of_turn[line.prompt_turn]] if line.prompt_turn and line.prompt_turn in of_turn else []
-        is_replaced = any(sure >= IN_PLACE for _, sure in ends)
-        group = [*(end for end, _ in ends), *([] if is_replaced else [line])]
+        group = [*ends, *([] if any(sure >= in_place for _, sure in led) else [line])]
         if not add([*prompts, *group]):
             add(group)
     return chosen

@@ -14,7 +14,7 @@ from functools import cache
 
 from csmd import data
 from csmd.errors import BadInput
-from csmd.text import search_terms, sentence, sentence_words, tokens
+from csmd.text import prose, quotations, search_terms, sentence, sentence_words, tokens
 
 #: Characters of a question that are read: the patterns look ahead from many places.
 READ = 1000
@@ -54,6 +54,21 @@ def is_about_work(prompt: str) -> bool:
     return read.kind == "asks" and sentence.has("of_work", read.language, prompt[:READ])
 
 
+def continues_talk(prompt: str) -> bool:
+    """Whether a prompt continues the conversation at hand: it agrees, corrects, thinks aloud, refers to it or accepts a plan.
+
+    So does a reviewer's remark by itself, but not what a program printed.
+    """
+    head = prompt[:READ].lstrip()
+    if not quotations.own_words(prompt).strip():
+        return sentence.parse(head.partition("\n")[0]).kind != "printed"
+    first = next((part for row in prose.lines_of_prose(head) for part in prose.sentences(row)), "")
+    read = sentence.parse(first)
+    responds = any(sentence.opens(name, "en", first) for name in ("agrees", "praise", "corrects"))
+    is_plan = head.startswith(quotations.ACCEPTED_PLAN)
+    return responds or is_plan or read.refutes or read.goes_on or read.is_musing
+
+
 @cache
 def _session_words() -> list[tuple[set[str], set[str]]]:
     """For each language the words that say that something is over, and all words of the question what that was."""
@@ -68,8 +83,18 @@ def _session_words() -> list[tuple[set[str], set[str]]]:
 @cache
 def orders() -> frozenset[str]:
     """The stems of verbs of orders in several languages: a prompt that holds nothing else names no subject."""
-    table = data.word_table("sentence_words.txt")
-    return frozenset(tokens.stem(word) for name, words in table.items() if name.startswith("order.") for word in words)
+    return _stems_of("order.")
+
+
+@cache
+def kinds() -> frozenset[str]:
+    """The stems of names for kinds of statements: "what did I promise Jo?" asks for statements about Jo."""
+    return _stems_of("of_kind.")
+
+
+def _stems_of(word_class: str) -> frozenset[str]:
+    table = data.word_table("sentence_words.txt").items()
+    return frozenset(tokens.stem(word) for name, words in table if name.startswith(word_class) for word in words)
 
 
 def names_nothing(term: str) -> bool:
@@ -89,6 +114,15 @@ def _empty_terms() -> frozenset[str]:
 def unquoted(text: str) -> str:
     """The text without the lines quoted with `>`."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
+
+
+#: An address but for its last part: the rest is the same for most of what has one.
+_ADDRESS = re.compile(r"\bhttps?://[^\s/]+/(?:[^\s/]+/)*(?=[^\s/])")
+
+
+def without_addresses(text: str) -> str:
+    """The text with the last part of each address in its place."""
+    return _ADDRESS.sub("", text)
 
 
 def find_literals(question: str) -> list[str]:

@@ -217,6 +217,22 @@ def test_an_order_is_told_the_rule_on_its_subject(busy: Store, order: str, is_to
     assert told(busy, order, floor=1.0).text == ""
 
 
+def test_a_question_for_a_kind_of_statement_is_answered_by_what_was_stated_of_its_subject(busy: Store) -> None:
+    ident = rule(busy, "I promised Ilse the tide report by Friday", 1)
+    rule(busy, "The buoys are always drawn in red", 3)
+    assert ids(told(busy, "what did I promise Ilse?", floor=0.5)) == [ident]
+    assert ident not in ids(told(busy, "what did I promise Marten?", floor=0.5))
+
+
+def test_a_long_task_is_told_the_rule_on_what_it_names(busy: Store) -> None:
+    ident = rule(busy, "buoy numbers are strings with leading zeros, never parse them as integers", 1)
+    say(busy, "The legend is drawn last.", 2)
+    asked = "write the exporter for the buoys, one row for each buoy with its number and its colour"
+    assert ident in ids(told(busy, asked, floor=0.5))
+    assert ids(told(busy, f"yes, {asked}", floor=0.5)) == [ident], "talk that continues is told nothing else"
+    assert ident not in ids(told(busy, "write the exporter for the lighthouses, one row for each tower", floor=0.5))
+
+
 def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_was_asked(store: Store) -> None:
     """Four texts in a space of four directions: the question lies on the first."""
     said = [

@@ -161,3 +161,32 @@ def test_words_of_a_subject_and_their_pairs_of_letters_name_something(term: str)
 )
 def test_who_asks_what_was_done_about_something_asks_for_earlier_work(asked: str, does: bool) -> None:
     assert query.is_about_work(asked) is does
+
+
+@pytest.mark.parametrize(
+    ("prompt", "does"),
+    [
+        ("Yes, and put the tides below the map", True),
+        ("no, the other harbour", True),
+        ("It still draws the buoys twice", True),
+        ("hmm, maybe the depth belongs in the legend", True),
+        ("Implement the following plan:\n\n# Draw the depth lines\n\nEach line is a path.", True),
+        ("Good morning! Please draw the depth lines", False),
+        ("why does the chart draw the buoys twice?", False),
+        ("the chart of the north harbour has no scale", False),
+        ("$ make chart\nerror: no tiles for zoom 12\nmake: *** [chart] Error 1", False),
+    ],
+)
+def test_what_answers_corrects_or_refers_to_the_talk_at_hand_continues_it(prompt: str, does: bool) -> None:
+    assert query.continues_talk(prompt) is does
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("review https://forge.example.org/harbour/charts/issues/41 please", "review 41 please"),
+        ("see https://forge.example.org/ for more", "see https://forge.example.org/ for more"),
+    ],
+)
+def test_of_an_address_the_last_part_is_searched_for(text: str, rest: str) -> None:
+    assert query.without_addresses(text) == rest

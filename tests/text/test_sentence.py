@@ -325,6 +325,8 @@ LOOKED_FOR: dict[str, str] = {
     "proposes.de": "Ich schlage ein Buch vor", "proposes.es": "propongo un libro", "proposes.fr": "je propose un livre",
     "proposes.pt": "proponho um livro", "proposes.ru": "предлагаю книгу", "proposes.zh": "建议账本", "proposes.ja": "帳簿を推奨",
     "proposes.ko": "장부를 추천",
+    "of_kind.en": "which rule is there for ledgers", "of_kind.de": "welche Regel gilt für Bücher", "of_kind.fr": "quelle règle pour les livres",
+    "of_kind.es": "qué regla hay para los libros",
 }
 #: What only extraction/acceptance.py reads; its tests need them.
 OF_ACCEPTANCE = {"takes", "keeping", "assent", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
