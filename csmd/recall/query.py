@@ -60,9 +60,9 @@ def continues_talk(prompt: str) -> bool:
     So does a reviewer's remark by itself, but not what a program printed.
     """
     head = prompt[:READ].lstrip()
-    if not quotations.own_words(prompt).strip():
+    if not quotations.blank_quotations(prompt).strip():
         return sentence.parse(head.partition("\n")[0]).kind != "printed"
-    first = next((part for row in prose.lines_of_prose(head) for part in prose.sentences(row)), "")
+    first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     read = sentence.parse(first)
     responds = any(sentence.opens(name, "en", first) for name in ("agrees", "praise", "corrects"))
     is_plan = head.startswith(quotations.ACCEPTED_PLAN)

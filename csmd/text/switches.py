@@ -237,7 +237,9 @@ def _read_thing(part: Sequence[Word], start: int, antecedent: Sequence[Word]) ->
 
 def _is_announced(part: Sequence[Word]) -> bool:
     """Whether a part only says that its speaker thinks otherwise about something: "I changed my mind about"."""
-    return any(word.plain in _CHANGE_PHRASES and clauses.match(_CHANGE_PHRASES, part, at) for at, word in enumerate(part))
+    return any(
+        word.plain in _CHANGE_PHRASES and clauses.match(_CHANGE_PHRASES, part, at) for at, word in enumerate(part)
+    )
 
 
 def _states(part: Sequence[Word]) -> bool:

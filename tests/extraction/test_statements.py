@@ -132,8 +132,8 @@ def test_what_a_sub_agent_was_told_is_nobodys_word(store: Store) -> None:
 
 
 def test_a_session_is_settled_when_the_host_says_so_or_nothing_comes() -> None:
-    def behind(last: str, settled: str) -> statements.Behind:
-        return statements.Behind(
+    def behind(last: str, settled: str) -> statements.SessionBehind:
+        return statements.SessionBehind(
             session_seq=1, session_id="s", position=0, turns=3, last_at=last, settled_at=settled, started_at="", path=""
         )
 

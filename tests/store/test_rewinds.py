@@ -228,7 +228,7 @@ def test_a_statement_that_was_chosen_while_its_prompt_was_rewound_is_not_stored(
 ) -> None:
     choose = statements.chooser.choose
 
-    def rewound_meanwhile(*args: object, **more: object) -> list[statements.Chosen]:
+    def rewound_meanwhile(*args: object, **more: object) -> list[statements.chooser.Chosen]:
         chosen = choose(*args, **more)  # type: ignore[arg-type]
         monkeypatch.undo()
         world.read(*STANDS)
