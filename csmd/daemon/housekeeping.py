@@ -108,7 +108,7 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
         if not dropped and (days := settings.storage_conversation_days):
             dropped = text_retention.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.checkpoint_keep_days):
-            dropped = checkpoints.drop_old(rows, before=before(days), limit=BATCH_TURNS)
+            dropped = checkpoints.delete_old(rows, before=before(days), limit=BATCH_TURNS)
         if not dropped and _measure_room(rows, settings).is_over:
             dropped = text_retention.drop_oldest_output(rows, limit=BATCH_TURNS)
         return dropped

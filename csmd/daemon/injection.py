@@ -20,7 +20,7 @@ from csmd.hosts.adapters import ADAPTERS, CLAUDE
 from csmd.machine import run_bounded
 from csmd.recall import advisory, brief, checkpoint, compose, prompt, visibility, work_notes
 from csmd.recall.compose import Note
-from csmd.store import receipts, search, sessions
+from csmd.store import receipts, search, session_context, sessions
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -130,7 +130,7 @@ def _compose_start_brief(
     if own_brief is not None:
         max_tokens = min(max_tokens, (ANSWER_LIMIT_UNITS - display.count_utf16_units(own_brief.text)) // TOKEN_UNITS)
     if event.source == "compact":
-        model, used = receipts.previous_context_size(rows, session)
+        model, used = session_context.last_context_size(rows, session)
         max_tokens = int(
             max_tokens * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored
         )
@@ -155,7 +155,7 @@ def _compose_start_brief(
 
 def _compose_prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
     settings, session = context.config.settings, event.session_id
-    model, used = receipts.context_size(rows, session)
+    model, used = session_context.context_size(rows, session)
     policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
     max_tokens = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(

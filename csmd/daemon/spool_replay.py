@@ -21,7 +21,7 @@ from csmd.errors import BadInput, StoreError
 from csmd.hosts import adapters
 from csmd.paths import is_file
 from csmd.privacy.redaction import redact
-from csmd.store import activity, files, receipts
+from csmd.store import activity, files, session_context
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
@@ -121,7 +121,7 @@ def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Fut
             max_session_bytes=room,
             is_replayed=True,
         )
-        return event.name == "session_start" and not receipts.is_briefed(rows, event.session_id)
+        return event.name == "session_start" and not session_context.is_briefed(rows, event.session_id)
 
     return store.submit(write, wait=True)
 

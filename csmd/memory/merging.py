@@ -9,7 +9,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, supersession
 from csmd.memory.duplicates import Finding, Likeness
-from csmd.store import belief_changes, memories, receipts
+from csmd.store import belief_changes, memories, session_context
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
 from csmd.vocabulary import Tier
@@ -53,7 +53,7 @@ def merge(rows: Rows, memory: Memory, into: Memory, *, reason: str, by: str, now
     cited = {source.uuid for source in into.provenance}
     new = [source for source in memory.provenance if source.role != "beside" and source.uuid not in cited]
     if memory.authority == "assistant":  # repeating an injected memory uses it, and does not confirm it
-        new = [source for source in new if not receipts.is_injected(rows, source.session_id, into.id)]
+        new = [source for source in new if not session_context.is_injected(rows, source.session_id, into.id)]
     keeper = supersession.refresh_thresholds(rows, absorb(into, memory, confirmations=len(new)))
     belief_changes.merge_memories(rows, memory, keeper, reason=reason, by=by, now=now)
 

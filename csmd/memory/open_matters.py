@@ -14,7 +14,7 @@ from csmd.errors import CsmdError
 from csmd.knowledge import Memory
 from csmd.memory.supersession import RULE
 from csmd.memory.undo import undo_answer
-from csmd.store import belief_changes, checkpoints, cursors, journal, memories, turns
+from csmd.store import belief_changes, cursors, goals, journal, memories, turns
 from csmd.store.core import Store
 from csmd.store.journal import DONE, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
@@ -51,7 +51,7 @@ class OpenMatter(NamedTuple):
 
 def read_goals(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
     """The open goals of some projects (None: of all), the latest first."""
-    return [_to_matter("goal", goal) for goal in checkpoints.list_goals(rows, projects=projects, done=False)]
+    return [_to_matter("goal", goal) for goal in goals.list_goals(rows, projects=projects, done=False)]
 
 
 def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter]:
@@ -59,7 +59,7 @@ def read_promises(rows: Rows, projects: Sequence[int] | None) -> list[OpenMatter
     return [_to_matter("promise", promise) for promise in _read_promise_memories(rows, projects)]
 
 
-def _to_matter(kind: Kind, row: checkpoints.Goal | Memory) -> OpenMatter:
+def _to_matter(kind: Kind, row: goals.Goal | Memory) -> OpenMatter:
     return OpenMatter(row.id, kind, row.text, row.created_at, row.project_seq, row.session_id, row.authority)
 
 
@@ -81,7 +81,7 @@ def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Cha
 
     def act() -> str:
         if matter.kind == "goal":
-            checkpoints.finish_goal(rows, matter.id, now=now)
+            goals.finish_goal(rows, matter.id, now=now)
         elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
             belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
         return ""
@@ -96,7 +96,7 @@ def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
     if answer.undone_at:
         raise CsmdError(f"the answer {answer.id} cannot be undone: it is undone already")
     journal.mark_undone(rows, answer, now=now)
-    return checkpoints.reopen_goal(rows, answer.item)
+    return goals.reopen_goal(rows, answer.item)
 
 
 # --- promises that the user says are fulfilled

@@ -26,8 +26,8 @@ from csmd.store import (
     memory_links,
     memory_scenes,
     projects,
-    receipts,
     search,
+    session_context,
     statement_rows,
     tombstones,
 )
@@ -336,7 +336,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
     The earliest turn counts as stating the memory, because the past is imported newest first. An assistant that
     repeats an injected memory uses it, and does not confirm it.
     """
-    if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, memory.id):
+    if statement.authority == "assistant" and session_context.is_injected(rows, source.session_id, memory.id):
         use(rows, memory, at=source.at)
         return
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):

@@ -21,7 +21,7 @@ from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability, StoredEnding
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, outcome_rows, packet_rows, receipts, sessions
+from csmd.store import candidates, digests, memories, outcome_rows, packet_rows, session_context, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
@@ -221,5 +221,5 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
         *capabilities(work_outcomes.sum_up_capabilities(counted)),
         *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
     ]
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     return judge_lines(lines, max_tokens=max_tokens, in_context=in_context)

@@ -20,7 +20,7 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
 from csmd.recall.loaded_instructions import never
 from csmd.recall.visibility import is_injectable
-from csmd.store import curations, memories, projects, receipts, sessions, stored_pages, workspaces
+from csmd.store import curations, memories, projects, session_context, sessions, stored_pages, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens
 from csmd.text import display
@@ -163,7 +163,7 @@ def session_brief(
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is shown until then.
     `goals` stand before everything else; what `before` says is shown before it, and not again.
     """
-    in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
+    in_context = (session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
     looked_through = lens.find(rows, asking)
     candidates = [
         candidate
@@ -201,7 +201,7 @@ def read_candidates(
 ) -> list[Candidate]:
     """The statements of these places that are told at a start, in no order, with what each is worth, `through` a lens."""
     today = today or max(projects.active_days(rows, 0), default="")
-    near = receipts.recent_sessions(rows, places, session_id)
+    near = session_context.recent_sessions(rows, places, session_id)
     ends = sessions.end_times(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
     candidates: list[Candidate] = []
     plain: list[Memory] = []
@@ -358,7 +358,7 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
 def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """What one memory is worth at the next start, whatever else was said."""
     ends = sessions.end_times(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
-    near = receipts.recent_sessions(rows, places, "")
+    near = session_context.recent_sessions(rows, places, "")
     today, is_heir = max(projects.active_days(rows, 0), default=""), memory.id in _read_heirs(rows, places)
     return rate_at_start(memory, ends=ends, near=near, today=today, replaces=is_heir)
 

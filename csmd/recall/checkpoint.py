@@ -27,13 +27,14 @@ from csmd.store import (
     cursors,
     digests,
     events,
-    receipts,
     search,
+    session_context,
     tampered_transcripts,
     tombstones,
 )
 from csmd.store.checkpoints import AWAITS_REBUILD, CHECKPOINT_STAGE, CheckpointRow, SessionState, Summary
 from csmd.store.core import Store
+from csmd.store.goals import list_open_goals
 from csmd.store.sqlite import Rows
 from csmd.text import display, sentence, tokens
 from csmd.text.display import amount, cut, defuse, squeeze
@@ -391,7 +392,7 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
     def read(rows: Rows, session: int, at: str) -> tuple[CheckpointRow, Checkpoint | None] | None:
         if at < since or checkpoints.is_summarised(rows, session, since=at):
             return None  # over already: its summary's place decides
-        about = checkpoints.session_state(rows, session)
+        about = checkpoints.read_session_state(rows, session)
         row = checkpoints.find_pending(rows, session) or new_row(about, "compaction", anchor=at)
         return row._replace(asked_at=at), make(rows, about, until=at)
 
@@ -404,13 +405,13 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
 def _make_summarised(store: Store, since: str, make: Make) -> int:
     """Checkpoints of the compactions whose summary was read."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "summaries"))
-    summaries = store.read(lambda rows: checkpoints.summaries(rows, after=after, limit=BATCH))
+    summaries = store.read(lambda rows: checkpoints.list_summaries(rows, after=after, limit=BATCH))
 
     def read(rows: Rows, summary: Summary) -> tuple[CheckpointRow, Checkpoint | None] | None:
         session = summary.session_seq
-        if summary.at < since or checkpoints.of_summary(rows, session, summary.uuid) is not None:
+        if summary.at < since or checkpoints.find_by_summary(rows, session, summary.uuid) is not None:
             return None  # what it captured may be dropped elsewhere by now
-        about, row = checkpoints.session_state(rows, session), checkpoints.find_pending(rows, session)
+        about, row = checkpoints.read_session_state(rows, session), checkpoints.find_pending(rows, session)
         if row is None or row.asked_at > summary.at:
             row = new_row(about, "compaction", anchor=summary.uuid)
         return row._replace(summary_uuid=summary.uuid), make(rows, about, before=summary.ordinal)
@@ -427,14 +428,14 @@ def _finish(store: Store, make: Make) -> int:
     """Adds to stored checkpoints what came since; makes the pieces again of those whose turns have changed."""
 
     def read(rows: Rows, row: CheckpointRow) -> tuple[CheckpointRow, Checkpoint]:
-        about = checkpoints.session_state(rows, row.session_seq)
+        about = checkpoints.read_session_state(rows, row.session_seq)
         until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
         made = make(rows, about, before=before, until=until)
         if made is None:  # nothing is left of it
             return row, Checkpoint(row.upto, row.at, ())
         return row, made._replace(captures=None) if row.awaits == AWAITS_REBUILD else made
 
-    waiting = store.read(checkpoints.incomplete_checkpoints)[:BATCH]
+    waiting = store.read(checkpoints.list_incomplete)[:BATCH]
     for row in waiting:
         _store(store, store.read(partial(read, row=row)))
     return len(waiting)
@@ -445,7 +446,7 @@ def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, 
 
     The stage finishes it: it adds what the transcript still brings from before `now`.
     """
-    about = checkpoints.session_state(rows, session_seq)
+    about = checkpoints.read_session_state(rows, session_seq)
     made = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
     if made is None:
         return None
@@ -475,7 +476,7 @@ def make_checkpoint(
     made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_turns(rows, about.session_seq))
     if made is None:
         return None
-    last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=made.upto)]
+    last = [Captured(*row) for row in checkpoints.read_last_turns(rows, about.session_seq, upto=made.upto)]
     goes_on = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, upto=made.upto) > 0
     is_complete = goes_on and (about.distilled >= made.upto or not distilling)
     captures = capture_turns([turn for turn in last if turn.text != PURGED])
@@ -486,7 +487,7 @@ def _store(store: Store, made: tuple[CheckpointRow, Checkpoint | None] | None) -
     if made is not None and made[1] is not None:
         row, checkpoint = made[0], made[1]
         row = row._replace(upto=checkpoint.upto, at=checkpoint.at, awaits=checkpoint.awaits)
-        store.write(lambda rows: checkpoints.put_checkpoint(rows, row, checkpoint.pieces, checkpoint.captures))
+        store.write(lambda rows: checkpoints.save_checkpoint(rows, row, checkpoint.pieces, checkpoint.captures))
 
 
 # --- showing them
@@ -523,7 +524,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 
     A goal that an assistant declared is shown in its own session only, and as the assistant's.
     """
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     notes = tuple(
         Note(
             id=goal.id,
@@ -532,7 +533,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
             tail=f"{display.day_of(goal.created_at)}, {goal.id}"
             + ("" if goal.authority == "user" else ", the assistant's"),
         )
-        for goal in checkpoints.open_goals(rows, projects=places, session_id=session_id)
+        for goal in list_open_goals(rows, projects=places, session_id=session_id)
         if goal.id not in in_context
     )
     return Block(heading=GOALS_HEADING, notes=notes, weight=GOALS_WEIGHT) if notes else None
@@ -543,7 +544,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
     if event.source != "compact":
         row = checkpoints.find_restored(rows, project=project, session_id=event.session_id)
         return None if row is None else read_restored(rows, row, key)
-    about = checkpoints.session_state_by_id(rows, event.session_id)
+    about = checkpoints.find_session_state(rows, event.session_id)
     if about is None:
         return None
     row = checkpoints.find_latest(rows, event.session_id)
@@ -568,7 +569,7 @@ def read_restored(rows: Rows, row: CheckpointRow, key: bytes) -> RestoredCheckpo
 
 def read_pieces(rows: Rows, row: CheckpointRow, key: bytes) -> list[Piece]:
     """The pieces of a checkpoint without what was forgotten or superseded since."""
-    pieces = [Piece(*piece) for piece in checkpoints.items_of(rows, row.seq)]
+    pieces = [Piece(*piece) for piece in checkpoints.list_items(rows, row.seq)]
     return _current_pieces(rows, pieces, row.project_seq, row.session_id, row.at, key)
 
 
@@ -597,12 +598,12 @@ def _current_pieces(
 
 def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
     """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
-    about = checkpoints.session_state_by_id(rows, event.session_id)
+    about = checkpoints.find_session_state(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.list_items(rows, row.seq)]
-    goals = [goal.text for goal in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)][:NAMES]
+    goals = [goal.text for goal in list_open_goals(rows, projects=places, session_id=event.session_id)][:NAMES]
     if about and not goals:
-        prompts = [Entry(*row) for row in checkpoints.prompts(rows, about.session_seq)]
+        prompts = [Entry(*row) for row in checkpoints.read_last_prompts(rows, about.session_seq)]
         prompts = [prompt for prompt in prompts if prompt.text != PURGED and _is_said(prompt)]
         goals = [piece.text for piece in _find_goals(prompts)]
     named = [

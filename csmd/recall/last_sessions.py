@@ -12,7 +12,7 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import curations, digests, journal, receipts, sessions, tombstones
+from csmd.store import curations, digests, journal, session_context, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
@@ -211,7 +211,7 @@ def _list_names(names: Sequence[str], total: int) -> str:
 def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[Block]:
     """What the last sessions of these places were on and came to, without what a session has in its context."""
     ended = read_session_summaries(rows, places=places, session_id=session_id, key=key)
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else ()
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else ()
     notes = tuple(note for note in session_notes(ended, every=True) if note.id not in in_context)
     return [Block(heading=ENDED[0], notes=notes, weight=2.0)] if notes else []
 

@@ -36,7 +36,7 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.recall.statement_filter import StatementFilter
-from csmd.store import memories, passages, receipts, search, session_contents
+from csmd.store import memories, passages, search, session_contents, session_context
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
@@ -209,7 +209,7 @@ def recall(
     search_query = as_query(rows, prompt, places, embed, degraded)
     terms = weigh_terms(rows, search_query, prompt, degraded)
     hits = _find_hits(rows, search_query, prompt, degraded) if terms.rarity else []
-    context = receipts.turns_in_context(rows, session_id) if hits else {}
+    context = session_context.turns_in_context(rows, session_id) if hits else {}
     best = hits[:BEST_HITS]
     hits = _without_known(rows, hits, terms, session_id, context)
     is_best_known = hits[:BEST_HITS] != best
@@ -261,7 +261,7 @@ def _without_known(
     """
     if not context:
         return list(hits)
-    ids = receipts.ids_in_context(rows, session_id)
+    ids = session_context.ids_in_context(rows, session_id)
     answers = _prompts_of(rows, [hit.passage for hit in hits if hit.passage])
     turns = {hit.passage.turn_seq for hit in hits if hit.passage}
     in_context = _find_known(rows, turns | set(answers.values()), context, terms)
@@ -440,7 +440,7 @@ def _first_and_last(seqs: Sequence[int]) -> Sequence[int]:
 
 def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[Line]:
     """The lines that nothing follows which the session has in its context."""
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     seqs = {line.statement.key[0] for line in lines} if in_context else set[int]()
     following = threads.find_followers(rows, sorted(seqs))
     for line in lines if seqs else ():
@@ -597,7 +597,9 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     """How many prompts a session's context holds, LATE at most."""
     if not session_id:
         return 0
-    return session_contents.count_prompts(rows, session_id, since=receipts.context_since(rows, session_id), most=LATE)
+    return session_contents.count_prompts(
+        rows, session_id, since=session_context.context_since(rows, session_id), most=LATE
+    )
 
 
 def _as_late(sure: float, prompts: int) -> float:
@@ -751,7 +753,7 @@ def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) ->
 def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking: str) -> list[Block]:
     """A pointer to the turn that bears on it in the conversation of most of the first hits, unless the session was told of that."""
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id and hit.passage)
-    shown = receipts.conversations_in_context(rows, session_id) if session_id else frozenset[str]()
+    shown = session_context.conversations_in_context(rows, session_id) if session_id else frozenset[str]()
     ident = next((ident for ident, _ in first.most_common() if ident not in shown), "")
     of_session = (hit.passage for hit in hits if ident and hit.session_id == ident and hit.passage)
     topics = ((passage, topic) for passage in of_session if (topic := _topic(passage)))

@@ -16,7 +16,7 @@ from csmd.memory import supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.recall.visibility import attention, is_injectable, is_of_other_checkout, may_show
-from csmd.store import memories, passages, receipts, tombstones, turns
+from csmd.store import memories, passages, session_context, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
 
@@ -39,9 +39,9 @@ def statement_filter(
     What replaced a superseded memory takes its place. What is cold as a memory was still said, like all that never became
     one: it may stand next to what is not, and is marked.
     """
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    since = receipts.conversation_since(rows, session_id) if session_id else ""
-    attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    since = session_context.conversation_since(rows, session_id) if session_id else ""
+    attention_of, near = attention(rows, places), session_context.recent_sessions(rows, places, session_id)
     normalised_prompt = tokens.normalise(prompt)
 
     def is_shown(memory: Memory) -> bool:

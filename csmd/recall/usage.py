@@ -195,7 +195,9 @@ def _judge(
 def step(store: Store, *, answered: str, still: str, over: str) -> int:
     """Judges the next receipts of one session whose time is over (see `receipts.list_waiting`); how many."""
     waiting = store.read(
-        lambda rows: receipts.list_waiting(rows, answered=answered, still=still, over=over, limit=BATCH)
+        lambda rows: receipts.list_waiting(
+            rows, answered_before=answered, idle_before=still, start_idle_before=over, limit=BATCH
+        )
     )
     waiting = [receipt for receipt in waiting if receipt.session_id == waiting[0].session_id]
     if not waiting:

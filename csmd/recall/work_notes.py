@@ -17,7 +17,7 @@ from csmd.knowledge import Memory
 from csmd.recall import compose, hybrid_search, loaded_instructions, statement_filter, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
-from csmd.store import failures, fulltext, memories, passages, receipts, turns
+from csmd.store import failures, fulltext, memories, passages, session_context, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity
 from csmd.vocabulary import Category
@@ -105,8 +105,8 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     seen = failure_reports.observed_failure(failed.tool, failed.command, output, at="", uuid="")
     if seen is None:
         return NOTHING
-    here = failures.PresentContext(session_id, receipts.context_since(rows, session_id))
-    in_context = receipts.ids_in_context(rows, session_id)
+    here = failures.PresentContext(session_id, session_context.context_since(rows, session_id))
+    in_context = session_context.ids_in_context(rows, session_id)
     same = _find_known(rows, [seen.fingerprint], places, here)
     # A message that names nothing is anybody's.
     if not same and names_something(seen.message):
@@ -241,7 +241,7 @@ def file_block(
     """
     calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
     at_hand = list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = session_context.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MAX_FILES]
     return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)
 
@@ -304,7 +304,7 @@ def _find_notes(
     # A phrase finds a name however the index splits it; whose name it is, the text says.
     names = list(dict.fromkeys(map(_last_name, paths)))
     hits = fulltext.text_hits(rows, "memory", names, projects=places, limit=CANDIDATES)
-    attention, near = visibility.attention(rows, places), receipts.recent_sessions(rows, places, session_id)
+    attention, near = visibility.attention(rows, places), session_context.recent_sessions(rows, places, session_id)
     applying = [
         memory
         for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from csmd.conversation import Project
 from csmd.knowledge import Memory, Provenance
-from csmd.store import candidates, checkpoints, digests, memories, packet_rows, projects, topics, vectors
+from csmd.store import candidates, digests, goals, memories, packet_rows, projects, topics, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
@@ -44,7 +44,7 @@ def merge_projects(rows: Rows, source: int, into: int) -> MoveCounts:
         sql = "update memories set origin_seq = :source where seq = :seq and origin_seq = 0"
         rows.run(sql, source=source, seq=memory.seq)
         moved += 1
-    checkpoints.merge_goals(rows, source, into)
+    goals.merge_goals(rows, source, into)
     candidates.merge(rows, source, into)
     digests.clear_comparisons(rows, [source, into])
     return MoveCounts(sessions=sessions, turns=turns, memories=moved, twins=twins)
@@ -76,7 +76,7 @@ def split_projects(rows: Rows, source: int, part: int) -> MoveCounts:
             rows.run(sql, seq=memory.seq, part=part)
             moved += 1
     _split_days(rows, source, part, tree)
-    checkpoints.split_goals(rows, source, part, tree=tree)
+    goals.split_goals(rows, source, part, tree=tree)
     candidates.split(rows, source, part)
     digests.clear_comparisons(rows, [source, part])
     return MoveCounts(sessions=sessions, turns=turns, memories=moved, twins=twins)

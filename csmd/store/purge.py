@@ -16,6 +16,7 @@ from csmd.store import (
     cursors,
     digests,
     failures,
+    goals,
     journal,
     memories,
     memory_deletion,
@@ -353,7 +354,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         id=ident,
     )
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
-    changed += checkpoints.delete_of_session(rows, seq) + checkpoints.clear_session_goals(rows, ident)
+    changed += checkpoints.delete_of_session(rows, seq) + goals.delete_session_goals(rows, ident)
     for table in ("injections", "events", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
@@ -409,7 +410,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     rows.run(sql, new=new, stream=stream, old=old)
     digests.clear_sessions_of_turn(rows, seq)
     curations.delete_notes_of_turn(rows, seq)
-    checkpoints.drop_turn(rows, seq)
+    checkpoints.delete_turn(rows, seq)
 
 
 def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -419,7 +420,7 @@ def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
         part = rows.column(sql, seq=seq, since=since, limit=MAX_CHANGED_ROWS)
         _delete_memories(rows, part)
-        total += len(part) + checkpoints.clear_goals(rows, project=seq, until=since)
+        total += len(part) + goals.delete_goals(rows, project=seq, until=since)
         if len(part) == MAX_CHANGED_ROWS:
             return after, total
         total += _erase_project_name(rows, seq, since, key)

@@ -174,6 +174,6 @@ def _remove_derived(rows: Rows, seq: int) -> None:
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
-    checkpoints.drop_turn(rows, seq)
+    checkpoints.delete_turn(rows, seq)
     if kind not in TOOL_KINDS:  # a tool was run whatever was said afterwards
         packet_rows.take_back_packets(rows, uuid)

@@ -190,7 +190,7 @@ def withdraw_turn(rows: Rows, path: str, uuid: str) -> bool:
         return False
     stored_days.take_back_days(rows, int(seq))
     digests.clear_sessions_of_turn(rows, int(seq))
-    checkpoints.drop_turn(rows, int(seq))
+    checkpoints.delete_turn(rows, int(seq))
     rows.delete("turns", seq=seq)
     return True
 

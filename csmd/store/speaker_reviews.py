@@ -56,7 +56,7 @@ def recheck_turn(rows: Rows, seq: int) -> None:
     """Schedules a review of a turn's statements, and removes everything else that was made of it."""
     packet_rows.take_back_packets(rows, str(rows.find("turns", "uuid", seq=seq)))
     digests.clear_sessions_of_turn(rows, seq)
-    checkpoints.drop_turn(rows, seq)
+    checkpoints.delete_turn(rows, seq)
     rows.update("turns", seq, speaker_due=1)
 
 

@@ -517,6 +517,11 @@ def _insert_sql(table: str, conflict: str, names: tuple[str, ...]) -> str:
     return f"insert into {table} ({', '.join(names)}) values ({marks}) {conflict}"  # noqa: S608
 
 
+def starts_with(column: str) -> str:
+    """Returns the SQL condition that a column of ids begins with `:prefix`, in a form that uses an index."""
+    return f"{column} >= :prefix and {column} < :prefix || '~'"
+
+
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
     """The ids of a table that begin with `prefix`, at most ten; none for ""."""
     sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608

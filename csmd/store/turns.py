@@ -256,7 +256,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     grown = size - stored_bytes(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.clear_sessions_of_turn(rows, seq)
-    checkpoints.drop_turn(rows, seq)
+    checkpoints.delete_turn(rows, seq)
 
 
 def _record_loss(rows: Rows, seq: int, turn: Turn, text: str) -> None:

@@ -71,7 +71,7 @@ def _show_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
     shown = _checkpoint_json(rows, row, ctx.store.hash_key)
     if raw:
         names = ("uuid", "kind", "tool", "at", "text")
-        shown["raw"] = [dict(zip(names, turn, strict=True)) for turn in checkpoints.captured_turns(rows, row.seq)]
+        shown["raw"] = [dict(zip(names, turn, strict=True)) for turn in checkpoints.list_captures(rows, row.seq)]
     return shown
 
 
@@ -85,7 +85,7 @@ def _restore_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = ""
             f"{row.id} and the session {named.id} are of different projects", hint="restore it without --session"
         )
     ident = named.id if named else ""
-    ctx.store.write(lambda writing: checkpoints.restore(writing, row.seq, at=now, session_id=ident))
+    ctx.store.write(lambda writing: checkpoints.mark_restored(writing, row.seq, at=now, session_id=ident))
     return {**_checkpoint_json(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": ident}
 
 
@@ -100,7 +100,7 @@ def _find_checkpoint(rows: Rows, ident: str, asking: str) -> CheckpointRow:
 def _summary_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     pieces = checkpoint.read_pieces(rows, row, key)
     goal = next((piece.text for piece in pieces if piece.kind == "goal"), "")
-    captured = checkpoints.capture_count(rows, row.seq)
+    captured = checkpoints.count_captures(rows, row.seq)
     return as_json(row, CHECKPOINT_FIELDS, whole=not row.awaits, goal=goal, pieces=len(pieces), captured=captured)
 
 
@@ -109,7 +109,7 @@ def _checkpoint_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     essentials = checkpoint.essentials(restored)
     return {
         **_summary_json(rows, row, key),
-        "cwd": checkpoints.session_state(rows, row.session_seq).cwd,
+        "cwd": checkpoints.read_session_state(rows, row.session_seq).cwd,
         "parts": [piece._asdict() for piece in restored.pieces],
         "text": essentials.text,
         "tokens": essentials.tokens,

@@ -12,8 +12,8 @@ from csmd.memory.open_matters import OpenMatter
 from csmd.memory.supersession import ASSISTANT, PERSON
 from csmd.privacy.redaction import redact
 from csmd.recall import last_sessions
-from csmd.store import checkpoints, projects, sessions, tombstones
-from csmd.store.checkpoints import Goal
+from csmd.store import goals, projects, sessions, tombstones
+from csmd.store.goals import Goal
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, find_places
 from csmd.tools.memories import refuse_if_excluded
@@ -46,11 +46,11 @@ def _set_goal(
             project_seq = projects.ensure_with_directory(
                 writing, ingest.permit_project(place, tombstones.purged_marks(writing, key)), now=now
             ).seq
-        ident, is_new = checkpoints.add_goal(
+        ident, is_new = goals.add_goal(
             writing, project=project_seq, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
         )  # fmt: skip
-        return next(goal for goal in checkpoints.goals_like(writing, ident) if goal.id == ident), is_new
+        return next(goal for goal in goals.find_goals(writing, ident) if goal.id == ident), is_new
 
     goal, is_new = ctx.store.write(write)
     fresh = {goal.project_seq: place.root} if place is not None else {}  # the project may be as new as its goal
@@ -60,7 +60,7 @@ def _set_goal(
 @TOOLS.add("csm_goal_list")
 def _list_goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False) -> Json:
     """List goals, the latest first."""
-    root_of, listed = read_roots(rows), checkpoints.list_goals(rows, projects=seen, done=done)
+    root_of, listed = read_roots(rows), goals.list_goals(rows, projects=seen, done=done)
     return {"goals": [_goal_json(goal, root_of) for goal in listed]}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from csmd.hosts import adapters
 from csmd.recall import compose
-from csmd.store import receipts, sessions
+from csmd.store import session_context, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools
@@ -50,8 +50,8 @@ def _show_context_use(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json
 @TOOLS.add("csm_session_line", lane="status")
 def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """One line on what a session was shown, for the assistant's status line."""
-    memories, tokens = receipts.injection_totals(rows, id_)
-    model, context_tokens = receipts.context_size(rows, id_)
+    memories, tokens = session_context.injection_totals(rows, id_)
+    model, context_tokens = session_context.context_size(rows, id_)
     window = adapters.adapter_of_session(id_).window(model, context_tokens)
     bracket = compose.bracket_of(context_tokens, window)
     status_line = format_status_line(

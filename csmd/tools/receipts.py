@@ -112,7 +112,7 @@ def _whole_turn_json(ctx: ToolContext, rows: Rows, turn: CutTurn) -> Generator[N
         return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
     sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
     text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
-    captured = checkpoints.captured_text(rows, turn.uuid) if text is None and turn.is_gone else ""
+    captured = checkpoints.find_captured_text(rows, turn.uuid) if text is None and turn.is_gone else ""
     if text is not None:
         return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": text}
     missing = max(turn.dropped - len(captured.encode()), 0)

@@ -33,6 +33,7 @@ from csmd.store import (
     provisional_turns,
     receipts,
     search,
+    session_context,
     statement_rows,
     turns,
     vectors,
@@ -363,10 +364,10 @@ def test_a_session_has_been_told_what_it_was_given_since_its_context_began(store
         receipts.add_receipt(rows, receipt_id="r1", session_id="s1", event="session_start", project=0, at=at(0), tokens=5,
                             text_hash="h", items=[BriefItem(id="m1", score=0.5, reason="x")])  # fmt: skip
         begin(rows, "resume", 50)
-        assert receipts.ids_in_context(rows, "s1") == {"m1"}
+        assert session_context.ids_in_context(rows, "s1") == {"m1"}
         begin(rows, "compact", 90)
-        assert receipts.ids_in_context(rows, "s1") == set()
-        assert receipts.is_injected(rows, "s1", "m1")
+        assert session_context.ids_in_context(rows, "s1") == set()
+        assert session_context.is_injected(rows, "s1", "m1")
 
     store.write(story)
 

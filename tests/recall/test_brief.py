@@ -22,7 +22,7 @@ from csmd.recall import advisory, brief, compose, last_sessions, visibility
 from csmd.recall.brief import Candidate
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import Worth
-from csmd.store import digests, events, memories, projects, receipts, turns
+from csmd.store import digests, events, memories, projects, receipts, session_context, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -269,7 +269,9 @@ def test_what_the_last_session_came_to_is_not_told_twice_nor_to_itself(store: St
     event(store, "s1", day(1, "13:00:00.000"), 3, "compact")
     assert brief_of(store, "s1") == made
     assert "move the settings" not in brief_of(store, "s0").text
-    assert store.read(lambda rows: receipts.injection_totals(rows, "s1"))[0] == 0, "the compaction left nothing of it"
+    assert store.read(lambda rows: session_context.injection_totals(rows, "s1"))[0] == 0, (
+        "the compaction left nothing of it"
+    )
 
 
 def test_a_session_is_not_called_by_words_that_nobody_knows_to_be_the_users(store: Store) -> None:
@@ -295,13 +297,13 @@ def test_how_full_a_context_is_is_not_known_until_somebody_answers_in_it(store: 
     event(store, "s1", day(0, "09:00:00.000"), 1)
 
     def filled() -> tuple[str, int]:
-        return store.read(lambda rows: receipts.context_size(rows, "s1"))
+        return store.read(lambda rows: session_context.context_size(rows, "s1"))
 
     assert compose.bracket_of(filled()[1], 200_000) == "CRITICAL"
     event(store, "s1", day(0, "11:00:00.000"), 2, "compact")
     assert filled() == ("", 0)
-    assert store.read(lambda rows: receipts.previous_context_size(rows, "s1")) == ("", 160_000)
-    assert store.read(lambda rows: receipts.context_size(rows, "nobody")) == ("", 0)
+    assert store.read(lambda rows: session_context.last_context_size(rows, "s1")) == ("", 160_000)
+    assert store.read(lambda rows: session_context.context_size(rows, "nobody")) == ("", 0)
 
 
 @pytest.mark.invariant("What is promised for a date is told until that has passed, and not archived before")

@@ -22,6 +22,7 @@ from csmd.store import (
     checkpoints,
     cursors,
     events,
+    goals,
     project_merges,
     projects,
     purge,
@@ -263,13 +264,13 @@ def kept(store: Store, **more: Any) -> list[checkpoints.CheckpointRow]:
 
 def stored_pieces(store: Store, kind: str = "", place: int = 0) -> list[str]:
     row = kept(store)[place]
-    found = store.read(lambda rows: checkpoints.items_of(rows, row.seq))
+    found = store.read(lambda rows: checkpoints.list_items(rows, row.seq))
     return [str(body) for of, body, *_ in found if kind in ("", of)]
 
 
 def raw(store: Store) -> list[str]:
     row = kept(store)[0]
-    return [str(one[-1]) for one in store.read(lambda rows: checkpoints.captured_turns(rows, row.seq))]
+    return [str(one[-1]) for one in store.read(lambda rows: checkpoints.list_captures(rows, row.seq))]
 
 
 def everything(store: Store) -> Any:
@@ -411,8 +412,8 @@ def test_what_is_older_than_is_kept_is_neither_made_nor_stays(store: Store) -> N
     assert kept(store) == []
     session = store.read(lambda rows: int(rows.value("select seq from sessions")))
     store.read(lambda rows: checkpoint.request_checkpoint(store, rows, session, now=at(9), note="mine"))
-    assert store.write(lambda rows: checkpoints.drop_old(rows, before=at(1), limit=9)) == 0
-    assert store.write(lambda rows: checkpoints.drop_old(rows, before=at(30), limit=9)) == 1
+    assert store.write(lambda rows: checkpoints.delete_old(rows, before=at(1), limit=9)) == 0
+    assert store.write(lambda rows: checkpoints.delete_old(rows, before=at(30), limit=9)) == 1
     assert everything(store) == [[], [], []]
 
 
@@ -451,7 +452,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     say(store, 4, SUMMARY, "summary", session="s1-long-enough")
     step(store)
     store.write(
-        lambda rows: checkpoints.add_goal(
+        lambda rows: goals.add_goal(
             rows, project=1, session_id="s1-long-enough", text="ship the Zanzibar quokka", authority="user", now=at(4)
         )
     )
@@ -463,7 +464,7 @@ def test_a_purge_leaves_nothing_of_what_was_copied(store: Store, what: str, kind
     else:
         assert stored_pieces(store, "goal") == ["please fix the date parser, it loses the time zone"]
         assert "I will look at the parser." in raw(store)
-    declared = store.read(lambda rows: [one.text for one in checkpoints.list_goals(rows, projects=None, done=True)])
+    declared = store.read(lambda rows: [one.text for one in goals.list_goals(rows, projects=None, done=True)])
     # A goal is no copy of a turn.
     assert declared == {"session": [], "turn": ["ship the Zanzibar quokka"], "text": ["ship the [purged]"]}[kind]
     assert "quokka" not in str(everything(store)).casefold()
@@ -507,7 +508,7 @@ def test_after_a_compaction_its_essentials_are_told_with_the_brief_and_nothing_o
     hear(store, 5)
     step(store)
     store.write(
-        lambda rows: checkpoints.add_goal(
+        lambda rows: goals.add_goal(
             rows, project=place_of(rows), session_id="", text="ship the parser", authority="user", now=at(0)
         )
     )
@@ -572,7 +573,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     hear(store, 3)
     step(store)
     (row,) = kept(store)
-    store.write(lambda rows: checkpoints.restore(rows, row.seq, at=at(10), session_id=""))
+    store.write(lambda rows: checkpoints.mark_restored(rows, row.seq, at=at(10), session_id=""))
     event = hear(store, 11, "session_start", source="startup", session="s2")
     elsewhere = store.read(
         lambda rows: checkpoint.compose_opening(
@@ -591,7 +592,7 @@ def test_what_was_restored_is_told_once_to_the_next_session_of_its_project(store
     assert opening(store, hear(store, 12, "session_start", source="startup", session="s3")).text == ""
     store.write(lambda rows: receipts.delete_receipt(rows, f"r{event.id}"))
     assert opening(store, event).text == told.text, "what nobody read was not told"
-    store.write(lambda rows: checkpoints.restore(rows, row.seq, at=at(20), session_id="s4"))
+    store.write(lambda rows: checkpoints.mark_restored(rows, row.seq, at=at(20), session_id="s4"))
     assert opening(store, hear(store, 21, "session_start", source="startup", session="s3")).text == ""
     assert opening(store, hear(store, 22, "session_start", source="startup", session="s4")).text == told.text
 
@@ -650,9 +651,7 @@ def test_an_assistants_goal_is_told_in_its_own_session_only_and_as_the_assistant
     work(store)
 
     def add(rows: Rows, session: str, body: str) -> None:
-        checkpoints.add_goal(
-            rows, project=place_of(rows), session_id=session, text=body, authority="assistant", now=at(0)
-        )
+        goals.add_goal(rows, project=place_of(rows), session_id=session, text=body, authority="assistant", now=at(0))
 
     store.write(lambda rows: [add(rows, "", "rewrite it all"), add(rows, "s1", "keep the zone")])
 
@@ -665,7 +664,7 @@ def test_an_assistants_goal_is_told_in_its_own_session_only_and_as_the_assistant
         one.startswith("keep the zone (2026-03-01, g") and one.endswith(", the assistant's)") for one in block("s1")
     ] == [True]
     store.write(
-        lambda rows: checkpoints.add_goal(
+        lambda rows: goals.add_goal(
             rows, project=place_of(rows), session_id="", text="Rewrite it  all", authority="user", now=at(1)
         )
     )
@@ -676,14 +675,14 @@ def test_goals_go_with_a_merge_and_come_back_with_a_split(store: Store) -> None:
     def story(rows: Rows) -> tuple[int, int]:
         one, other = place(rows, "/p"), place(rows, "/q")
         for project, body in ((one, "ours"), (other, "theirs")):
-            checkpoints.add_goal(rows, project=project, session_id="", text=body, authority="user", now=at(0))
+            goals.add_goal(rows, project=project, session_id="", text=body, authority="user", now=at(0))
         return one, other
 
     one, other = store.write(story)
 
     def of(project: int) -> list[str]:
         return sorted(
-            goal.text for goal in store.read(lambda rows: checkpoints.list_goals(rows, projects=[project], done=False))
+            goal.text for goal in store.read(lambda rows: goals.list_goals(rows, projects=[project], done=False))
         )
 
     store.write(lambda rows: project_merges.merge_projects(rows, other, one))

@@ -20,6 +20,7 @@ from csmd.store import (
     projects,
     receipts,
     search,
+    session_context,
     statement_rows,
     turns,
     vectors,
@@ -128,7 +129,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
         assert vectors.vector_hits(rows, "memory", model, b"abcd", projects=None, limit=5) == []
-        assert memory_links.links_of(rows, "m2") == [] and "m1" not in receipts.ids_in_context(rows, "s1")
+        assert memory_links.links_of(rows, "m2") == [] and "m1" not in session_context.ids_in_context(rows, "s1")
         assert rows.value("select count(*) from provenance") == 1
 
     store.write(story)

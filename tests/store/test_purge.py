@@ -26,6 +26,7 @@ from csmd.store import (
     failures,
     files,
     fulltext,
+    goals,
     instruction_rows,
     journal,
     lookup_log,
@@ -141,10 +142,10 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         dream(rows, now=given.now)
         row = checkpoints.CheckpointRow(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")
         said = rows.value("select text from turns where uuid = 'u00'")
-        checkpoints.put_checkpoint(
+        checkpoints.save_checkpoint(
             rows, row, [("goal", "a goal", "u00", "", 1)], [("u00", "user", "", given.now, said)]
         )
-        checkpoints.add_goal(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
+        goals.add_goal(rows, project=one, session_id="", text="a goal", authority="user", now=given.now)
         session = int(rows.value("select max(seq) from sessions"))
         item = work.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.briefs import BriefItem
-from csmd.store import events, memories, receipts
+from csmd.store import events, memories, receipts, session_context
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -33,13 +33,13 @@ def test_a_session_that_begins_afresh_has_been_told_nothing_yet(
     def story(rows: Rows) -> None:
         begin(rows, given, "startup", second=0)
         receipt(rows, given, "r1", "m1", "m2", second=0)
-        assert receipts.ids_in_context(rows, "s1") == {"m1", "m2"}, "told in the answer to its start"
+        assert session_context.ids_in_context(rows, "s1") == {"m1", "m2"}, "told in the answer to its start"
         begin(rows, given, source, second=100)
-        assert receipts.ids_in_context(rows, "s1") == ({"m1", "m2"} if kept else set())
-        assert receipts.is_injected(rows, "s1", "m1"), "use is use, whatever was compacted since"
+        assert session_context.ids_in_context(rows, "s1") == ({"m1", "m2"} if kept else set())
+        assert session_context.is_injected(rows, "s1", "m1"), "use is use, whatever was compacted since"
         receipt(rows, given, "r2", "m2", second=100)
-        assert "m2" in receipts.ids_in_context(rows, "s1")
-        assert receipts.ids_in_context(rows, "s2") == set() and not receipts.is_injected(rows, "s2", "m1")
+        assert "m2" in session_context.ids_in_context(rows, "s1")
+        assert session_context.ids_in_context(rows, "s2") == set() and not session_context.is_injected(rows, "s2", "m1")
 
     store.write(story)
 
@@ -48,7 +48,7 @@ def test_another_sessions_start_is_not_this_ones(store: Store, given: Any) -> No
     def story(rows: Rows) -> None:
         receipt(rows, given, "r1", "m1", second=0)
         begin(rows, given, "compact", second=100, session="s2")
-        assert receipts.ids_in_context(rows, "s1") == {"m1"}
+        assert session_context.ids_in_context(rows, "s1") == {"m1"}
 
     store.write(story)
 
@@ -76,8 +76,8 @@ def test_a_receipt_is_written_once_with_each_item_once(store: Store, given: Any)
 def test_what_was_said_in_a_session_needs_not_be_told_to_it(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         memories.insert(rows, given.memory("m1", "use tabs"), text_hash="h")
-        assert receipts.ids_in_context(rows, "s1") == {"m1"}
+        assert session_context.ids_in_context(rows, "s1") == {"m1"}
         begin(rows, given, "compact", second=100)
-        assert receipts.ids_in_context(rows, "s1") == set()
+        assert session_context.ids_in_context(rows, "s1") == set()
 
     store.write(story)

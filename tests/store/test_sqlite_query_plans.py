@@ -21,6 +21,7 @@ from csmd.store import (
     events,
     failures,
     fulltext,
+    goals,
     instruction_rows,
     journal,
     lookup_log,
@@ -36,6 +37,7 @@ from csmd.store import (
     row_restore,
     search,
     session_contents,
+    session_context,
     sessions,
     statement_rows,
     stored_days,
@@ -191,7 +193,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
 def _uses(rows: Rows, given: Given) -> None:
     _receipt(rows, given)
     late = given.at(900)
-    assert receipts.list_waiting(rows, answered=late, still=late, over=late, limit=9)
+    assert receipts.list_waiting(rows, answered_before=late, idle_before=late, start_idle_before=late, limit=9)
     receipts.item_texts(rows, 1)
     receipts.ordinal_at(rows, 1, late)
     receipts.record_use(rows, 1, {"m1": (True, "words")})
@@ -220,26 +222,26 @@ def _checkpoints(rows: Rows, given: Given) -> None:
     row = checkpoints.CheckpointRow(
         0, "k1", session, "s1", 1, "compaction", "", given.now, 1, given.now, "1:0", "", "", ""
     )
-    checkpoints.put_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
-    checkpoints.restore(rows, 1, at=given.now, session_id="")
+    checkpoints.save_checkpoint(rows, row, [("goal", "t", "l1", "", 1)], [("l1", "user", "", given.now, "yes")])
+    checkpoints.mark_restored(rows, 1, at=given.now, session_id="")
     events.session_events_after(rows, ("pre_compact",), after=0, limit=9)
-    checkpoints.summaries(rows, after=0, limit=9)
+    checkpoints.list_summaries(rows, after=0, limit=9)
     checkpoints.is_summarised(rows, session, since=given.now)
-    checkpoints.incomplete_checkpoints(rows)
-    checkpoints.session_state(rows, session)
-    checkpoints.session_state_by_id(rows, "s1")
-    checkpoints.last_turns(rows, session, upto=9)
+    checkpoints.list_incomplete(rows)
+    checkpoints.read_session_state(rows, session)
+    checkpoints.find_session_state(rows, "s1")
+    checkpoints.read_last_turns(rows, session, upto=9)
     checkpoints.count_turns_after(rows, session, upto=0, until=given.at(400))
-    checkpoints.of_summary(rows, session, "l1")
+    checkpoints.find_by_summary(rows, session, "l1")
     checkpoints.find_pending(rows, session)
     checkpoints.find_latest(rows, "s1")
     checkpoints.find_restored(rows, project=1, session_id="s1")
-    checkpoints.items_of(rows, 1)
-    checkpoints.captured_turns(rows, 1)
-    checkpoints.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
-    checkpoints.open_goals(rows, projects=[0, 1], session_id="s1")
-    checkpoints.drop_turn(rows, 1)
-    checkpoints.clear_session_goals(rows, "s1")
+    checkpoints.list_items(rows, 1)
+    checkpoints.list_captures(rows, 1)
+    goals.add_goal(rows, project=1, session_id="s1", text="t", authority="user", now=given.now)
+    goals.list_open_goals(rows, projects=[0, 1], session_id="s1")
+    checkpoints.delete_turn(rows, 1)
+    goals.delete_session_goals(rows, "s1")
     checkpoints.delete_of_session(rows, session)
 
 
@@ -317,16 +319,16 @@ HOT: dict[str, Any] = {
     "wall_around": lambda rows, _: projects.workspace_around(rows, "/home/me/shop"),
     "visible": lambda rows, _: projects.visible_projects(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
-    "fresh_since": lambda rows, _: receipts.context_since(rows, "s1"),
-    "said_since": lambda rows, _: receipts.conversation_since(rows, "s1"),
-    "told": lambda rows, _: receipts.ids_in_context(rows, "s1"),
-    "injected": lambda rows, _: receipts.injection_totals(rows, "s1"),
-    "was_told": lambda rows, _: receipts.is_injected(rows, "s1", "m1"),
+    "fresh_since": lambda rows, _: session_context.context_since(rows, "s1"),
+    "said_since": lambda rows, _: session_context.conversation_since(rows, "s1"),
+    "told": lambda rows, _: session_context.ids_in_context(rows, "s1"),
+    "injected": lambda rows, _: session_context.injection_totals(rows, "s1"),
+    "was_told": lambda rows, _: session_context.is_injected(rows, "s1", "m1"),
     "add_receipt": _receipt,
     "receipts to judge": lambda rows, given: _uses(rows, given),
     "what a session took": lambda rows, _: _usage(rows),
     "what was noted": lambda rows, given: _noted(rows, given),
-    "near": lambda rows, _: receipts.recent_sessions(rows, [0, 1], "s1"),
+    "near": lambda rows, _: session_context.recent_sessions(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
         upkeep_queries.memories_past(rows, 0, limit=9),
