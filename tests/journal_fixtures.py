@@ -20,9 +20,9 @@ from csmd.store import (
     candidates,
     dreams,
     fulltext,
-    integrity,
     journal,
     memories,
+    memory_invariants,
     memory_links,
     memory_scenes,
     projects,
@@ -155,7 +155,7 @@ def found_by_words(store: Store) -> list[Any]:
 
 
 def sound(store: Store) -> dict[str, Any]:
-    return store.read(lambda rows: integrity.find_violations(rows, store.hash_key))
+    return store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key))
 
 
 def memory_of(rows: Rows, ident: str) -> Memory:

@@ -70,6 +70,16 @@ BEGINNING = re.compile(
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
     "turn": "t.uuid, t.text",
+    "changes": "at = excluded.at",
+    "columns_sql": "t.uuid, t.text",
+    "_JOIN_DISTILLED": "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text)",
+    "_SESSION_STATE_SQL": "select s.seq from sessions s",
+    "MIN_CORRECTION_CONFIDENCE": "0.6",
+    "MIN_INFERRED_CONFIDENCE": "0.7",
+    "MIN_REINFORCEMENT": "3",
+    "MIN_EVIDENCE": "2",
+    "invariant.sql": "select m.id from memories m",
+    "MAX_SHOWN": "20",
     "_TURNS": "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
     "_STATEMENTS": "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session",
     "_WRITERS": "'Edit', 'Write'",
@@ -88,14 +98,12 @@ PLACEHOLDERS = {
     "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
     "_outside_context('f')": "f.at < :since and f.seq <> :session",
     "_outside_context('x')": "x.at < :since and x.seq <> :session",
-    "_CONTEXT_STARTS": "('startup', 'clear')",
+    "CONTEXT_STARTS": "('startup', 'clear')",
     "kinds": "('memory', 'near')",
     "IS_LISTED": "in (:listed)",  # which csmd.team.postgres says otherwise
     "between": "from_project in (1, 2) and to_project in (1, 2)",
     "of_turns": "true",
-    "of": "n.at >= :since",
     "of_session": "n.session_id = :session",
-    "among_places": "n.project_seq in (1, 2)",
     "project": "t.project_seq",
     "visible": "and t.project_seq in (1, 2)",
     "oldest": "select seq from checkpoints where at < :before limit :limit",
@@ -121,8 +129,8 @@ PLACEHOLDERS = {
     "waiting": "select 1 from memories where seq > :after",
     "due": "(s.last_at not between :quiet_before and :now or coalesce(c.position, 0) < case s.seq when 1 then 2 else 0 end)",
     "people": "s.parent = ''",
-    "telling": "n.seq > 0",
-    "present": "n.session_id = :session and n.at >= :since",
+    "of_memory": "n.seq > 0",
+    "in_period": "n.at >= :since",
     "own": "g.session_id = ''",
     "of_places": "project_seq = :source",
     "_LISTED": "select t.seq, t.text from turns t where t.session_seq = :session and t.seq > :after",
@@ -136,7 +144,7 @@ PLACEHOLDERS = {
     "_keys(seqs)": "1, 2",
     "select": "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :ordinal",
     "_OF_SESSION": "(cast(:session as text) = '' or s.id = :session)",
-    "_SPOKEN": "('user', 'assistant')",
+    "_CONVERSATION_KINDS": "('user', 'assistant')",
     "COLUMNS": "k.seq, k.id",
     "by": "k.at",
     "_bound_by_category('high')": "case m.category when 'fact' then 1.0 else 0 end",
@@ -217,6 +225,8 @@ def joined(node: ast.expr) -> str | None:
             return "t.project_seq in (1, 2)"
         if name.startswith("columns("):
             return "m.id, m.text"
+        if name.startswith("starts_with("):
+            return "t.uuid >= :prefix and t.uuid < :prefix || '~'"
         assert name in PLACEHOLDERS, f"say in PLACEHOLDERS what {{{name}}} stands for"
         return PLACEHOLDERS[name]
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):

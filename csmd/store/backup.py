@@ -236,7 +236,7 @@ def clear_unfinished(folder: Path) -> None:
 def refuse_lost_database(database: Path) -> None:
     """Raises Damaged if the database is missing though one existed: an empty one would hide the loss."""
     if database.is_dir():
-        raise Damaged(f"{database}: a directory is where the database belongs", hint=REPAIR_HINT)
+        raise Damaged(f"{database}: the database path is a directory", hint=REPAIR_HINT)
     if database.exists() and database.stat().st_size:
         return
     log = database.with_name(f"{database.name}-wal")

@@ -80,7 +80,7 @@ def save_checkpoint(rows: Rows, row: CheckpointRow, items: Sequence[Any], captur
 
 
 def _replace_rows(rows: Rows, table: str, names: Sequence[str], seq: int, values: Sequence[tuple[Any, ...]]) -> None:
-    rows.delete(table, checkpoint_seq=seq)
+    rows.run(f"delete from {table} where checkpoint_seq = :seq", seq=seq)  # noqa: S608
     for row in values:
         rows.insert(table, checkpoint_seq=seq, **dict(zip(names, row, strict=True)))
 
@@ -133,10 +133,10 @@ def find_restored(rows: Rows, *, project: int, session_id: str) -> CheckpointRow
 
 
 def _find_first(rows: Rows, condition: str, *, by: str = "k.at", **values: Any) -> CheckpointRow | None:
-    return next(iter(_read_checkpoints(rows, f"{condition} order by {by} desc, k.seq desc limit 1", **values)), None)
+    return next(iter(_read_where(rows, f"{condition} order by {by} desc, k.seq desc limit 1", **values)), None)
 
 
-def _read_checkpoints(rows: Rows, condition: str, **values: Any) -> list[CheckpointRow]:
+def _read_where(rows: Rows, condition: str, **values: Any) -> list[CheckpointRow]:
     """The checkpoints `k` of sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq where {condition}"  # noqa: S608
     return rows.read(CheckpointRow, sql, **values)
@@ -147,7 +147,7 @@ def list_checkpoints(
 ) -> list[CheckpointRow]:
     """The checkpoints of sessions in these projects (None: all), or of one session, the latest first."""
     condition = f"(cast(:session as text) = '' or s.id = :session) and {in_keys('s.project_seq', projects)}"
-    return _read_checkpoints(
+    return _read_where(
         rows, f"{condition} order by k.at desc, k.seq desc limit :limit", session=session_id, limit=limit
     )
 

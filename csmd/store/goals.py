@@ -44,7 +44,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     return ident, done_at != ""
 
 
-def _read_goals(rows: Rows, condition: str, **values: Any) -> list[Goal]:
+def _read_where(rows: Rows, condition: str, **values: Any) -> list[Goal]:
     """The goals `g` that fulfil a condition, which may end with an order."""
     return rows.read(Goal, f"select {_COLUMNS} from goals g where {condition}", **values)  # noqa: S608
 
@@ -53,18 +53,18 @@ def list_open_goals(rows: Rows, *, projects: Sequence[int], session_id: str) -> 
     """The goals of a session, and those that a person declared for one of these projects, the oldest first."""
     own = "g.session_id in ('', :session) and (g.session_id <> '' or g.authority = 'user')"
     condition = f"g.done_at = '' and {in_keys('g.project_seq', projects)} and {own} order by g.created_at, g.seq"
-    return _read_goals(rows, condition, session=session_id)
+    return _read_where(rows, condition, session=session_id)
 
 
 def list_goals(rows: Rows, *, projects: Sequence[int] | None, done: bool) -> list[Goal]:
     """The goals of these projects (None: all), finished ones only on request, the latest first."""
     condition = f"(:done = 1 or g.done_at = '') and {in_keys('g.project_seq', projects)}"
-    return _read_goals(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
+    return _read_where(rows, f"{condition} order by g.created_at desc, g.seq desc", done=int(done))
 
 
 def find_goals(rows: Rows, prefix: str) -> list[Goal]:
     """Up to five goals whose id begins with `prefix`."""
-    return _read_goals(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
+    return _read_where(rows, f"{starts_with('g.id')} order by g.id limit 5", prefix=prefix)
 
 
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:

@@ -87,7 +87,7 @@ class Item(NamedTuple):
     used_by: str
 
 
-def _read_receipts(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
+def _read_where(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
     """The injections `n` that fulfil a condition, which may end with an order."""
     return rows.read(Receipt, f"select {_COLUMNS} from injections n where {condition}", **values)  # noqa: S608
 
@@ -95,12 +95,12 @@ def _read_receipts(rows: Rows, condition: str, **values: Any) -> list[Receipt]:
 def of_session(rows: Rows, session_id: str, *, limit: int) -> list[Receipt]:
     """The latest injections of a session, the latest first."""
     latest = "n.session_id = :session order by n.at desc, n.seq desc limit :limit"
-    return _read_receipts(rows, latest, session=session_id, limit=limit)
+    return _read_where(rows, latest, session=session_id, limit=limit)
 
 
 def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
     """The injections whose id begins with a prefix, at most 5."""
-    return _read_receipts(rows, f"{starts_with('n.id')} order by n.id limit 5", prefix=prefix)
+    return _read_where(rows, f"{starts_with('n.id')} order by n.id limit 5", prefix=prefix)
 
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
@@ -114,8 +114,7 @@ def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
 
 def sessions_like(rows: Rows, prefix: str) -> list[str]:
     """The sessions with injections whose id begins with a prefix, at most 5."""
-    matches = starts_with("session_id")
-    sql = f"select distinct session_id from injections where {matches} order by session_id limit 5"  # noqa: S608
+    sql = f"select distinct session_id from injections where {starts_with('session_id')} order by session_id limit 5"  # noqa: S608
     return rows.column(sql, prefix=prefix)
 
 
@@ -131,7 +130,7 @@ def list_items(rows: Rows, receipt: Receipt) -> list[Item]:
 def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Receipt], int]:
     """Returns (the latest injections of a memory, the number of all)."""
     of_memory = "n.seq in (select injection_seq from injection_items where memory_id = :memory)"
-    latest = _read_receipts(
+    latest = _read_where(
         rows, f"{of_memory} order by n.at desc, n.seq desc limit :limit", memory=memory_id, limit=limit
     )
     return latest, rows.number("select count(*) from injection_items where memory_id = :memory", memory=memory_id)
@@ -252,14 +251,14 @@ def record_use(rows: Rows, seq: int, verdicts: Mapping[str, tuple[bool, str]]) -
 
 def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None) -> UseTotals:
     """Totals of the injections since a time in these projects (None: all), and of the used items."""
-    condition = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
+    in_period = f"n.at >= :since and {in_keys('n.project_seq', projects)}"
     (receipts,) = rows.all(
-        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {condition}",  # noqa: S608
+        f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {in_period}",  # noqa: S608
         since=since,
     )
     (items,) = rows.all(
         "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
-        f"join injection_items i on i.injection_seq = n.seq where {condition}",
+        f"join injection_items i on i.injection_seq = n.seq where {in_period}",
         since=since,
     )
     return UseTotals(*receipts, *items)

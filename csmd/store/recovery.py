@@ -162,7 +162,13 @@ def _columns_of(rows: Rows, table: Table) -> str:
 
 
 def read_span(
-    rows: Rows, table: Table, low: int, high: int, *, columns: str | None = None, backwards: bool = False
+    rows: Rows,
+    table: Table,
+    low: int = MIN_ROWID,
+    high: int = MAX_ROWID,
+    *,
+    columns: str | None = None,
+    backwards: bool = False,
 ) -> Iterator[Row]:
     """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
     columns = _columns_of(rows, table) if columns is None else columns

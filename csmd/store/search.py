@@ -8,7 +8,7 @@ from typing import NamedTuple
 from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import JOIN_SEARCHABLE, count_rows_with, text_hits
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
+from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed, starts_with
 from csmd.vocabulary import TurnKind
 
 #: How many passages are searched for each turn to find.
@@ -133,8 +133,7 @@ def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
 
 def turns_with_prefix(rows: Rows, prefix: str) -> list[tuple[int, str]]:
     """(row key, uuid) of turns whose uuid begins with a prefix, at most 5."""
-    sql = "select seq, uuid from turns where uuid >= :prefix and uuid < :prefix || '~' order by uuid limit 5"
-    return rows.all(sql, prefix=prefix)
+    return rows.all(f"select seq, uuid from turns where {starts_with('uuid')} order by uuid limit 5", prefix=prefix)  # noqa: S608
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:

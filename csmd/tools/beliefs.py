@@ -13,7 +13,7 @@ from csmd.knowledge import Candidate, Memory
 from csmd.memory import belief_subjects, habits, merging, promotion, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.recall import query
-from csmd.store import activity, candidates, cursors, integrity, memories, packet_rows, projects
+from csmd.store import activity, candidates, cursors, memories, memory_invariants, packet_rows, projects
 from csmd.store.sqlite import Rows
 from csmd.tools import present
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit, refuse_in_review
@@ -178,13 +178,13 @@ def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int 
 @UPKEEP_TOOLS.add("csm_memory_governance_report")
 def _check_invariants(ctx: ToolContext, rows: Rows) -> Json:
     """Check the invariants of memories."""
-    broken = integrity.find_violations(rows, ctx.store.hash_key)
+    broken = memory_invariants.find_violations(rows, ctx.store.hash_key)
     return {
         "holds": not broken,
         "rules": [
             {"name": rule.name, "rule": rule.rule, "holds": rule.name not in broken, "broken_by": broken.get(rule.name, []),
              "try": rule.remedy if rule.name in broken else ""}
-            for rule in integrity.INVARIANTS
+            for rule in memory_invariants.INVARIANTS
         ],
         "candidates": candidates.counts(rows), "by_tier": _count_by_tier(rows),
     }  # fmt: skip

@@ -111,5 +111,5 @@ def test_a_broken_rule_is_named_with_its_remedy_and_doctor_tells_it(machine: Mac
     refused = machine.run("governance")
     assert refused.returncode == 1
     assert "BROKEN" in fits(refused.stdout) and saved["id"] in refused.stdout and "try:" in refused.stdout
-    assert "a memory cools before it is cold" in machine.run("doctor").stdout
+    assert "thresholds are in order" in machine.run("doctor").stdout
     assert os.path.exists(machine.paths.database)

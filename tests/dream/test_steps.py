@@ -26,10 +26,10 @@ from csmd.store import (
     candidates,
     dream_scopes,
     dreams,
-    integrity,
     journal,
     memories,
     memory_deletion,
+    memory_invariants,
     near_memories,
     projects,
     tombstones,
@@ -97,7 +97,7 @@ def test_what_is_carried_out_leaves_what_the_plan_said(store: Store, seed: int) 
     after = look(store)
     assert dict(after.memories) == dict(left.memories)
     assert dict(after.superseded_at) == dict(left.superseded_at)
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -252,7 +252,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert one.confidence > before[own[2]].confidence
     assert found(store, said[1])[0] == everywhere, "by the words of what went into it, too"
     assert dream(store, now=LATER) == 0
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.list_dreams(rows, limit=5))[-1].id
     assert run_to_end(dream_undo.undo_dreams(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
@@ -364,7 +364,7 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert dream(store, now=NOW) == 1
     assert memory_of(store, old).superseded_by == new
     assert memory_of(store, old).confidence < 0.8
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(store: Store) -> None:
@@ -530,7 +530,7 @@ def test_a_fact_becomes_a_candidate_and_a_memory_where_it_passes(store: Store) -
         "inferred",
     )
     assert dream(store, now=LATER, facts=home) == 0
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 def counted(store: Store) -> dict[int, tuple[Fact, ...]]:

@@ -19,7 +19,7 @@ import pytest
 from dream_fixtures import save_memory
 from machine import LIMIT_S, Daemon, Machine
 
-from csmd.store import dreams, files, integrity
+from csmd.store import dreams, files, integrity, memory_invariants
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
 
@@ -77,7 +77,7 @@ def killed(machine: Machine, daemon: Daemon, counted: str, at: int) -> None:
 def is_sound(machine: Machine) -> bool:
     with open_rows(machine.paths.database, readonly=False) as rows:  # an index checks itself by a command
         key = rows.value("select value from meta where key = 'hash_key'")
-        assert integrity.check_database(rows) == [] and integrity.find_violations(rows, key) == {}
+        assert integrity.check_database(rows) == [] and memory_invariants.find_violations(rows, key) == {}
         return True
 
 

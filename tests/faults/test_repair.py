@@ -261,7 +261,7 @@ CASES: dict[str, Case] = {
         damage=sql("delete from meta where key = 'hash_key'"), refused=True, says="key of the hashes"
     ),
     "a turn that no session lists": Case(damage=sql("delete from session_turn where ordinal = 7"), says="order"),
-    "a memory that rests on nothing": Case(damage=sql("delete from provenance"), says="without a turn to rest on"),
+    "a memory that rests on nothing": Case(damage=sql("delete from provenance"), says="without a source turn"),
     "full text emptied": Case(damage=sql("delete from passages_fts_data where id > 9"), state="indexes"),
     "full text of other words": Case(
         damage=sql("update passages_fts_data set block = randomblob(200) where id > 9"), state="indexes"

@@ -14,7 +14,7 @@ from machine import Machine
 from csmd.conversation import Project, StoredTurn, Turn
 from csmd.knowledge import Statement
 from csmd.memory import remember, speakers
-from csmd.store import activity, integrity, memories, projects, speaker_reviews, statement_rows, turns
+from csmd.store import activity, memories, memory_invariants, projects, speaker_reviews, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -139,7 +139,7 @@ def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_ho
     assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
     corrected = parts.store.read(lambda rows: speaker_reviews.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
-    assert parts.store.read(lambda rows: integrity.find_violations(rows, parts.store.hash_key)) == {}
+    assert parts.store.read(lambda rows: memory_invariants.find_violations(rows, parts.store.hash_key)) == {}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")

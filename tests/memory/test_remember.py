@@ -14,7 +14,7 @@ from session_writer import Talk, go_through
 from csmd.briefs import BriefItem
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember as stage
-from csmd.store import integrity, memories, project_merges, projects, receipts, recovery, tombstones, workspaces
+from csmd.store import memories, memory_invariants, project_merges, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
@@ -251,7 +251,7 @@ def test_what_is_forgotten_in_a_project_is_remembered_in_another_one(store: Stor
     assert read(store, here) is None and read(store, there) is not None
     assert stays_out(store, at=BEFORE) and not stays_out(store, at=BEFORE, name="beta")
     assert not stays_out(store, at=BEFORE, name="gamma")
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 @pytest.mark.invariant(
@@ -269,7 +269,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert [(memory.text, memory.created_at, memory.times) for memory in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
     forget(store, again[0].id, at=LATER)
     assert stays_out(store, at=AFTER) and stays_out(store, at=LATER)
     assert not stays_out(store, at="2026-06-01T10:00:00.000Z")
@@ -285,7 +285,7 @@ def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store
     assert read(store, ident) is None and read(store, copy) is None
     for name in ("alpha", "beta", "gamma"):
         assert stays_out(store, at=BEFORE, name=name, text=preference.text)
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_stays_out_of_what_its_project_becomes_a_part_of(store: Store) -> None:
@@ -480,7 +480,7 @@ def test_what_is_forgotten_in_a_part_stays_in_the_whole_where_that_says_it_itsel
     assert new
     forget(store, ident)
     assert read(store, whole) is not None and not stays_out(store, at=BEFORE)
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
 
 def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_later(store: Store) -> None:

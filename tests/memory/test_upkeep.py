@@ -16,9 +16,9 @@ from csmd.memory.duplicates import Finding
 from csmd.store import (
     belief_changes,
     candidates,
-    integrity,
     memories,
     memory_deletion,
+    memory_invariants,
     memory_links,
     projects,
     receipts,
@@ -101,7 +101,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert (change.change, change.after, change.by, change.at) == ("merge", first, "user", LATER)
     assert "words" in change.reason
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
     assert store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
     store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))

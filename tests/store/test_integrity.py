@@ -11,7 +11,18 @@ import pytest
 
 from csmd.conversation import Turn
 from csmd.knowledge import Candidate, Evidence, Link
-from csmd.store import candidates, cursors, integrity, memories, memory_links, projects, tombstones, turns, vectors
+from csmd.store import (
+    candidates,
+    cursors,
+    integrity,
+    memories,
+    memory_invariants,
+    memory_links,
+    projects,
+    tombstones,
+    turns,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -35,7 +46,7 @@ BROKEN: dict[str, str] = {
     "delete from session_turn where ordinal = 1": "no session's order",
     "update session_turn set ordinal = 9 where ordinal = 2": "past the last",
     "update sessions set last_at = '1999'": "before the beginning",
-    "delete from provenance": "without a turn to rest on",
+    "delete from provenance": "without a source turn",
     "update counters set value = -1": "below zero",
     "update cursors set position = -1 where stage = 'distill'": "below zero",
     "delete from vec_passage_1 where rowid = 1": "one of two passage tables",
@@ -171,12 +182,12 @@ def test_a_breach_is_seen_and_nothing_else(
     store: Store, given: Given, name: str, breach: Callable[[Rows, Given], None]
 ) -> None:
     store.write(lambda rows: put(rows, given))
-    assert store.read(lambda rows: integrity.find_violations(rows, store.hash_key)) == {}
+    assert store.read(lambda rows: memory_invariants.find_violations(rows, store.hash_key)) == {}
 
     def damage(rows: Rows) -> dict[str, list[str]]:
         rows.run("pragma defer_foreign_keys = on")
         breach(rows, given)
-        found = integrity.find_violations(rows, store.hash_key)
+        found = memory_invariants.find_violations(rows, store.hash_key)
         raise _Seen(found)
 
     with pytest.raises(_Seen) as seen:
@@ -193,12 +204,12 @@ def test_the_documents_list_every_rule_and_no_other() -> None:
     tools = Path(__file__).resolve().parent.parent.parent / "docs" / "tools.md"
     listed = tools.read_text().split("| rule | what must hold |", 1)[1].split("\n## ", 1)[0]
     rows = [line.strip("| ").split(" | ") for line in listed.splitlines() if line.startswith("| `")]
-    assert rows == [[f"`{one.name}`", one.rule] for one in integrity.INVARIANTS]
+    assert rows == [[f"`{one.name}`", one.rule] for one in memory_invariants.INVARIANTS]
 
 
 def test_every_rule_is_broken_in_some_test_and_has_a_remedy() -> None:
-    assert {name for name, _ in BREACHES} == {one.name for one in integrity.INVARIANTS}
-    assert all(one.remedy and one.rule for one in integrity.INVARIANTS)
+    assert {name for name, _ in BREACHES} == {one.name for one in memory_invariants.INVARIANTS}
+    assert all(one.remedy and one.rule for one in memory_invariants.INVARIANTS)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +227,6 @@ def test_what_is_explained_breaks_no_rule(store: Store, given: Given, what: str)
         put(rows, given, "m2", "use spaces")
         update(what)(rows, given)
         candidates.put_candidate(rows, WAITING)
-        return integrity.find_violations(rows, store.hash_key)
+        return memory_invariants.find_violations(rows, store.hash_key)
 
     assert store.write(story) == {}

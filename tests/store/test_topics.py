@@ -67,7 +67,7 @@ def carry_out(rows: Rows, change: Change) -> None:
 
 
 def counted_otherwise(rows: Rows) -> list[str]:
-    return [problem for problem in integrity.check_content(rows) if "counted otherwise" in problem]
+    return [problem for problem in integrity.check_content(rows) if "a wrong count" in problem]
 
 
 @draws(st.lists(st.tuples(st.sampled_from(CHANGES), KEY, KEY, st.integers(0, 2)), max_size=30))
