@@ -25,7 +25,7 @@ from csmd.daemon import alarms, injection, run, server
 from csmd.hosts import adapter
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.store import migrate, purge
+from csmd.store import migrate, text_columns
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -263,7 +263,7 @@ def test_every_table_of_the_store_is_documented_with_what_holds_text() -> None:
     listed = {name: text for names, _, text in rows for name in re.findall(r"`(\w+)`", names)}
     assert set(listed) == made
     text = {(name, column) for name, columns in listed.items() for column in re.findall(r"`(\w+)`", columns)}
-    assert text == purge.TEXT_COLUMNS
+    assert text == text_columns.TEXT_COLUMNS
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -22,7 +22,7 @@ from csmd.errors import StoreError
 from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.privacy.fingerprints import Needle
-from csmd.store import purge, purge_files, purge_plans, stored_pages, team, tombstones
+from csmd.store import purge, purge_files, purge_plans, stored_pages, team, text_columns, tombstones
 from csmd.store.purge_plans import Plan
 
 #: How long the search in files works before others have their turn.
@@ -90,10 +90,10 @@ def _find_variants(context: Context, plan: Plan) -> Batches[set[str]]:
     def find_part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
         return context.store.read(lambda rows: purge_plans.find_variants(rows, needles, table, column, after))
 
-    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS if needles else ()):
+    for number, (table, column) in enumerate(text_columns.PURGE_ACTIONS if needles else ()):
         for texts in walk_parts(partial(find_part, table, column)):
             variants |= texts
-            yield {"step": "searching", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
+            yield {"step": "searching", "done": number, "total": len(text_columns.PURGE_ACTIONS)}
     return variants
 
 

@@ -21,7 +21,7 @@ from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import remove_purged
-from csmd.store import found_secrets, purge, purge_files, stored_pages, tombstones
+from csmd.store import found_secrets, late_secrets, purge, purge_files, stored_pages, text_columns, tombstones
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
 
@@ -103,11 +103,11 @@ def _scan_database(
     store, key = context.store, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     fixed = 0
-    for number, (table, column) in enumerate(purge.TEXT_COLUMN_WAYS):
-        if purge.TEXT_COLUMN_WAYS[table, column] in purge.PATH_WAYS:
+    for number, (table, column) in enumerate(text_columns.PURGE_ACTIONS):
+        if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
             continue  # paths of transcripts are kept: a cursor needs them to find its file
         after = 0
-        next_part = partial(purge.texts_after, table=table, column=column, sessions=sessions)
+        next_part = partial(text_columns.texts_after, table=table, column=column, sessions=sessions)
         while part := store.read(partial(next_part, after=after)):
             after = part[-1][0]
             for seq, text in part:
@@ -122,7 +122,7 @@ def _scan_database(
                     store.write(partial(change, in_place=True))
                     fixed += 1
             if table != "pages":  # no one may read a page until its file matches
-                yield {"step": "scanning", "done": number, "total": len(purge.TEXT_COLUMN_WAYS)}
+                yield {"step": "scanning", "done": number, "total": len(text_columns.PURGE_ACTIONS)}
         if (table, column) == LAST_PAGE_COLUMN:
             fixed += _change_files(context, redact, [], ways=PAGE_FILES, chosen=_make_page_test(context))
     return secrets, fixed
@@ -158,7 +158,7 @@ def _make_own_file_test(context: Context) -> purge_files.ShouldChange:
 
 #: The files that repeat the store.
 PAGE_FILES: tuple[FileWay, ...] = ("page",)
-LAST_PAGE_COLUMN = [way for way in purge.TEXT_COLUMN_WAYS if way[0] == "pages"][-1]
+LAST_PAGE_COLUMN = [way for way in text_columns.PURGE_ACTIONS if way[0] == "pages"][-1]
 #: The files that csmd changes unasked: not the copies of the database.
 OWN_FILES: tuple[FileWay, ...] = (*PAGE_FILES, "lines", "rewrite")
 
@@ -197,7 +197,7 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     restored, this is done again.
     """
     store, began = context.store, time.monotonic()
-    seen = store.read(purge.sessions_with_late_secrets)
+    seen = store.read(late_secrets.sessions_with_late_secrets)
     if not seen:  # an earlier task has done it
         return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
     marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
@@ -206,13 +206,13 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
         cleaned, hits = remove_purged(text, marks, placeholder=redaction.KNOWN_AGAIN)
         return cleaned, {"known-again": hits} if hits else {}
 
-    keys = store.read(lambda rows: purge.session_keys(rows, seen))
+    keys = store.read(lambda rows: late_secrets.session_keys(rows, seen))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
     fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
-    store.write(lambda rows: purge.end_late_secrets(rows, seen))
+    store.write(lambda rows: late_secrets.end_late_secrets(rows, seen))
     cache.clear()
     store.checkpoint(truncate=True)
     return {"sessions": len(seen), "fixed": fixed, "took_s": seconds_since(began)}

@@ -27,7 +27,7 @@ from csmd.extraction import statements
 from csmd.memory_export import export_file, record_schema
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import activity, exports, files, found_secrets, purge, tombstones, vectors
+from csmd.store import activity, exports, files, found_secrets, late_secrets, tombstones, vectors
 from csmd.store.found_secrets import FoundSecrets
 from csmd.text import tokens
 
@@ -112,7 +112,7 @@ class Tasks:
                 lambda rows: (
                     found_secrets.rules_of_latest_scan(rows),
                     found_secrets.found_secrets(rows),
-                    purge.sessions_with_late_secrets(rows),
+                    late_secrets.sessions_with_late_secrets(rows),
                 )
             )
             self._is_scanned = seen == tokens.keyed_hash(context.rules, store.hash_key)
@@ -152,7 +152,7 @@ class Tasks:
         paths: list[str] = []
         if result is None:
             result, paths = yield from import_task.read_transcripts(context, task)
-        if context.store.read(purge.sessions_with_late_secrets):
+        if context.store.read(late_secrets.sessions_with_late_secrets):
             yield from secret_scan.remove_late_secrets(context, task)
         self._instructions.sweep()
         # A sync has read every transcript by now; an import has read only files elsewhere.

@@ -1,15 +1,13 @@
-"""Every column that holds text, and the removal of purged text from them in passes."""
+"""The removal of purged text from every column in passes."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
-from typing import Literal
 
 from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import PURGED, remove_purged
-from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
     checkpoints,
     curations,
@@ -28,54 +26,17 @@ from csmd.store import (
     tombstones,
     vectors,
 )
-from csmd.store.sqlite import Rows, in_keys, secure_delete
+from csmd.store.sqlite import Row, Rows, secure_delete
+from csmd.store.text_columns import KEYED_BY_PATH, PATH_ACTIONS, PURGE_ACTIONS, texts_after
 from csmd.store.tombstones import ROWS_PER_PASS
 from csmd.text import tokens
-
-# --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
-
-#: What happens to a text that holds purged text. turn: it is rewritten, with what was made of it; drop: its row is
-#: deleted; memory: the memory is deleted; rewrite: it is rewritten in place. For paths: hide
-#: stores a keyed hash if the path identifies the row, empty clears it elsewhere.
-Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
-#: The columns of each way. All hold redacted text; a transcript's path with a secret in it contains a hash, so that its
-#: cursor is found again. A short candidate is its own fingerprint, so it is dropped, or it would be made again. What
-#: could restore a text is dropped, never rewritten: no purge can be undone.
-_COLUMNS: dict[Way, str] = {
-    "turn": "turns.text",
-    "memory": "memories.text",
-    "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text "
-    "topics.name lens_topics.name packets.subject changed_rows.text changed_rows.more "
-    "changed_rows.text_after changed_rows.more_after changed_files.path changed_files.before "
-    "changed_files.after pages.path errors.command errors.message error_fixes.files error_fixes.text "
-    "symptoms.text kept_answers.text",
-    "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about "
-    "checkpoints.note checkpoint_items.text goals.text self_capabilities.why belief_changes.before "
-    "belief_changes.after belief_changes.reason dreams.error change_sets.reason pages.text pages.also "
-    "pages.held projects.root projects.name projects.remote sessions.cwd sessions.title aliases.path "
-    "instructions.text instructions.root",
-    "hide": "files.path elsewhere.path directories.path instructions.path",
-    "empty": "sessions.path",
-}
-#: (table, column) -> what happens to it.
-TEXT_COLUMN_WAYS: dict[tuple[str, str], Way] = {
-    (table, column): way for way, names in _COLUMNS.items() for table, column in re.findall(r"(\w+)\.(\w+)", names)
-}
-TEXT_COLUMNS = frozenset(TEXT_COLUMN_WAYS)
-#: Columns that are walked by distinct value, not by row.
-PATH_WAYS: frozenset[Way] = frozenset({"hide", "empty"})
-#: Tables whose rows are keyed by a path; every other by `seq`.
-KEYED_BY_PATH = frozenset({"files", "elsewhere"})
-#: Prefixes of the tables and views whose content is derived from TEXT_COLUMNS and is deleted with it.
-DERIVED = (
-    "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "memory_text", "digest_text", "symptom_text",
-    "vector_codes", "vec_passage_", "vec_memory_",
-)  # fmt: skip
 
 #: The key in `meta` of the time when an unfinished purge began.
 UNFINISHED_KEY = "purge_begun"
 #: Rows of turns and memories that one transaction changes at most.
 MAX_CHANGED_ROWS = 100
+#: The stage whose cursors count how often a session had secrets that became known later.
+LATE_SECRETS_STAGE = "late secrets"
 
 #: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
@@ -87,14 +48,11 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
     For a database that was restored or rebuilt, once its tombstones are in place. Uses the caller's transaction if any.
     """
     total = 0
-    for part in (*PASSES, _delete_forgotten, _expect_late_secrets):
-        at: int | None = 0
-        while at is not None:
-            if rows.connection.in_transaction:
-                at, changed = part(rows, key, at)
-            else:
-                with rows.transaction(write=True):
-                    at, changed = part(rows, key, at)
+    for run_pass in (*PASSES, _delete_forgotten, _schedule_late_secrets):
+        after: int | None = 0
+        while after is not None:
+            with nullcontext() if rows.connection.in_transaction else rows.transaction(write=True):
+                after, changed = run_pass(rows, key, after)
             total += changed
     return total
 
@@ -116,17 +74,15 @@ def record_end(rows: Rows) -> None:
     rows.delete("meta", key=UNFINISHED_KEY)
 
 
-# --- texts, wherever they stand
+# --- texts in every column
 
 
 def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass over one part of a column, which changes each purged text as TEXT_COLUMN_WAYS says."""
-    if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
+    """A pass over one part of a column, which changes each purged text as PURGE_ACTIONS says."""
+    if PURGE_ACTIONS[table, column] in PATH_ACTIONS:
         return None, _hide_paths(rows, table, column, key)
     marks = tombstones.purged_marks(rows, key)
-    if not marks:
-        return None, 0
-    part = texts_after(rows, table, column, after)
+    part = texts_after(rows, table, column, after) if marks else []
     total = 0
     for seq, text in part:
         cleaned, hits = remove_purged(text, marks)
@@ -134,50 +90,28 @@ def _purge_column(table: str, column: str, rows: Rows, key: bytes, after: int) -
             cleaned = page_lines.quote_purged(cleaned) if table == "pages" else cleaned
             change_row(rows, table, column, seq, cleaned, key)
             total += 1
-    return (part[-1][0] if part else None), total
+    return _last_key(part), total
 
 
-#: Table -> its column with the key of the row's turn.
-TURN_KEY_COLUMNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
-
-
-def texts_after(
-    rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
-) -> list[tuple[int, str]]:
-    """(row key, text) of the next rows of a column; `sessions` (row keys) limits turns and what was made of them."""
-    of_turns = "true"
-    if sessions is not None and table in TURN_KEY_COLUMNS:
-        listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
-        of_turns = f"{TURN_KEY_COLUMNS[table]} in ({listed})"
-    sql = f"select seq, {column} from {table} where seq > :after and {of_turns} order by seq limit :limit"  # noqa: S608
-    return rows.all(sql, after=after, limit=ROWS_PER_PASS)
-
-
-def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
-    """(row key, text) of a whole column, read in parts; the key is 0 for paths."""
-    if TEXT_COLUMN_WAYS[table, column] in PATH_WAYS:
-        yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
-        return
-    after = 0
-    while part := texts_after(rows, table, column, after):
-        yield from part
-        after = part[-1][0]
+def _last_key(part: Sequence[Row]) -> int | None:
+    """The position after a part of a table; None at the end."""
+    return part[-1][0] if part else None
 
 
 def change_row(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
-    """Changes one row as TEXT_COLUMN_WAYS says; with `in_place` statements and memories are rewritten, too."""
-    way = TEXT_COLUMN_WAYS[table, column]
-    if way == "turn":
+    """Changes one row as PURGE_ACTIONS says; with `in_place` statements and memories are rewritten, too."""
+    action = PURGE_ACTIONS[table, column]
+    if action == "turn":
         rewrite_turn(rows, seq, new, key)
-    elif way == "memory" and not in_place:
+    elif action == "memory" and not in_place:
         _delete_memories(rows, [seq])
     elif table == "changed_rows":  # what could restore the text is deleted, and half an undo is useless
         for change_set in rows.column("select set_seq from changed_rows where seq = :seq", seq=seq):
             journal.erase_images(rows, change_set)
-    elif way == "drop" and (not in_place or (table == "statements" and _is_stated_already(rows, seq, new, key))):
+    elif action == "drop" and (not in_place or (table == "statements" and _is_stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     else:
-        if way == "memory":
+        if action == "memory":
             vectors.reembed(rows, "memory", seq)
         hashes = {"text_hash": tokens.keyed_hash(new, key)} if table in ("memories", "statements") else {}
         rows.update(table, seq, **{column: new}, **hashes)
@@ -206,11 +140,10 @@ def _hide_paths(rows: Rows, table: str, column: str, key: bytes) -> int:
         name = tombstones.cursor_name(rows, path, key=key)
         if name == path:
             continue
-        is_known = table in KEYED_BY_PATH and rows.value(f"select 1 from {table} where path = :name", name=name)  # noqa: S608
-        if is_known:
+        if table in KEYED_BY_PATH and rows.has(table, path=name):
             rows.run(f"delete from {table} where path = :path", path=path)  # noqa: S608
         else:
-            new = name if TEXT_COLUMN_WAYS[table, column] == "hide" else ""
+            new = name if PURGE_ACTIONS[table, column] == "hide" else ""
             rows.run(f"update {table} set {column} = :new where {column} = :path", new=new, path=path)  # noqa: S608
         total += 1
     return total
@@ -221,44 +154,44 @@ def _delete_forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, i
     if not tombstones.has_kind(rows, "memory"):
         return None, 0
     total = 0
-    sql = "select seq from memories where seq > :after order by seq limit :limit"
-    part = rows.column(sql, after=after, limit=ROWS_PER_PASS)
-    for memory in memories.by_seqs(rows, part).values():
-        if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
+    part = rows.all(
+        "select seq from memories where seq > :after order by seq limit :limit", after=after, limit=ROWS_PER_PASS
+    )
+    for memory in memories.by_seqs(rows, [seq for (seq,) in part]).values():
+        if rows.has("memories", id=memory.id) and _is_forgotten(rows, memory, key):
             memory_deletion.delete_memory(rows, memory)
             total += 1
-    if after == 0:
-        for seq, text, gate, authority, project, at in rows.all(
-            "select seq, text, gate, authority, project_seq, at from statements"
+    statements = "select seq, text, gate, authority, project_seq, at from statements"
+    for seq, text, gate, authority, project, at in rows.all(statements) if after == 0 else ():
+        if tombstones.is_statement_forgotten(
+            rows, text, correction=gate == "correction", authority=authority, project=project, at=at, key=key
         ):
-            is_correction = gate == "correction"
-            if tombstones.is_statement_forgotten(
-                rows, text, correction=is_correction, authority=authority, project=project, at=at, key=key
-            ):
-                total += rows.delete("statements", seq=seq)
-    return (part[-1] if part else None), total
+            total += rows.delete("statements", seq=seq)
+    return _last_key(part), total
 
 
 def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
-    """Whether a memory was forgotten where it applies, or, for one of everywhere, wherever it was said.
+    """Whether a memory was forgotten in its project.
 
-    The latter because it may be older than the workspace in which it was said.
+    A general memory counts as forgotten only if every project that stated it forgot it, because it may be older than
+    its workspace.
     """
 
-    def is_out(project: int) -> bool:
+    def is_forgotten_in(project: int) -> bool:
         return tombstones.is_statement_forgotten(
             rows, memory.text, correction=memory.gate == "correction", authority=memory.authority, project=project,
             at=memory.created_at, key=key,
         )  # fmt: skip
 
-    if is_out(memory.project_seq):
+    if is_forgotten_in(memory.project_seq):
         return True
-    said_in = memories.source_projects(rows, memory) if tombstones.is_everywhere(rows, memory.project_seq) else ()
-    return bool(said_in) and all(map(is_out, said_in))
+    is_general = tombstones.is_everywhere(rows, memory.project_seq)
+    stating_projects = memories.source_projects(rows, memory) if is_general else ()
+    return bool(stating_projects) and all(map(is_forgotten_in, stating_projects))
 
 
-# --- turns, sessions and projects that go as a whole: emptied with everything that was made of them. Their rows stay
-# where others refer to them, so that a line that is read again is known.
+# --- whole turns, sessions and projects: emptied, with what is derived from them deleted. Their rows stay if others refer
+# to them, so that a line that is read again is recognized.
 
 
 #: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
@@ -271,20 +204,16 @@ SESSION_IDS = (
 def _ids_with_purged_text(rows: Rows, key: bytes) -> list[str]:
     """The sessions with purged text in their id, which a program may choose."""
     marks = tombstones.purged_marks(rows, key)
-    return (
-        [ident for ident in rows.column("select id from sessions where parent = ''") if marks.spans(ident)]
-        if marks
-        else []
-    )
+    idents = rows.column("select id from sessions where parent = ''") if marks else []
+    return [ident for ident in idents if marks.spans(ident)]
 
 
 def _mark_sessions_by_id(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Purges every session with purged text in its id, which also names its file."""
+    since = rows.text("select value from meta where key = :key", key=UNFINISHED_KEY)
     for ident in _ids_with_purged_text(rows, key):
         if not tombstones.purged_names(rows, "session", [ident], key=key):
-            tombstones.purge_names(
-                rows, "session", [ident], key=key, now=rows.find("meta", "value", key=UNFINISHED_KEY) or ""
-            )
+            tombstones.purge_names(rows, "session", [ident], key=key, now=since)
     return None, 0
 
 
@@ -329,7 +258,7 @@ def _purge_sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
             total += changed
             if not is_done:
                 return seq - 1, total
-    return (part[-1][0] if part else None), total
+    return _last_key(part), total
 
 
 def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
@@ -377,11 +306,11 @@ def _purge_turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
         if not gone.keys().isdisjoint(names[seq]) or at <= gone_projects.get(project, ""):
             purge_turn(rows, seq, key)
             total += 1
-    return (part[-1][0] if part else None), total
+    return _last_key(part), total
 
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
-    """Empties a turn and deletes everything made of it; it stays listed, so that its line is recognized."""
+    """Empties a turn and deletes everything derived from it; it stays listed, so that its line is recognized."""
     uuid = rows.find("turns", "uuid", seq=seq)
     stored_days.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
@@ -429,9 +358,9 @@ def _purge_projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int
 
 def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     """Erases a project's name, paths, instructions and candidates, unless it is newer than the purge."""
-    name, made = rows.first("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
-    newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
-    if made > since or newer is not None:
+    name, created_at = rows.first("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
+    newer = "select 1 from sessions where project_seq = :seq and started_at > :since limit 1"
+    if created_at > since or rows.exists(newer, seq=seq, since=since):
         return 0
     for table in ("aliases", "instructions", "candidates"):
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
@@ -458,58 +387,11 @@ def _purge_links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 #: In this order: what is purged as a whole first, and pages once it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
     journal.purge_answers, journal.purge_actions, _purge_links, _mark_sessions_by_id, _purge_sessions, _purge_turns, _purge_projects,
-    *(partial(_purge_column, table, column) for table, column in sorted(TEXT_COLUMN_WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
+    *(partial(_purge_column, table, column) for table, column in sorted(PURGE_ACTIONS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
 
 
-# --- secrets that were known as such only after something was stored
-
-#: The stage whose cursors count how often a session had secrets that became known later.
-LATE_SECRETS_STAGE = "late secrets"
-
-
-def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key: bytes, now: str) -> None:
-    """Keeps secrets out of a session from now on, also where they appear alone.
-
-    Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
-    the pass over LATE_SECRETS_STAGE.
-    """
-    if not tombstones.record_secrets(rows, session, secrets, key=key, now=now):
-        return
-    secure_delete(rows)
-    marks = tombstones.secrets_of(rows, [session], key)
-    sql = (
-        "select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"
-    )
-    for seq, text in rows.all(sql, id=session):
-        cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
-        if hits:
-            rewrite_turn(rows, seq, cleaned, key)
-    if rows.has("sessions", id=session):
-        cursors.move_cursor(
-            rows, LATE_SECRETS_STAGE, session, cursors.read_cursor(rows, LATE_SECRETS_STAGE, session) + 1
-        )
-
-
-def sessions_with_late_secrets(rows: Rows) -> dict[str, int]:
-    """The sessions (ids) with secrets that became known later, and the position of each cursor."""
-    return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS_STAGE))
-
-
-def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
-    """Records that sessions were searched up to the positions that `sessions_with_late_secrets` returned."""
-    for session, position in seen.items():
-        rows.delete("cursors", stage=LATE_SECRETS_STAGE, subject=session, position=position)
-
-
-def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
-    """The row keys of sessions and of their sub-agents."""
-    sql = "select seq from sessions where id = :id or parent = :id"
-    return [seq for ident in ids for seq in rows.column(sql, id=ident)]
-
-
-def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
+def _schedule_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Schedules every session with known secrets for a search: a restored state may predate them."""
     for session in tombstones.sessions_with_secrets(rows, key):
         cursors.move_cursor(rows, LATE_SECRETS_STAGE, session, 1)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import Needle, check_text, split_words
-from csmd.store import memories, projects, purge, tombstones, workspaces
+from csmd.store import memories, projects, purge, text_columns, tombstones, workspaces
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import similarity
 from csmd.text.display import ARROW, amount
@@ -206,8 +206,10 @@ def count_matches(rows: Rows, plan: Plan) -> dict[str, int]:
     """Counts the rows with a text to remove by column, and the turns and sessions to remove as a whole."""
     counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
     needles = plan.needles
-    for table, column in purge.TEXT_COLUMN_WAYS if needles else ():
-        counts[f"{table}.{column}"] = sum(_holds(text, needles) for _, text in purge.column_texts(rows, table, column))
+    for table, column in text_columns.PURGE_ACTIONS if needles else ():
+        counts[f"{table}.{column}"] = sum(
+            _holds(text, needles) for _, text in text_columns.column_texts(rows, table, column)
+        )
     return {name: count for name, count in counts.items() if count}
 
 
@@ -216,7 +218,7 @@ def list_affected_projects(rows: Rows, plan: Plan, *, seen: Collection[int] | No
     needles = plan.needles
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
-        for seq, text in purge.column_texts(rows, table, "text"):
+        for seq, text in text_columns.column_texts(rows, table, "text"):
             if _holds(text, needles):
                 project = rows.value(f"select project_seq from {table} where seq = :seq", seq=seq)  # noqa: S608
                 places.setdefault(project, Counter())[table] += 1
@@ -231,10 +233,10 @@ def find_variants(
     rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int
 ) -> tuple[int | None, set[str]]:
     """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
-    if purge.TEXT_COLUMN_WAYS[table, column] in purge.PATH_WAYS:
-        part, follows = list(purge.column_texts(rows, table, column)), None
+    if text_columns.PURGE_ACTIONS[table, column] in text_columns.PATH_ACTIONS:
+        part, follows = list(text_columns.column_texts(rows, table, column)), None
     else:
-        part = purge.texts_after(rows, table, column, after)
+        part = text_columns.texts_after(rows, table, column, after)
         follows = part[-1][0] if part else None
     return follows, {text[a:b] for _, text in part for needle in needles for a, b in needle.spans(text)}
 

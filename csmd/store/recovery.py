@@ -16,7 +16,7 @@ import apsw
 
 from csmd.conversation import Project
 from csmd.errors import StoreError
-from csmd.store import checkpoints, digests, packet_rows, purge
+from csmd.store import checkpoints, digests, packet_rows, purge, text_columns
 from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
 
@@ -128,7 +128,7 @@ def list_tables(rows: Rows) -> list[Table]:
     """The tables that no stage can rebuild."""
     readable_tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
-        if name in REBUILT_TABLES or name.startswith((*purge.DERIVED, "sqlite_")):
+        if name in REBUILT_TABLES or name.startswith((*text_columns.DERIVED_PREFIXES, "sqlite_")):
             continue
         info = [row for row in rows.all(f"pragma table_info({name})") if name not in ROW_CONDITIONS or row[1] != "seq"]
         primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]

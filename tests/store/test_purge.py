@@ -44,6 +44,7 @@ from csmd.store import (
     search,
     session_link_rows,
     statement_rows,
+    text_columns,
     token_usage,
     tombstones,
     turns,
@@ -229,7 +230,7 @@ def carry_out(store: Store, plan: purge_plans.Plan, *, now: str = LATER) -> int:
 
     def found(rows: Rows) -> set[str]:
         said: set[str] = set()
-        for table, column in purge.TEXT_COLUMN_WAYS:
+        for table, column in text_columns.PURGE_ACTIONS:
             after: int | None = 0
             while after is not None:
                 after, more = purge_plans.find_variants(rows, needles, table, column, after)
@@ -259,9 +260,9 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
     def plant(rows: Rows) -> None:
         # A turn takes its passages along: theirs is planted when it has been.
         for number, (table, column) in enumerate(
-            sorted(purge.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
+            sorted(text_columns.TEXT_COLUMNS, key=lambda one: (one[0] == "passages", one))
         ):
-            key = "path" if table in purge.KEYED_BY_PATH else "seq"
+            key = "path" if table in text_columns.KEYED_BY_PATH else "seq"
             row = rows.value(f"select max({key}) from {table}")
             planted = f"before {number}. {FORMS[form]}; after {number}"
             rows.run(f"update {table} set {column} = :said where {key} = :row", said=planted, row=row)
@@ -271,14 +272,14 @@ def test_no_column_and_no_byte_holds_a_purged_text(filled: Store, given: Given, 
 
     filled.write(plant)
     filled.checkpoint(truncate=True)
-    assert left_in_bytes(path, MARK) >= len(purge.TEXT_COLUMNS) - 2
+    assert left_in_bytes(path, MARK) >= len(text_columns.TEXT_COLUMNS) - 2
     before = filled.read(activity.counts)
     newest = filled.read(lambda rows: [rows.value(f"select max(seq) from {table}") for table in ("turns", "memories")])
     gone = [vector(newest[0]), vector(newest[1] + 100)]
     assert all(any(one in file.read_bytes() for file in path.parent.glob("csmd.db*")) for one in gone)
     # Of a row with several columns one change takes two of them at times, what mended an error goes with it, and a topic with its memory;
     # kept answers have gone before.
-    assert carry_out(filled, plan_of(filled, MARK)) >= len(purge.TEXT_COLUMNS) - 15
+    assert carry_out(filled, plan_of(filled, MARK)) >= len(text_columns.TEXT_COLUMNS) - 15
     assert left_in_bytes(path, MARK) == 0
     assert not any(one in file.read_bytes() for file in path.parent.glob("csmd.db*") for one in gone)
     assert filled.write(check_database) == []

@@ -11,7 +11,7 @@ import pytest
 
 from csmd.cli import main
 from csmd.paths import Paths
-from csmd.store import cursors, files, purge, purge_files, vectors
+from csmd.store import cursors, files, purge_files, text_columns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -114,7 +114,7 @@ class Shape:
 
 def shape(rows: Rows) -> Shape:
     tables = [name for (name,) in rows.all("select name from sqlite_schema where type in ('table', 'view')")]
-    derived = {name for name in tables if name.startswith(purge.DERIVED)}
+    derived = {name for name in tables if name.startswith(text_columns.DERIVED_PREFIXES)}
     return Shape(
         columns={
             table: {row[1]: row[2].lower() for row in rows.all(f"pragma table_info({table})")}
@@ -133,7 +133,7 @@ def unnamed(found: Shape) -> set[tuple[str, str]]:
         for name, kind in columns.items()
         if kind not in ("integer", "real")
     }
-    return could - purge.TEXT_COLUMNS - NAMED_STRUCTURE
+    return could - text_columns.TEXT_COLUMNS - NAMED_STRUCTURE
 
 
 @pytest.mark.invariant("Every column and file that holds text is named; log and quarantine hold nobody's words")
@@ -145,10 +145,10 @@ def test_every_column_that_could_hold_text_is_named(store: Store) -> None:
 def test_every_name_stands_for_a_column_that_exists(store: Store) -> None:
     store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
     found = store.read(shape)
-    named = purge.TEXT_COLUMNS | NAMED_STRUCTURE
+    named = text_columns.TEXT_COLUMNS | NAMED_STRUCTURE
     assert {pair for pair in named if pair[1] not in found.columns.get(pair[0], {})} == set()
-    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in purge.DERIVED)
-    assert not purge.TEXT_COLUMNS & NAMED_STRUCTURE
+    assert all(any(name.startswith(prefix) for name in found.derived) for prefix in text_columns.DERIVED_PREFIXES)
+    assert not text_columns.TEXT_COLUMNS & NAMED_STRUCTURE
 
 
 def test_a_column_that_nobody_named_is_caught(store: Store) -> None:
