@@ -21,6 +21,7 @@ from csmd.paths import name_of_transcript
 from csmd.store import (
     core,
     cursors,
+    failure_link_rows,
     failures,
     memories,
     memory_links,
@@ -34,7 +35,7 @@ from csmd.store.memories import EDITED_CODE
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
-STAGE = failures.GOTCHA_STAGE
+STAGE = failure_link_rows.GOTCHA_STAGE
 #: New memories of one step; it relates their sessions again.
 BATCH = 20
 #: The most failures and successes that one write stores.
@@ -66,7 +67,9 @@ def relate_session(store: Store, session: SessionBehind, *, now: str) -> int:
 def recheck_sessions(store: Store, *, now: str) -> int:
     """Relates the sessions of the next new memories again; returns the number of memories, 0 if none wait."""
     new = store.read(
-        lambda rows: failures.memories_after(rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH)
+        lambda rows: failure_link_rows.list_memories_after(
+            rows, cursors.read_cursor(rows, STAGE, "memories"), limit=BATCH
+        )
     )
     if not new:
         return 0
@@ -81,10 +84,11 @@ def recheck_sessions(store: Store, *, now: str) -> int:
 
 def _find_unrelated(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
     """Returns (row key, turns to read) of a session with unrelated memories up to `last`; None without any."""
-    session = failures.gotcha_progress(rows, ident)
-    if session is None or not session[1] or session[2] >= last:
+    session = failure_link_rows.find_progress(rows, ident)
+    if session is None or not session.turns or session.related_memory >= last:
         return None
-    return None if _is_tampered(rows, failures.transcript_of(rows, session[0]), key) else session[:2]
+    path = failure_link_rows.find_transcript(rows, session.session_seq)
+    return None if _is_tampered(rows, path, key) else (session.session_seq, session.turns)
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
@@ -105,8 +109,8 @@ class _Observation(NamedTuple):
 
 def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]:
     """Finds failures and successes in a session's new turns; on a reader, because outputs are long."""
-    start = max(0, session.position - failures.MAX_CALL_DISTANCE)
-    around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
+    start = max(0, session.position - failure_link_rows.MAX_CALL_DISTANCE)
+    around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
     calls = {turn.tool_id: turn for turn in around if turn.kind == "tool_call" and turn.tool_id}
     observations: list[_Observation] = []
     for turn in around:
@@ -146,13 +150,13 @@ def _store_observations(rows: Rows, session: SessionBehind, waiting: Sequence[_O
 def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
     succeeded = frozenset(shell_commands.commands(line))
-    earlier = failures.session_failures(rows, session.session_seq, before=turn.ordinal)
+    earlier = failures.list_failures(rows, session.session_seq, before=turn.ordinal)
     failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
         if failures.last_fix_ordinal(rows, session.session_seq, error) > failure.ordinal:
             continue
-        start = max(0, failure.ordinal - failures.MAX_CALL_DISTANCE)
-        around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
+        start = max(0, failure.ordinal - failure_link_rows.MAX_CALL_DISTANCE)
+        around = failure_link_rows.read_turns(rows, session.session_seq, after=start, upto=session.turns)
         before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
         # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
@@ -164,7 +168,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         if not files:
             continue
         passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
-        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.error_message(rows, error))
+        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.read_message(rows, error))
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=diagnosis,
@@ -231,20 +235,22 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
         for memory, scene in findings.scenes.items():
             memory_scenes.set_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
-        cursors.move_cursor(rows, failures.RELATED_STAGE, str(session_seq), findings.last)
+        cursors.move_cursor(rows, failure_link_rows.RELATED_STAGE, str(session_seq), findings.last)
 
     store.write(write)
 
 
 def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> SessionFindings:
-    turns = failures.transcript_turns(rows, session_seq, after=0, upto=upto, spoken=True)
-    stated = [memory for memory in failures.stated_memories(rows, session_seq, ident) if memory.ordinal <= upto]
+    turns = failure_link_rows.read_turns(rows, session_seq, after=0, upto=upto, spoken=True)
+    stated = [
+        memory for memory in failure_link_rows.list_stated_memories(rows, session_seq, ident) if memory.ordinal <= upto
+    ]
     return SessionFindings(
-        within=failure_reports.relate(turns, stated, failures.of_session(rows, session_seq)),
+        within=failure_reports.relate(turns, stated, failures.list_failed_commands(rows, session_seq)),
         across=_find_symptoms_elsewhere(rows, session_seq, turns, stated, key=key),
         edited=statement_scenes.find_outdated(rows, session_seq, turns, stated, upto=upto),
         scenes=statement_scenes.find_changed_scenes(rows, session_seq, ident, upto=upto, key=key),
-        ids={memory.memory_seq: memory.memory_id for memory in stated}, last=failures.last_memory_seq(rows),
+        ids={memory.memory_seq: memory.memory_id for memory in stated}, last=failure_link_rows.find_last_memory(rows),
     )  # fmt: skip
 
 
@@ -260,7 +266,7 @@ def _store_symptom(rows: Rows, symptom: Symptom) -> None:
 
 def _store_refutation(rows: Rows, refutation: Refutation, ids: Mapping[int, str], *, now: str) -> None:
     """Marks a cause as refuted; only the strongest of several refutations lowers its confidence."""
-    lost = failures.confidence_lost(rows, refutation.key)
+    lost = failures.read_confidence_loss(rows, refutation.key)
     new = failures.add_refutation(
         rows, refutation.key, uuid=refutation.uuid, at=refutation.at, reason=refutation.reason,
         lowered=refutation.lowered,
@@ -281,7 +287,7 @@ def _find_symptoms_elsewhere(
 ) -> list[Symptom]:
     """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
     symptoms: list[Symptom] = []
-    projects = failures.session_projects(rows, session_seq)
+    projects = [failure_link_rows.read_project(rows, session_seq)]
     for turn in turns:
         report = _find_report(turn)
         names = _find_distinctive_names(report)
@@ -291,7 +297,7 @@ def _find_symptoms_elsewhere(
             for memory in near
             if _is_cause(memory)
             and failure_reports.belongs_across(report, turn.at, memory.text, memory.created_at)
-            and not failures.is_stated_in(rows, memory.seq, session_seq)
+            and not failure_link_rows.is_stated_in(rows, memory.seq, session_seq)
         ]
     times = {turn.uuid: turn.at for turn in turns}
     for cause in filter(_is_cause, stated):
@@ -302,8 +308,8 @@ def _find_symptoms_elsewhere(
             for turn in search.turns_by_seq(rows, matching).values()
             if (report := _find_report(turn))
             and failure_reports.belongs_across(report, turn.at, cause.text, times.get(cause.uuid, ""))
-            and not failures.is_listed(rows, turn.seq, session_seq)
-            and not _is_tampered(rows, failures.transcript_of_turn(rows, turn.seq), key)
+            and not failure_link_rows.is_listed(rows, turn.seq, session_seq)
+            and not _is_tampered(rows, failure_link_rows.find_transcript_of_turn(rows, turn.seq), key)
         ]
     return symptoms
 

@@ -15,7 +15,7 @@ from csmd.errors import BadInput
 from csmd.extraction import statement_context
 from csmd.extraction.shell_commands import file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
-from csmd.store import failures, memory_scenes, statement_rows, tombstones
+from csmd.store import failure_link_rows, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
 #: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
@@ -33,7 +33,7 @@ def find_outdated(
     An assistant's reply that is cited with a user's statement reports the work on it, and does not restate it.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
-    citations = failures.context_citations(rows, session_seq)
+    citations = failure_link_rows.list_context_citations(rows, session_seq)
     last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
         if (statement.memory_seq, statement.uuid) in citations:

@@ -110,7 +110,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     same = _find_known(rows, [seen.fingerprint], places, here)
     # A message that names nothing is anybody's.
     if not same and names_something(seen.message):
-        others = failures.others_with_message(
+        others = failures.find_others_with_message(
             rows, seen.message, other_than=seen.fingerprint, projects=places, limit=SIMILAR_FAILURES
         )
         same = _find_known(rows, others, places, here, is_same=False)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
+from csmd.conversation import CommandFailure
 from csmd.store.sqlite import Row, Rows, in_keys
 
 
@@ -60,7 +60,7 @@ def error_id(fingerprint: str) -> str:
     return f"x{fingerprint[:10]}"
 
 
-def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
+def find_error_by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord | None:
     """The error with an id, or None."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
@@ -82,8 +82,8 @@ def add_error(
     rows.insert("error_seen", "on conflict do nothing", error_seq=seq, turn_seq=turn, session_seq=session, at=at)
 
 
-def session_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[OpenFailure]:
-    """The failures of a session up to an ordinal, in order."""
+def list_failures(rows: Rows, session_seq: int, *, before: int = 2**62) -> list[OpenFailure]:
+    """The failures of a session before an ordinal, in order."""
     sql = (
         "select x.error_seq, x.turn_seq, st.ordinal, e.command, e.fingerprint from error_seen x join errors e "
         "on e.seq = x.error_seq join session_turn st on st.session_seq = x.session_seq and st.turn_seq = x.turn_seq "
@@ -117,10 +117,7 @@ def list_errors(rows: Rows, projects: Sequence[int] | None, *, limit: int) -> li
 def find_error(
     rows: Rows, fingerprint: str, projects: Sequence[int] | None, *, already_in: PresentContext = NO_CONTEXT
 ) -> ErrorRecord | None:
-    """An error in some projects (None: all); None if it was never seen there.
-
-    What the context `already_in` already has is left out.
-    """
+    """An error in some projects (None: all); None if it was never seen there, or only in the context `already_in`."""
     errors = _read_errors(rows, "e.fingerprint = :fingerprint", projects, already_in, limit=1, fingerprint=fingerprint)
     return errors[0] if errors else None
 
@@ -135,10 +132,10 @@ def _read_errors(
         "group by e.seq order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
     errors = rows.read(ErrorRecord, sql, session=already_in.session, since=already_in.since, limit=limit, **values)
-    return [_with_fix(rows, error, projects, already_in) for error in errors]
+    return [_add_fix_and_cause(rows, error, projects, already_in) for error in errors]
 
 
-def _with_fix(
+def _add_fix_and_cause(
     rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, already_in: PresentContext
 ) -> ErrorRecord:
     """An error with its last fix and the memory that explains it."""
@@ -163,12 +160,12 @@ def _with_fix(
 
 
 def _outside_context(alias: str) -> str:
-    """Outside `:session` ("" for none) and its agents, or in it before `:since`."""
+    """The condition that a row is outside `:session` ("" for none) and its agents, or in it before `:since`."""
     own = f"exists (select 1 from sessions o where o.seq = {alias}.session_seq and :session in (o.id, o.parent))"  # noqa: S608
     return f"(cast(:session as text) = '' or {alias}.at < :since or not {own})"
 
 
-def others_with_message(
+def find_others_with_message(
     rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None, limit: int, order: str = "desc"
 ) -> list[str]:
     """The fingerprints of other failed commands there with the same message, the latest first."""
@@ -183,15 +180,17 @@ def others_with_message(
 
 def find_same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
     """The fingerprint of a failed command with a pasted message in these projects (None: any); "" if there is none."""
-    return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
+    return "".join(
+        find_others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc")
+    )
 
 
-def error_message(rows: Rows, seq: int) -> str:
+def read_message(rows: Rows, seq: int) -> str:
     """The message of an error."""
     return rows.text("select message from errors where seq = :seq", seq=seq)
 
 
-def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
+def list_failed_commands(rows: Rows, session_seq: int) -> list[CommandFailure]:
     """The failed commands of a session, in order."""
     sql = (
         "select e.fingerprint, e.command, e.message, t.uuid, x.at, st.ordinal from error_seen x "
@@ -202,110 +201,9 @@ def of_session(rows: Rows, session_seq: int) -> list[CommandFailure]:
     return rows.read(CommandFailure, sql, session=session_seq)
 
 
-GOTCHA_STAGE = "gotchas"
-#: By session: the newest memory when its memories were related.
-RELATED_STAGE = "gotchas related"
-#: A tool's result is at most so many turns after its call.
-MAX_CALL_DISTANCE = 200
-
-
-# --- what the stage goes through
-
-
-def transcript_turns(
-    rows: Rows, session_seq: int, *, after: int, upto: int, spoken: bool = False
-) -> list[TranscriptTurn]:
-    """The transcript turns of a session with `after` < ordinal <= `upto`; `spoken` excludes tool calls and results."""
-    sql = (
-        "select t.seq, t.uuid, t.kind, t.text, t.at, st.ordinal, t.tool_name, t.tool_id from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        "and st.ordinal <= :upto and t.source = 'transcript' "
-        "and (:spoken = 0 or t.kind in ('user', 'relayed', 'assistant', 'summary')) order by st.ordinal"
-    )
-    return rows.read(TranscriptTurn, sql, session=session_seq, after=after, upto=upto, spoken=int(spoken))
-
-
-def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[StatedMemory]:
-    """The memories that a session's turns state or confirm, in the order of the turns."""
-    sql = (
-        "select m.seq, m.id, m.text, m.category, m.authority, p.uuid, st.ordinal from provenance p "
-        "join memories m on m.seq = p.memory_seq join turns t on t.uuid = p.uuid "
-        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where p.session_id = :id and m.twin_of = 0 order by st.ordinal, m.seq"
-    )
-    return rows.read(StatedMemory, sql, session=session_seq, id=session_id)
-
-
-def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
-    """(memory, uuid) of a session's turns that are only a memory's question or answer."""
-    citations = rows.all(
-        "select p.memory_seq, p.uuid from provenance p join sessions s on s.id = p.session_id "
-        "where s.seq = :session and p.role = 'beside'",
-        session=session_seq,
-    )
-    return frozenset(citations)
-
-
-def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
-    """(memory, session id) past a memory's row key: the sessions to read again."""
-    sql = (
-        "select distinct memory_seq, session_id from provenance where memory_seq in "
-        "(select seq from memories where seq > :seq order by seq limit :limit) order by 1, 2"
-    )
-    return rows.all(sql, seq=seq, limit=limit)
-
-
-def last_memory_seq(rows: Rows) -> int:
-    """The row key of the newest memory; 0 for none."""
-    return rows.number("select max(seq) from memories")
-
-
-def gotcha_progress(rows: Rows, ident: str) -> tuple[int, int, int] | None:
-    """(row key, the stage's cursor, the last memory it was related with) of a session."""
-    sql = (
-        "select s.seq, coalesce(c.position, 0), coalesce(m.position, 0) from sessions s "
-        "left join cursors c on c.stage = 'gotchas' and c.subject = cast(s.seq as text) "
-        "left join cursors m on m.stage = :related and m.subject = cast(s.seq as text) where s.id = :id"
-    )
-    return rows.first(sql, related=RELATED_STAGE, id=ident)
-
-
-def transcript_of(rows: Rows, session_seq: int) -> str:
-    """The transcript of a session; "" if there is none."""
-    return rows.text("select path from sessions where seq = :seq", seq=session_seq)
-
-
-def transcript_of_turn(rows: Rows, turn_seq: int) -> str:
-    """The transcript of a turn; "" if there is none."""
-    return transcript_of(rows, rows.number("select session_seq from turns where seq = :seq", seq=turn_seq))
-
-
-# --- symptoms and refutations
-
-
-def session_projects(rows: Rows, session_seq: int) -> list[int]:
-    """Returns the session's project, as a list."""
-    return rows.column("select project_seq from sessions where seq = :session", session=session_seq)
-
-
-def is_stated_in(rows: Rows, memory_seq: int, session_seq: int) -> bool:
-    """Whether a session states or confirms a memory."""
-    sql = (
-        "select 1 from provenance p join sessions s on s.id = p.session_id "
-        "where p.memory_seq = :memory and s.seq = :session limit 1"
-    )
-    return rows.exists(sql, memory=memory_seq, session=session_seq)
-
-
-def is_listed(rows: Rows, turn_seq: int, session_seq: int) -> bool:
-    """Whether a session lists a turn."""
-    return rows.has("session_turn", session_seq=session_seq, turn_seq=turn_seq)
-
-
-def confidence_lost(rows: Rows, memory_seq: int) -> float:
+def read_confidence_loss(rows: Rows, memory_seq: int) -> float:
     """The reduction of a memory's confidence by refutations (0-1)."""
-    most = rows.value("select max(lowered) from refutations where memory_seq = :memory", memory=memory_seq)
-    return float(most or 0.0)
+    return float(rows.value("select max(lowered) from refutations where memory_seq = :seq", seq=memory_seq) or 0)
 
 
 def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, fingerprint: str) -> bool:
@@ -323,18 +221,18 @@ def symptoms_of(rows: Rows, memory_seqs: Sequence[int]) -> dict[int, list[Row]]:
 
 
 def add_refutation(rows: Rows, memory: int, *, uuid: str, at: str, reason: str, lowered: float) -> bool:
-    """Records what speaks against a memory; False if it is known."""
+    """Records a refutation of a memory; False if it is known."""
     against = {"uuid": uuid, "at": at, "reason": reason, "lowered": lowered}
     return rows.insert("refutations", "on conflict do nothing", memory_seq=memory, **against)
 
 
 def refutations_of(rows: Rows, memory_seq: int) -> list[tuple[str, str, str]]:
-    """(uuid, time, reason) of what speaks against a memory."""
+    """(uuid, time, reason) of the refutations of a memory."""
     sql = "select uuid, at, reason from refutations where memory_seq = :memory order by at, uuid"
     return rows.all(sql, memory=memory_seq)
 
 
-def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
+def delete_errors(rows: Rows, seq: int, uuid: str) -> None:
     """Deletes a turn's errors, and those that were seen nowhere else."""
     shown = rows.column("delete from error_seen where turn_seq = :seq returning error_seq", seq=seq)
     rows.run("delete from error_fixes where turn_seq = :seq or uuid = :uuid", seq=seq, uuid=uuid)
@@ -348,17 +246,17 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
             rows.delete("injection_items", memory_id=error_id(gone))
 
 
-def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
+def delete_turn(rows: Rows, seq: int, uuid: str) -> None:
     """Deletes everything derived from a turn."""
-    forget_errors(rows, seq, uuid)
+    delete_errors(rows, seq, uuid)
     for table in ("symptoms", "refutations", "scenes", "judgements", "stands"):
         rows.run(f"delete from {table} where uuid = :uuid", uuid=uuid)  # noqa: S608
 
 
-def forget_session(rows: Rows, session_seq: int) -> None:
+def delete_session(rows: Rows, session_seq: int) -> None:
     """Deletes everything derived from a session's turns."""
-    for seq, uuid in rows.all(
-        "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
-        session=session_seq,
-    ):
-        forget_turn(rows, seq, uuid)
+    sql = (
+        "select t.seq, t.uuid from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"
+    )
+    for seq, uuid in rows.all(sql, session=session_seq):
+        delete_turn(rows, seq, uuid)

@@ -317,7 +317,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.update("turns", seq, searchable=0)
     rows.delete("statements", turn_seq=seq)
     packet_rows.take_back_packets(rows, uuid)
-    failures.forget_turn(rows, seq, uuid)
+    failures.delete_turn(rows, seq, uuid)
     # Injected quotes of it: a passage's id is its turn's with an offset.
     sql = "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage"
     rows.run(sql, uuid=uuid, passage=f"{uuid}#")

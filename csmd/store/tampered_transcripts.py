@@ -52,4 +52,4 @@ def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     stored_days.clear_days(rows, session_seq)
     checkpoints.delete_of_session(rows, session_seq)
     packet_rows.take_back_session_packets(rows, session_seq)
-    failures.forget_session(rows, session_seq)
+    failures.delete_session(rows, session_seq)

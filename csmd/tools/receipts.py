@@ -173,7 +173,7 @@ def item_json(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "
 
 def _other_item_json(rows: Rows, ident: str, seen: list[int] | None) -> Json:
     """An item that is not a memory: an error, a quoted turn, or one that is gone."""
-    error = failures.by_id(rows, ident, seen)
+    error = failures.find_error_by_id(rows, ident, seen)
     if error is not None:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)

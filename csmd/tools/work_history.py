@@ -164,7 +164,7 @@ def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = Non
                 for error in failures.list_errors(rows, seen, limit=clamp_limit(limit, MAX_ROWS))
             ]
         }
-    error = failures.by_id(rows, id_, seen)
+    error = failures.find_error_by_id(rows, id_, seen)
     if error is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")
     return {"errors": [_error_json(rows, error)]}

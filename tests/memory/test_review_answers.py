@@ -308,7 +308,7 @@ def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_wh
         return [
             failures.symptoms_of(rows, [seq])[seq],
             failures.refutations_of(rows, seq),
-            failures.confidence_lost(rows, seq),
+            failures.read_confidence_loss(rows, seq),
         ]
 
     store.write(noted)

@@ -198,10 +198,10 @@ def test_an_error_that_went_with_its_turn_is_no_longer_in_any_receipt(store: Sto
             items=items,
         )
     )  # fmt: skip
-    assert store.read(lambda rows: failures.by_id(rows, error.id[:6], None)) == error
-    store.write(lambda rows: failures.forget_errors(rows, *turn))
+    assert store.read(lambda rows: failures.find_error_by_id(rows, error.id[:6], None)) == error
+    store.write(lambda rows: failures.delete_errors(rows, *turn))
     assert store.read(lambda rows: rows.value("select count(*) from injection_items")) == 0
-    assert store.read(lambda rows: failures.by_id(rows, error.id, None)) is None
+    assert store.read(lambda rows: failures.find_error_by_id(rows, error.id, None)) is None
 
 
 @given(

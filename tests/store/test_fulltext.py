@@ -129,7 +129,7 @@ def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: 
             rows, "symptom", search_terms.question_terms("what is 0f3ac5e2b1d94c77"), projects=None, limit=9
         )
         assert [row[0] for row in hits] == [seq]
-        failures.forget_turn(rows, seq, "u1")
+        failures.delete_turn(rows, seq, "u1")
 
     store.write(story)
     assert store.write(check_database) == []

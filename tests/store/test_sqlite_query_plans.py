@@ -19,6 +19,7 @@ from csmd.store import (
     dream_scopes,
     dreams,
     events,
+    failure_link_rows,
     failures,
     fulltext,
     goals,
@@ -153,31 +154,31 @@ def _gotchas(rows: Rows, given: Given) -> None:
     cursors.move_cursor(rows, "distill", "1", 2)
     cursors.sessions_behind(rows, "gotchas", after="distill")
     turns.stream_turns(rows, 1, after=0, upto=9, written=True)
-    failures.gotcha_progress(rows, "s1")
-    failures.session_projects(rows, 1)
-    failures.memories_after(rows, 0, limit=9)
-    failures.stated_memories(rows, 1, "s1")
-    failures.is_stated_in(rows, 1, 1)
-    failures.is_listed(rows, 1, 1)
+    failure_link_rows.find_progress(rows, "s1")
+    failure_link_rows.read_project(rows, 1)
+    failure_link_rows.list_memories_after(rows, 0, limit=9)
+    failure_link_rows.list_stated_memories(rows, 1, "s1")
+    failure_link_rows.is_stated_in(rows, 1, 1)
+    failure_link_rows.is_listed(rows, 1, 1)
     failures.add_error(
         rows, fingerprint="f", command="go test", exit_code=1, message="m", turn=1, session=1, at=given.now
     )
     failures.add_fix(rows, error=1, turn=2, session=1, uuid="l2", at=given.now, files=["a.go"], text="t")
-    failures.session_failures(rows, 1)
+    failures.list_failures(rows, 1)
     failures.last_fix_ordinal(rows, 1, 1)
-    failures.of_session(rows, 1)
-    failures.error_message(rows, 1)
+    failures.list_failed_commands(rows, 1)
+    failures.read_message(rows, 1)
     failures.find_same_message(rows, "m", other_than="g", projects=[1])
     failures.add_symptom(rows, 1, uuid="l1", at=given.now, text="tabs are red", fingerprint="f")
     failures.symptoms_of(rows, [1])
     fulltext.text_hits(rows, "symptom", ["red"], projects=[1], limit=9)
     failures.add_refutation(rows, 1, uuid="l2", at=given.now, reason="r", lowered=0.2)
-    failures.confidence_lost(rows, 1)
+    failures.read_confidence_loss(rows, 1)
     failures.refutations_of(rows, 1)
     failures.find_error(rows, "f", [1])
     failures.find_error(rows, "f", [1], already_in=failures.PresentContext("s1", given.now))
-    failures.by_id(rows, failures.error_id("f"), None)
-    failures.others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
+    failures.find_error_by_id(rows, failures.error_id("f"), None)
+    failures.find_others_with_message(rows, "m", other_than="g", projects=[1], limit=5)
     turns.last_tool_inputs(rows, "s1", {"Edit"}, back=100, limit=20)
     memory_scenes.set_scene(rows, 1, uuid="l1", text="at a.py")
     memory_scenes.set_scene(rows, 2, uuid="l1", text="")
@@ -187,7 +188,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     memory_scenes.scene_directories(rows, 1)
     memory_scenes.stated_by_session(rows, 1, "s1", upto=9)
     memory_scenes.file_changes_of(rows, 1, upto=9, most=9, characters=9)
-    failures.forget_turn(rows, 1, "l1")
+    failures.delete_turn(rows, 1, "l1")
 
 
 def _uses(rows: Rows, given: Given) -> None:
