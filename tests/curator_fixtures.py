@@ -9,7 +9,7 @@ from scripted_models import ScriptedModels
 from csmd.curator import calls
 from csmd.curator.contract import Question, Reply
 from csmd.curator.process import Order
-from csmd.store.ledger import ProviderRow
+from csmd.store.provider_rows import ProviderRow
 
 NOW = "2026-01-01T10:00:00.000Z"
 

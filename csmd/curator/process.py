@@ -16,7 +16,7 @@ from csmd.curator.contract import ProviderFailed, Question, Reason, Reply
 from csmd.errors import BadInput
 
 if TYPE_CHECKING:
-    from csmd.store.ledger import ProviderRow
+    from csmd.store.provider_rows import ProviderRow
 
 #: The variables that name proxies; the assistant gets the whole environment.
 PROXY_VARIABLES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")

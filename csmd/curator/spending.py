@@ -14,9 +14,10 @@ from csmd.config import Settings
 from csmd.curator.contract import CapReached, NotAllowed, Provider, ProviderFailed, Question, Reason, Reply
 from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
-from csmd.store import files, ledger, workspaces
+from csmd.store import files, ledger, provider_rows, workspaces
 from csmd.store.core import Store
-from csmd.store.ledger import Call, ProviderRow
+from csmd.store.ledger import Call
+from csmd.store.provider_rows import ProviderRow
 from csmd.store.sqlite import Rows
 
 #: How long a provider that failed is left alone.
@@ -72,7 +73,7 @@ def paused_until(provider: ProviderRow, *, now: str) -> str:
 def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, settings: Settings) -> int:
     """Reserves the estimate in the ledger; raises why the question is not asked."""
     _check_project(rows, question.project, settings)
-    last = ledger.find_provider(rows, provider.name)
+    last = provider_rows.find_provider(rows, provider.name)
     if last is not None and question.purpose != "test" and (until := paused_until(last, now=now)):
         what = f"{provider.name} failed ({last.failure}) and is left alone until {until[11:16]} UTC"
         raise ProviderFailed(cast("Reason", last.failure), what, hint="csmd provider test")
@@ -112,10 +113,10 @@ def _check_project(rows: Rows, project: str, settings: Settings) -> None:
 
 def _note_failure(rows: Rows, *, seq: int, name: str, error: ProviderFailed, now: str) -> None:
     ledger.settle_call(rows, seq, state=error.reason, tokens=error.spent)
-    ledger.record_failure(rows, name, at=now, failure=error.reason)
+    provider_rows.record_failure(rows, name, at=now, failure=error.reason)
 
 
 def _note_answer(rows: Rows, seq: int, name: str, reply: Reply, *, now: str) -> None:
     tokens = reply.tokens_in, reply.tokens_out
     ledger.settle_call(rows, seq, state="answered", tokens=tokens, is_estimated=reply.is_estimated)
-    ledger.record_answer(rows, name, at=now)
+    provider_rows.record_answer(rows, name, at=now)

@@ -15,7 +15,7 @@ from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.daemon.task_steps import run_in_thread
 from csmd.embedding import models
 from csmd.errors import BadInput
-from csmd.store import ledger
+from csmd.store import ledger, provider_rows
 from csmd.store.sqlite import Rows
 from csmd.vocabulary import QUIET_S
 
@@ -28,7 +28,9 @@ TEST_QUESTION = Question(
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
     """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
-    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.provider_to_ask(rows))
+    row = context.store.read(
+        lambda rows: provider_rows.find_provider(rows, name) if name else provider_rows.choose_provider(rows)
+    )
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
@@ -107,7 +109,7 @@ def _write_ledger(context: Context, model: str, tokens: int, *, is_estimated: bo
 
 def describe_provider(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
     """The provider part of `csmd status`; None if no provider was added."""
-    provider = ledger.provider_to_ask(rows)
+    provider = provider_rows.choose_provider(rows)
     if provider is None:
         return None
     return {

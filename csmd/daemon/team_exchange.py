@@ -187,6 +187,6 @@ def describe_team(rows: Rows) -> dict[str, Any] | None:
         ],
         "received": [
             {"author": author, "project": projects.name_of(rows, project), "memories": count}
-            for author, project, count in team.received_counts(rows)
+            for author, project, count in team.count_received(rows)
         ],
     }  # fmt: skip

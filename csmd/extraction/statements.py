@@ -161,7 +161,7 @@ def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> V
     worked = [source for source in worked if begun <= source.turn.ordinal <= session.turns]
     spoken = [turn for turn in in_reach if turn.kind in SPOKEN]
     before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
-    stated = statement_rows.stated_before(rows, session.session_seq, begun)
+    stated = statement_rows.list_statements_before(rows, session.session_seq, begun)
     return View(
         sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
         earlier=[as_earlier(text, by_user=authority == "user") for text, authority in stated],

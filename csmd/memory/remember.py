@@ -68,9 +68,9 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        batch = statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
+        batch = statement_rows.list_statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=BATCH)
         read_count = new_count = 0
-        for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
+        for seq, statement, uuid, session, at, project in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
             read_count, new_count = read_count + 1, new_count + is_new
@@ -82,7 +82,7 @@ def believe(store: Store) -> tuple[int, int]:
 
 def is_behind(rows: Rows) -> bool:
     """Whether a statement waits to become a memory."""
-    return bool(statement_rows.statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=1))
+    return bool(statement_rows.list_statements_after(rows, cursors.read_cursor(rows, STAGE, "statements"), limit=1))
 
 
 def remember(

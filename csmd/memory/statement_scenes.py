@@ -105,7 +105,7 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
 def _drop_forgotten(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
     project, _ = memory_scenes.scene_directories(rows, session_seq)
-    personal = statement_rows.personal_turns(rows, session_seq)
+    personal = statement_rows.list_personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')

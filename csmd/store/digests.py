@@ -18,7 +18,7 @@ RECOUNT_SUBJECT = "endings"
 #: Characters of the beginning and of the end of a text that are read.
 HALF_CHARACTERS = 3000
 _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
-#: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
+#: In the order of DueSession's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
     "s.seq, s.id, s.turns, s.title, s.cwd, s.path, coalesce((select e.name from events e where e.session_id = s.id "  # noqa: S608
     f"and e.name in ({_ENDS}) and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
@@ -80,8 +80,8 @@ def list_due(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[DueSession]:
 
 def find_session(rows: Rows, session_seq: int) -> DueSession:
     """A session, whether its digest is due or not."""
-    (waiting_session,) = rows.read(DueSession, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
-    return waiting_session
+    (session,) = rows.read(DueSession, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
+    return session
 
 
 #: Excludes the parts of a session in a project of another workspace.
@@ -94,8 +94,7 @@ ON_THIS_SIDE = (
 def read_entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
-    Of rewound turns only tool traffic. Of a long text its beginning and end, where outcomes are; a session may hold 50
-    MB.
+    Of rewound turns only tool traffic; of a long text its beginning and end, where outcomes are.
     """
     sql = (
         "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most "  # noqa: S608
@@ -166,11 +165,11 @@ def list_latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> li
     return rows.read(DigestVersion, sql, limit=limit)
 
 
-def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:
+def replace(rows: Rows, session_seq: int, digests: Sequence[Any], *, turns: int) -> int:
     """Replaces a session's digests and its cursor; equal versions keep their rows. Returns how many were written."""
     versions = {row.version: row for row in of_session(rows, session_seq)}
     written = 0
-    for version, digest in enumerate(made, 1):
+    for version, digest in enumerate(digests, 1):
         old = versions.pop(version, None)
         if old is not None and _is_equal(rows, old, digest):
             continue
@@ -200,13 +199,13 @@ def _insert(rows: Rows, session_seq: int, version: int, digest: Any) -> None:
 
 
 def clear_sessions_of_turn(rows: Rows, turn_seq: int) -> None:
-    """Deletes what was made of the sessions that list a turn, whose text changed, so that it is made again."""
+    """Clears the sessions that list a turn whose text changed."""
     for session in rows.column("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
         clear(rows, session)
 
 
 def clear(rows: Rows, session_seq: int) -> None:
-    """Deletes a session's digests, links and outcomes, and the cursors that would keep them from being made again."""
+    """Deletes a session's digests, links and outcomes, and the cursors of their stages, so that they are rebuilt."""
     rows.delete("digests", session_seq=session_seq)
     rows.delete("self_capabilities", session_seq=session_seq)
     rows.run("delete from session_links where to_seq = :session or from_seq = :session", session=session_seq)
@@ -227,10 +226,9 @@ def mark_endings_changed(rows: Rows) -> None:
 
 def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
     """Schedules a new comparison of the sessions of these projects, after a merge or split."""
-    keys = ", ".join(str(int(seq)) for seq in projects)
     rows.run(
-        f"delete from cursors where stage = 'self' and subject in "  # noqa: S608
-        f"(select cast(s.seq as text) from sessions s where s.project_seq in ({keys}))"
+        "delete from cursors where stage = 'self' and subject in "  # noqa: S608
+        f"(select cast(s.seq as text) from sessions s where {in_keys('s.project_seq', projects)})"
     )
     # Only sessions of one project continue each other.
     rows.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from csmd.conversation import StoredTurn
 from csmd.knowledge import Provenance, Statement
 from csmd.store import memories
@@ -17,24 +19,37 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
     )
 
 
-def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
+def list_statements_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
     """The statements of a session's turns before an ordinal, with their authority, in order."""
     sql = (
         "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
         "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
     )
-    return [(text, authority) for text, authority in rows.all(sql, session=session_seq, ordinal=ordinal)]
+    return rows.all(sql, session=session_seq, ordinal=ordinal)
 
 
-def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
-    """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
+class StoredStatement(NamedTuple):
+    """A statement with its row key and its turn."""
+
+    seq: int
+    statement: Statement
+    uuid: str
+    session_id: str
+    at: str
+    project_seq: int
+
+
+def list_statements_after(rows: Rows, seq: int, *, limit: int) -> list[StoredStatement]:
+    """The statements past a row key, in order."""
     sql = (
-        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text_hash, x.text, x.gate, x.category, x.confidence, "
-        "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
+        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text, x.gate, x.category, x.confidence, x.authority, "
+        "x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
     )
-    stated = rows.all(sql, seq=seq, limit=limit)
-    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in stated]
+    return [
+        StoredStatement(seq, as_value(Statement, columns), uuid, session_id, at, project_seq)
+        for seq, uuid, session_id, at, project_seq, *columns in rows.all(sql, seq=seq, limit=limit)
+    ]
 
 
 def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
@@ -50,7 +65,7 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text
         memories.add_provenance(rows, seq, source)
 
 
-def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
+def list_personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
     """The turns of a session with statements about people."""
     return rows.distinct(
         "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "

@@ -1,12 +1,12 @@
-"""The team's server that was joined, the shared projects, what waits to be sent, and what was received.
+"""The joined server of the team, the shared projects, the outbox, and colleagues' memories.
 
-Triggers record what waits, in the transaction of the change (migrations/0023_schema.sql).
+Triggers fill the outbox in the transaction of a change (migrations/0023_schema.sql).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -77,19 +77,19 @@ _SHARE = (
 
 
 def find_team(rows: Rows) -> TeamRow | None:
-    """The server that was joined, or None."""
+    """The joined server, or None."""
     return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
 
 
 def join_server(rows: Rows, team: TeamRow) -> None:
-    """Records the server that was joined; a new one starts empty."""
+    """Records the joined server; a new one starts empty."""
     rows.upsert("team", "seq", seq=1, **column_values(team))
 
 
 def leave_server(rows: Rows) -> None:
-    """Forgets the server and what colleagues said on it; what was shared stays on the server."""
+    """Deletes the server's row and colleagues' memories; shared memories stay on the server."""
     for place in list_places(rows):
-        drop_place(rows, place)
+        delete_place(rows, place)
     for table in ("team_shares", "team_outbox", "team"):
         rows.run(f"delete from {table}")  # noqa: S608
 
@@ -113,7 +113,7 @@ def record_failure(rows: Rows, failure: str, *, at: str) -> None:
     rows.run(sql, failure=failure, at=at)
 
 
-# --- what is shared
+# --- shared projects
 
 
 def list_shares(rows: Rows) -> list[Share]:
@@ -126,7 +126,7 @@ def names_for_team(rows: Rows) -> frozenset[str]:
     return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
 
 
-def remote_of(rows: Rows, project: int) -> str:
+def find_remote(rows: Rows, project: int) -> str:
     """The remote of a project, by which colleagues know it; "" if there is none."""
     return rows.text("select remote from projects where seq = :seq", seq=project)
 
@@ -134,8 +134,8 @@ def remote_of(rows: Rows, project: int) -> str:
 def share_project(rows: Rows, project: int, *, name: str, readers: str, now: str) -> None:
     """Shares a project under a name and queues everything in it."""
     rows.upsert("team_shares", "project_seq", project_seq=project, name=name, readers=readers, shared_at=now)
-    for made in rows.read(Share, f"{_SHARE} where s.project_seq = :project", project=project):
-        queue_project(rows, made)
+    for share in rows.read(Share, f"{_SHARE} where s.project_seq = :project", project=project):
+        queue_project(rows, share)
 
 
 def unshare_project(rows: Rows, project: int) -> str:
@@ -146,9 +146,9 @@ def unshare_project(rows: Rows, project: int) -> str:
     return name
 
 
-def queue_project(rows: Rows, shared: Share) -> None:
+def queue_project(rows: Rows, share: Share) -> None:
     """Queues everything shared of a project."""
-    _queue(rows, PROJECT, shared.name)
+    _queue(rows, PROJECT, share.name)
     memory_ids = (
         "select id from memories where project_seq = :project and twin_of = 0 "
         "and seq not in (select memory_seq from team_memories) order by seq"
@@ -158,21 +158,16 @@ def queue_project(rows: Rows, shared: Share) -> None:
         "(select 1 from digests d where d.session_seq = s.seq)"
     )
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
-        for ident in rows.column(sql, project=shared.project_seq):
+        for ident in rows.column(sql, project=share.project_seq):
             _queue(rows, kind, ident)
 
 
 def _queue(rows: Rows, kind: str, ident: str) -> None:
-    rows.insert(
-        "team_outbox",
-        "on conflict (kind, id) do update set changes = team_outbox.changes + 1",
-        kind=kind,
-        id=ident,
-        changes=1,
-    )
+    repeated = "on conflict (kind, id) do update set changes = team_outbox.changes + 1"
+    rows.insert("team_outbox", repeated, kind=kind, id=ident, changes=1)
 
 
-# --- what waits
+# --- the outbox
 
 
 def list_waiting(rows: Rows, *, limit: int) -> list[Waiting]:
@@ -187,19 +182,36 @@ def count_waiting(rows: Rows) -> int:
 
 
 def remove_sent(rows: Rows, sent: Iterable[Waiting]) -> None:
-    """Removes what was sent from the queue, unless it changed meanwhile."""
+    """Removes sent rows from the queue, unless they changed meanwhile."""
     for row in sent:
         rows.delete("team_outbox", **row._asdict())
 
 
-def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
-    """(row key, project) of one's own memory in a shared project; None for any other."""
-    memory = rows.first(
+class SharedMemory(NamedTuple):
+    """The row keys of one's own memory in a shared project and of the project."""
+
+    seq: int
+    project_seq: int
+
+
+class SharedSession(NamedTuple):
+    """A session of a shared project."""
+
+    seq: int
+    project_seq: int
+    parent: str
+    host: str
+    last_at: str
+
+
+def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
+    """One's own memory in a shared project; None for any other."""
+    return rows.read_one(
+        SharedMemory,
         "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
         "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
         id=ident,
     )
-    return (int(memory[0]), int(memory[1])) if memory else None
 
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
@@ -208,17 +220,17 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
     return rows.exists(sql, id=ident)
 
 
-def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:
-    """(row key, project, parent, host, last time) of a session of a shared project; None for any other."""
-    session = rows.first(
+def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
+    """A session of a shared project; None for any other."""
+    return rows.read_one(
+        SharedSession,
         "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
         "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
         id=ident,
     )
-    return (int(session[0]), int(session[1]), str(session[2]), str(session[3]), str(session[4])) if session else None
 
 
-# --- what colleagues said
+# --- colleagues' memories
 
 
 def list_places(rows: Rows) -> list[Place]:
@@ -226,7 +238,7 @@ def list_places(rows: Rows) -> list[Place]:
     return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
 
 
-def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
+def find_project(rows: Rows, name: str, *, workspace: str) -> int | None:
     """The row of the project that the team knows by a name: one shared by it, or the only one with this remote.
 
     A project in a workspace there matches only a project in the same workspace here.
@@ -242,18 +254,18 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
 
 
-def put_place(rows: Rows, place: Place) -> None:
+def save_place(rows: Rows, place: Place) -> None:
     """Records how far a colleague's project was received; if it now is another project here, it starts again."""
-    before = next((earlier for earlier in list_places(rows) if earlier.seq == place.seq), None)
+    before = rows.read_one(Place, f"select {_PLACE} from team_places p where p.seq = :seq", seq=place.seq)  # noqa: S608
     if before is not None and (before.author, before.project_seq) != (place.author, place.project_seq):
-        drop_place(rows, before)
+        delete_place(rows, before)
     rows.upsert("team_places", "seq", **place._asdict())
 
 
-def drop_place(rows: Rows, place: Place) -> None:
-    """Deletes what a colleague said in a project."""
+def delete_place(rows: Rows, place: Place) -> None:
+    """Deletes a colleague's project with its memories."""
     for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
-        drop_memory(rows, place, ident)
+        delete_memory(rows, place, ident)
     rows.delete("team_places", seq=place.seq)
 
 
@@ -263,7 +275,7 @@ def find_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
     return rows.key(sql, place=place.seq, id=remote_id)
 
 
-def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
+def delete_memory(rows: Rows, place: Place, remote_id: str) -> None:
     """Deletes a colleague's memory if it is here."""
     seq = find_memory(rows, place, remote_id)
     for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
@@ -275,14 +287,9 @@ def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
     rows.insert("team_memories", memory_seq=seq, place_seq=place.seq, author=place.author, remote_id=remote_id)
 
 
-def received_counts(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
-    """(author, project, memories) of what was received, in the projects `among` (None: all)."""
-    counts = rows.all(
+def count_received(rows: Rows) -> list[tuple[str, int, int]]:
+    """(author, project, memories) of colleagues' projects."""
+    return rows.all(
         "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
         "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
     )
-    return [
-        (str(author), int(project), int(count))
-        for author, project, count in counts
-        if among is None or project in among
-    ]

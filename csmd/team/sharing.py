@@ -122,7 +122,7 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
 
 def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     """A shared memory as it is sent, redacted, with its project's row; None if it is not shared."""
-    memory = team.shared_memory(rows, ident)
+    memory = team.find_shared_memory(rows, ident)
     if memory is None:
         return None
     seq, project = memory
@@ -136,7 +136,7 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
 
 def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
     """The digests of a shared session as they are sent, redacted; None if there are none."""
-    session = team.shared_session(rows, ident)
+    session = team.find_shared_session(rows, ident)
     if session is None:
         return None
     seq, project, parent, host, last_at = session
@@ -170,17 +170,17 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
     team.remove_sent(rows, sent)
     before, here = {place.seq: place for place in team.list_places(rows)}, {}
     for project in answer["projects"]:
-        seq = team.project_of(rows, project["name"], workspace=project["workspace"])
+        seq = team.find_project(rows, project["name"], workspace=project["workspace"])
         if seq is not None and team.ROLE.fullmatch(project["author"]):
             had = before.get(project["seq"])
             at = (had.xid, had.item) if had and had.project_seq == seq and had.author == project["author"] else (0, 0)
             here[project["seq"]] = Place(project["seq"], project["author"], seq, *at)
     for place in before.values():
         if place.seq not in here:  # it is no longer shared with us, or is not a project here
-            team.drop_place(rows, place)
+            team.delete_place(rows, place)
     for place in here.values():
         if before.get(place.seq) != place:
-            team.put_place(rows, place)
+            team.save_place(rows, place)
     return [change for change in answer["changed"] if change["place"] in here]
 
 
@@ -192,7 +192,7 @@ def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int
         if place is not None:
             _receive(rows, place, change, key=key, now=now)
             places[place.seq] = place._replace(xid=change["xid"], item=change["item"])
-            team.put_place(rows, places[place.seq])
+            team.save_place(rows, places[place.seq])
         done += 1
     return done
 
@@ -202,12 +202,12 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     remote, record = str(change["id"]), change["record"]
     seq = team.find_memory(rows, place, remote)
     if record is None:
-        team.drop_memory(rows, place, remote)
+        team.delete_memory(rows, place, remote)
         return
     try:
         checked = record_schema.check_record({**record, "project": {}}, 0)
     except BadInput:  # of another version, or invalid: the others are received
-        team.drop_memory(rows, place, remote)
+        team.delete_memory(rows, place, remote)
         return
     purged = tombstones.purged_marks(rows, key)
     item = record_schema.drop_purged(
@@ -215,7 +215,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     )
     statement = Statement(**{name: item[name] for name in record_schema.STATEMENT_FIELDS})
     if remember.is_forgotten(rows, statement, project=place.project_seq, at=item["created_at"], key=key):
-        team.drop_memory(rows, place, remote)
+        team.delete_memory(rows, place, remote)
         return
     if seq is not None:
         memory = memories.by_seqs(rows, [seq])[seq]
@@ -224,7 +224,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
             if any(getattr(memory, name) != value for name, value in renewed.items()):
                 rows.revise("memories", seq, **renewed)
             return
-        team.drop_memory(rows, place, remote)
+        team.delete_memory(rows, place, remote)
     ident = (
         remote
         if memories.by_id(rows, remote) is None

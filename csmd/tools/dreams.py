@@ -18,7 +18,7 @@ from csmd.curator import curate
 from csmd.dream import dream_undo, page_files, session_facts, steps
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
-from csmd.store import dream_scopes, dreams, journal, ledger, projects, workspaces
+from csmd.store import dream_scopes, dreams, journal, ledger, projects, provider_rows, workspaces
 from csmd.store.dreams import Dream
 from csmd.store.journal import ChangedFile, ChangedRow, ChangeSet
 from csmd.store.row_images import Image
@@ -96,7 +96,7 @@ def _questions_json(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *,
 
     None without a model.
     """
-    provider = ledger.provider_to_ask(rows)
+    provider = provider_rows.choose_provider(rows)
     if provider is None:
         return None
     settings = ctx.config.settings

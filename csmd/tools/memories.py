@@ -286,7 +286,7 @@ def _forget_memory(
         same_text = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same_text if is_visible(writing, other.project_seq, asking=asking)]
 
-    is_shared = team.shared_memory(rows, target.id) is not None
+    is_shared = team.find_shared_memory(rows, target.id) is not None
     memory, elsewhere = ctx.store.write(write)
     ctx.forget_lines()
     ctx.poke()

@@ -11,8 +11,8 @@ from csmd.curator import spending
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError
 from csmd.recall import visibility
-from csmd.store import ledger, projects
-from csmd.store.ledger import ProviderRow
+from csmd.store import ledger, projects, provider_rows
+from csmd.store.provider_rows import ProviderRow
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools, clamp_limit
 from csmd.tools.present import as_json
@@ -34,7 +34,7 @@ def _add_provider(ctx: ToolContext, rows: Rows, name: str, place: str, model: st
     if name != "assistant":
         place = _check_place(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
-    ctx.store.write(lambda writing: ledger.add_provider(writing, provider))
+    ctx.store.write(lambda writing: provider_rows.add_provider(writing, provider))
     models.move_endpoints(ctx.config.paths.models, name, place=place, key_from=key_from)
     return as_json(provider, "name place model key_from")
 
@@ -53,7 +53,7 @@ def _check_place(place: str, *, has_key: bool) -> str:
 def _list_providers(ctx: ToolContext, rows: Rows) -> Json:
     """List the language models that were added, with the last answer or failure of each."""
     names = "name place model key_from added_at answered_at failing_since failure"
-    providers = ledger.list_providers(rows)
+    providers = provider_rows.list_providers(rows)
     active = next((provider.name for provider in providers if provider.model), "")
     now = ctx.now()
     return {
@@ -76,7 +76,7 @@ def _test_provider(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
 @TOOLS.add("csm_provider_remove", mutates=True)
 def _remove_provider(ctx: ToolContext, rows: Rows, name: str) -> Json:
     """Remove a language model; it is no longer asked, not even for vectors."""
-    if not ctx.store.write(lambda writing: ledger.remove_provider(writing, name)):
+    if not ctx.store.write(lambda writing: provider_rows.remove_provider(writing, name)):
         raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
     models.remove_endpoints(ctx.config.paths.models, name)
     return {"removed": name}

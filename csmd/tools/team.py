@@ -41,7 +41,7 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
                 f"{project} is behind the wall {projects.name_of(writing, projects.everywhere_of(writing, seq))}",
                 hint="name who may read it: --with NAME, or --private",
             )
-        shared_name = name or team.remote_of(writing, seq)
+        shared_name = name or team.find_remote(writing, seq)
         if not shared_name:
             raise BadInput(f"{project} has no git remote to name it for the team", hint="choose a name: --as NAME")
         if any(share.name == shared_name and share.project_seq != seq for share in team.list_shares(writing)):

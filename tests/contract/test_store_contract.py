@@ -278,7 +278,7 @@ def test_what_was_made_of_a_hooks_turn_rests_on_the_transcripts(store: Store) ->
         assert not statement_rows.add_statement(rows, statement, turn, session_seq=1, text_hash="h")
         memories.insert(rows, memory("m1", "use tabs", uuid="hook:e1"), text_hash="h")
         say(rows, "l1", "use tabs")
-        assert [row[2] for row in statement_rows.statements_after(rows, 0, limit=9)] == ["l1"]
+        assert [row[2] for row in statement_rows.list_statements_after(rows, 0, limit=9)] == ["l1"]
         memory_now = memories.by_id(rows, "m1")
         assert memory_now is not None and [source.uuid for source in memory_now.provenance] == ["l1"]
 

@@ -13,7 +13,7 @@ from scripted_models import Answer, ScriptedModels, count
 from csmd.curator import calls
 from csmd.curator.contract import ProviderFailed
 from csmd.curator.process import Order, ProcessProvider, Vectors
-from csmd.store.ledger import ProviderRow
+from csmd.store.provider_rows import ProviderRow
 
 NAMES = ("ollama", "openai")
 

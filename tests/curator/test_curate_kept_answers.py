@@ -35,7 +35,7 @@ from curator_home import NOW
 from csmd.config import Settings
 from csmd.curator import curate, spending
 from csmd.store.core import Store, run_to_end
-from csmd.store.ledger import ProviderRow
+from csmd.store.provider_rows import ProviderRow
 store, settings = Store(Path({database!r}), now=NOW), Settings()
 provider = Direct(ProviderRow(name="openai", place={place!r}, model="small", key_from="", added_at=NOW))
 def ask_one(question):

@@ -21,7 +21,7 @@ from csmd.config import Settings
 from csmd.conversation import Project
 from csmd.curator import spending
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Reply
-from csmd.store import ledger, projects, workspaces
+from csmd.store import ledger, projects, provider_rows, workspaces
 from csmd.store.core import Store
 
 TODAY = NOW[:10]
@@ -86,7 +86,7 @@ from curator_fixtures import NOW, Direct, question
 from csmd.config import Settings
 from csmd.curator import spending
 from csmd.store.core import Store
-from csmd.store.ledger import ProviderRow
+from csmd.store.provider_rows import ProviderRow
 row = ProviderRow(name="openai", place={place!r}, model="small", key_from="", added_at=NOW)
 spending.ask_within_cap(Store(Path({database!r}), now=NOW), Direct(row), question(), now=NOW, settings=Settings())
 """
@@ -140,18 +140,18 @@ def test_nothing_is_sent_that_redaction_would_take(store: Store) -> None:
 
 def test_a_provider_that_fails_is_left_alone_for_an_hour_and_a_test_asks_it_at_once(store: Store) -> None:
     with ScriptedModels([Answer(raw=b"no"), Answer()]) as server:
-        store.write(lambda rows: ledger.add_provider(rows, row(server)))
+        store.write(lambda rows: provider_rows.add_provider(rows, row(server)))
         with pytest.raises(ProviderFailed):
             ask(store, server)
         before = spent(store)
         with pytest.raises(ProviderFailed, match=r"left alone until 11:00 UTC"):
             ask(store, server, now="2026-01-01T10:59:00.000Z")
         assert len(server.asked) == 1 and spent(store) == before
-        known = store.read(lambda rows: ledger.find_provider(rows, "openai"))
+        known = store.read(lambda rows: provider_rows.find_provider(rows, "openai"))
         assert known is not None and (known.failure, known.failing_since) == ("babble", NOW)
         ask(store, server, now="2026-01-01T10:30:00.000Z", purpose="test")
         ask(store, server, now="2026-01-01T10:31:00.000Z")
-        known = store.read(lambda rows: ledger.find_provider(rows, "openai"))
+        known = store.read(lambda rows: provider_rows.find_provider(rows, "openai"))
         assert known is not None and (known.failure, known.answered_at[11:16]) == ("", "10:31")
 
 

@@ -39,7 +39,7 @@ def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> Non
 def distill(store: Store, *, settled: bool) -> list[str]:
     for session in statements.behind(store):
         statements.distill(store, session, settled=settled)
-    return [row[1].text for row in store.read(lambda rows: statement_rows.statements_after(rows, 0, limit=99))]
+    return [row[1].text for row in store.read(lambda rows: statement_rows.list_statements_after(rows, 0, limit=99))]
 
 
 FINAL = "The import failed because the date parser assumed the local time zone, so `parse_date` now always uses UTC."
@@ -60,7 +60,7 @@ SYMPTOM = (
 
 
 def cited(store: Store) -> dict[str, tuple[str, ...]]:
-    found = store.read(lambda rows: statement_rows.statements_after(rows, 0, limit=99))
+    found = store.read(lambda rows: statement_rows.list_statements_after(rows, 0, limit=99))
     return {row[1].text: row[1].also for row in found}
 
 

@@ -96,11 +96,11 @@ def test_a_sentence_is_stored_once_under_its_turn(store: Store, given: Any) -> N
         assert spoken(rows, given, "u1", "use tabs")
         assert not spoken(rows, given, "u1", "use tabs")
         assert spoken(rows, given, "u2", "use tabs")
-        first, second = statement_rows.statements_after(rows, 0, limit=9)
+        first, second = statement_rows.list_statements_after(rows, 0, limit=9)
         assert first[1].reasons == ("cue", "remember")
         assert (first[2], first[3], first[5], first[6]) == ("u1", "s1", 1, given.hash("use tabs"))
-        assert statement_rows.statements_after(rows, first[0], limit=9) == [second]
-        assert statement_rows.statements_after(rows, 0, limit=1) == [first]
+        assert statement_rows.list_statements_after(rows, first[0], limit=9) == [second]
+        assert statement_rows.list_statements_after(rows, 0, limit=1) == [first]
 
     store.write(story)
 
@@ -152,13 +152,13 @@ def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: 
 def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         spoken(rows, given, "u1", "use tabs")
-        ((cursor, *_),) = statement_rows.statements_after(rows, 0, limit=9)
+        ((cursor, *_),) = statement_rows.list_statements_after(rows, 0, limit=9)
         seq = put(rows, given, "m1", "use tabs")
         memory = memories.by_id(rows, "m1")
         assert memory is not None
         memory_deletion.delete_memory(rows, memory)
         spoken(rows, given, "u2", "use spaces")
-        assert len(statement_rows.statements_after(rows, cursor, limit=9)) == 1
+        assert len(statement_rows.list_statements_after(rows, cursor, limit=9)) == 1
         assert put(rows, given, "m2", "use spaces") > seq
 
     store.write(story)

@@ -184,7 +184,7 @@ def _gotchas(rows: Rows, given: Given) -> None:
     memory_scenes.set_scene(rows, 2, uuid="l1", text="")
     memory_scenes.scenes_of_session(rows, "s1")
     memory_scenes.prompts_of(rows, 1, upto=9)
-    statement_rows.personal_turns(rows, 1)
+    statement_rows.list_personal_turns(rows, 1)
     memory_scenes.scene_directories(rows, 1)
     memory_scenes.stated_by_session(rows, 1, "s1", upto=9)
     memory_scenes.file_changes_of(rows, 1, upto=9, most=9, characters=9)
@@ -349,7 +349,7 @@ HOT: dict[str, Any] = {
     "listing": lambda rows, _: memories.list_memories(rows, projects=[0, 1], limit=9),
     "by_hash": lambda rows, _: memories.by_hash(rows, "h", project=1),
     "by_seqs": lambda rows, _: memories.by_seqs(rows, [1]),
-    "statements_after": lambda rows, _: statement_rows.statements_after(rows, 0, limit=9),
+    "statements_after": lambda rows, _: statement_rows.list_statements_after(rows, 0, limit=9),
     "keeps_out": _keeps_out,
     "marks": lambda rows, _: tombstones.purged_marks(rows, b"k"),
     "purged_names": _purged_names,

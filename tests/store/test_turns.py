@@ -107,7 +107,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
         assert line(rows, given, "l1", "Use tabs, please!", second=3)
         assert texts(rows) == [("l0", "earlier"), ("l1", "Use tabs, please!")]
         assert activity.counts(rows)["provisional"] == 0
-        assert [uuid for _, _, uuid, *_ in statement_rows.statements_after(rows, 0, limit=9)] == ["l1"]
+        assert [uuid for _, _, uuid, *_ in statement_rows.list_statements_after(rows, 0, limit=9)] == ["l1"]
         assert memories.list_memories(rows, projects=None)[0].provenance[0].uuid == "l1"
         assert dangling(rows) == []
 
@@ -161,7 +161,7 @@ def test_a_line_that_a_forks_file_brought_first_still_takes_the_hooks_place(stor
         assert texts(rows) == texts(rows, "fork") == [("l1", "use tabs")]
         (memory,) = memories.list_memories(rows, projects=None)
         assert [(source.uuid, source.role) for source in memory.provenance] == [("l1", "states")]
-        assert len(statement_rows.statements_after(rows, 0, limit=9)) == 1
+        assert len(statement_rows.list_statements_after(rows, 0, limit=9)) == 1
         assert activity.counts(rows)["turns"] == activity.counts(rows)["vectors"] == 1
 
     store.write(story)
@@ -427,7 +427,7 @@ def test_a_turn_that_turns_out_to_be_another_projects_takes_its_statements_and_v
         line(rows, given, "l1", "use tabs", project="other")
         other = projects.seq_of(rows, given.project("other"))
         assert other is not None
-        assert [row[5] for row in statement_rows.statements_after(rows, 0, limit=9)] == [other]
+        assert [row[5] for row in statement_rows.list_statements_after(rows, 0, limit=9)] == [other]
         assert len(vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[other], limit=5)) == 1
         assert vectors.vector_hits(rows, "passage", 1, b"abcd", projects=[1], limit=5) == []
 
