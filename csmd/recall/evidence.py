@@ -17,19 +17,18 @@ from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.decisions import explains
 from csmd.text.display import ARROW
+from csmd.text.orders import is_about_errand, is_task
 from csmd.text.sentence import (
     RULES,
     Lasting,
     Sentence,
     ends_with_question,
+    find_request,
     has,
-    is_about_errand,
     is_imperative,
-    is_task,
     opens,
     parse,
     refers_back,
-    request_in,
 )
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
@@ -371,7 +370,7 @@ def _is_of_the_present(text: str) -> bool:
 
 
 def _is_asked_for(text: str) -> bool:
-    return bool(request_in(text)) and not parse(text).settles
+    return bool(find_request(text)) and not parse(text).settles
 
 
 TRANSIENT: tuple[Transience, ...] = (

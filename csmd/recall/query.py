@@ -66,7 +66,7 @@ def continues_talk(prompt: str) -> bool:
     read = sentence.parse(first)
     responds = any(sentence.opens(name, "en", first) for name in ("agrees", "praise", "corrects"))
     is_plan = head.startswith(quotations.ACCEPTED_PLAN)
-    return responds or is_plan or read.refutes or read.goes_on or read.is_musing
+    return responds or is_plan or read.refutes or read.is_continuation or read.is_musing
 
 
 @cache
