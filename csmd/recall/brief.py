@@ -72,7 +72,9 @@ def choose(candidates: Sequence[Candidate], *, is_known: Callable[[str], bool] =
     gists: list[tuple[Gist, str]] = []
     used: Counter[str] = Counter()
     newest_first = sorted(
-        candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id), reverse=True
+        _without_amended(candidates),
+        key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id),
+        reverse=True,
     )
     for candidate in sorted(newest_first, key=lambda candidate: -candidate.worth.value)[:CONSIDERED]:
         text, worth = candidate.memory.text, candidate.worth
@@ -219,25 +221,26 @@ def read_candidates(
     candidates = [each for each in candidates if each.memory.pinned or each.memory.id not in given_up]
     overtakes = overtaking(rows, stated, places=places)
     current = [candidate for candidate in _worthiest_picks(candidates) if not overtakes(candidate.memory)]
-    return _through_lens(rows, _without_amended([*current, *_said_later(current, plain)]), through)
+    return _through_lens(rows, [*current, *_said_later(current, plain)], through)
 
 
 def _without_amended(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """The candidates without those that a later one repeats with more, or corrects; an addition joins its older line."""
+    """The candidates without those that a later one repeats or corrects; an addition joins the latest of them."""
     kept: dict[str, tuple[Candidate, Gist]] = {}
     for newer in sorted(candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id)):
         text, words, amends = newer.memory.text, gist(newer.memory.text), opens("amends", "en", newer.memory.text)
-        for ident, (older, own) in list(kept.items()):
-            is_whole = own.stems <= words.stems and own.turns == words.turns
-            if not (is_whole or (amends and share(own.stems, words.stems) >= AMENDED_SHARE)):
+        for ident, (older, own) in reversed(list(kept.items())):
+            is_repeated = own.stems == words.stems and own.turns == words.turns
+            if not (is_repeated or (amends and share(own.stems, words.stems) >= AMENDED_SHARE)):
                 continue
             if older.memory.pinned or older.heading != newer.heading or len(own.stems) < COMMON_RARE:
                 continue
             del kept[ident]
             newer = newer._replace(worth=max(older.worth, newer.worth))
-            if not is_whole and has("adds_to", "en", text):
+            if not is_repeated and has("adds_to", "en", text):
                 joined = f"{older.memory.text.rstrip('. ')}; {without_opening('amends', 'en', text)}"
                 newer = newer._replace(memory=replace(newer.memory, text=joined))
+                break
         kept[newer.memory.id] = newer, words
     return [candidate for candidate, _ in kept.values()]
 
@@ -345,7 +348,8 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     candidates = read_candidates(rows, places=places, session_id="", through=through)
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
-        return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
+        is_chosen = any(candidate.memory.id == memory.id for candidate in choose(candidates))
+        return own.worth if is_chosen else Worth(0.0, "others are worthier, or say the same")
     if not alone.value:
         return alone
     if _is_passed_over(Candidate(memory, alone, ""), curations.judged_sessions(rows, projects=places)):

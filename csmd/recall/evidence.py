@@ -29,6 +29,7 @@ from csmd.text.sentence import (
     opens,
     parse,
     refers_back,
+    without_opening,
 )
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
@@ -81,6 +82,7 @@ _WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
 _AT_HAND = frozenset({"only", "still"})
 #: What was so tells how something went.
 _PAST = frozenset({"was", "were"})
+_DENYING = frozenset("no not nobody nothing none cannot without".split())
 _ASKS = re.compile(r"[?？؟]")
 
 
@@ -164,23 +166,39 @@ def _is_decision(memory: Memory) -> bool:
         compose.durable_text(memory) if reads else ""
     )  # two sentences may say together that one thing is left for another
     return is_settled or any(
-        (read.settles or opens("amends", "en", read.text))
-        and len(read.text) <= LONGEST_RULE
-        and _is_said_of_things(read)
+        (read.settles or _amends(read)) and len(read.text) <= LONGEST_RULE and _is_said_of_things(read)
         for read in (*reads, whole)
     )
 
 
+def _amends(read: Sentence) -> bool:
+    """Whether a sentence corrects what was said, and does not order or ask for something at hand."""
+    amended = parse(without_opening("amends", "en", read.text)) if opens("amends", "en", read.text) else read
+    return amended is not read and amended.kind == "states" and not amended.is_of_moment
+
+
+def _denies(read: Sentence) -> bool:
+    return not _DENYING.isdisjoint(read.words) or any(word.endswith("n't") for word in read.words)
+
+
 def _is_explained(memory: Memory) -> bool:
-    """Whether a sentence says how something is, and why: a constraint holds as long as its cause."""
+    """Whether a sentence states a limit, what is always so or what is not, and why: it holds as long as its cause."""
     return len(memory.text) <= LONGEST_REASON and any(
-        read.language == "en" and _is_said_of_things(read) and explains(read.words) for read in _sentences(memory)
+        read.language == "en"
+        and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
+        and _is_said_of_things(read)
+        and explains(read.words)
+        for read in _sentences(memory)
     )
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
-    """The sentences of a statement; [] of a pick, whose words the assistant chose, unless the user assents to them."""
-    if is_pick(memory) and parse(memory.text.rpartition(ARROW)[2]).kind != "assents":
+    """The sentences of a statement; [] of a pick, whose words the assistant chose, except a mere yes.
+
+    What lays something down before its arrow is no pick: "never rename A -> B".
+    """
+    question, _, answer = memory.text.rpartition(ARROW)
+    if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
         return []
     return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
 

@@ -54,6 +54,17 @@ def is_about_work(prompt: str) -> bool:
     return read.kind == "asks" and sentence.has("of_work", read.language, prompt[:READ])
 
 
+_ANSWERS = ("agrees", "praise", "corrects")
+#: Fewest content words of an order behind an answer that starts something else.
+MIN_ORDER_WORDS = 2
+
+
+def _starts_anew(text: str) -> bool:
+    """Whether what follows an answer orders something else, and does not go on."""
+    read = sentence.parse(text)
+    return read.kind == "orders" and not read.is_continuation and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
+
+
 def continues_talk(prompt: str) -> bool:
     """Whether a prompt continues the conversation at hand: it agrees, corrects, thinks aloud, refers to it or accepts a plan.
 
@@ -64,7 +75,8 @@ def continues_talk(prompt: str) -> bool:
         return sentence.parse(head.partition("\n")[0]).kind != "printed"
     first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     read = sentence.parse(first)
-    responds = any(sentence.opens(name, "en", first) for name in ("agrees", "praise", "corrects"))
+    answers = [sentence.without_opening(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
+    responds = bool(answers) and not any(_starts_anew(answer) for answer in answers)
     is_plan = head.startswith(quotations.ACCEPTED_PLAN)
     return responds or is_plan or read.refutes or read.is_continuation or read.is_musing
 

@@ -45,7 +45,7 @@ def bare_order(text: str, *, sets_out: bool = False) -> str:
 def is_task(sentence: Sentence) -> bool:
     """Whether a sentence orders or wants something made or changed once: "add a filter".
 
-    With a limit, an exception or a condition, or with a verb of habit, it is a rule.
+    With a limit, an exception or a condition, for each of several, or with a verb of habit, it is a rule.
     """
     has_terms = has("limits", "en", sentence.core) or has("condition", "en", sentence.core)
     if sentence.language != "en" or sentence.words[:2] == ("do", "not") or has_terms:
