@@ -62,7 +62,7 @@ MIN_ORDER_WORDS = 2
 def _starts_anew(text: str) -> bool:
     """Whether what follows an answer orders something else, and does not go on."""
     read = sentence.parse(text)
-    return read.kind == "orders" and not read.goes_on and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
+    return read.kind == "orders" and not read.is_continuation and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
 
 
 def continues_talk(prompt: str) -> bool:
@@ -75,10 +75,10 @@ def continues_talk(prompt: str) -> bool:
         return sentence.parse(head.partition("\n")[0]).kind != "printed"
     first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     read = sentence.parse(first)
-    answers = [sentence.behind(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
+    answers = [sentence.without_opening(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
     responds = bool(answers) and not any(_starts_anew(answer) for answer in answers)
     is_plan = head.startswith(quotations.ACCEPTED_PLAN)
-    return responds or is_plan or read.refutes or read.goes_on or read.is_musing
+    return responds or is_plan or read.refutes or read.is_continuation or read.is_musing
 
 
 @cache

@@ -171,4 +171,4 @@ def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool
         for sentence in sentences
         for at in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
     }
-    return {**in_a_row, **dict.fromkeys(chooser.wordings(text), True), **parts}
+    return {**in_a_row, **dict.fromkeys(chooser.find_wordings(text), True), **parts}
