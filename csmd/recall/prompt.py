@@ -255,7 +255,7 @@ def _without_known(
     session_id: str,
     context: Mapping[int, str | None],
 ) -> list[ScoredStatement]:
-    """The hits that are new to a session with this context (`receipts.turns_in_context`).
+    """The hits that are new to a session with this context (`session_context.turns_in_context`).
 
     A hit in the context warms nothing: what was said after it would be shown in its place.
     """
