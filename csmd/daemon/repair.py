@@ -118,7 +118,9 @@ def _rebuild(
             store.write(partial(recovery.name_project, seq=project, project=place))
         if failed := _read_transcripts(config, store, paths, note):
             report["lost"].append(f"{amount(failed, 'transcript')} could not be read")
-        store.write(lambda rows: recovery.sort_turns(rows, new_after=last, hurt=salvaged.hurt))
+        store.write(
+            lambda rows: recovery.sort_turns(rows, new_after=last, disordered_sessions=salvaged.disordered_sessions)
+        )
         store.write(recovery.empty_stub_sessions)
         report["forgotten_again"] = store.write(lambda rows: recovery.merge_tombstones(rows, [], key=store.hash_key))
         counts = store.read(activity.counts)

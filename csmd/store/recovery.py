@@ -30,13 +30,23 @@ REBUILT_TABLES = frozenset(
 ROW_CONDITIONS = {"passages": "text <> ''"}
 #: Tables with a keyed hash that proves that a text is unchanged.
 HASHED_TABLES = frozenset({"statements", "memories"})
+PAGE_BYTES = 4096
+#: The least size of a page in SQLite.
+MIN_PAGE_BYTES = 512
+#: The header of the file, on its first page.
+HEADER_BYTES = 100
 #: The first byte of a page of a table's tree that names other pages.
 INTERIOR_PAGE = 5
-#: Most pages that a schema takes.
+#: Offsets in the header of such a page: the number of cells (2 bytes), the last child's number (4), and the pointers to
+#: the cells (2 each), which begin with a child's number (4).
+CELL_COUNT_OFFSET = 3
+LAST_CHILD_OFFSET = 8
+CELL_POINTERS_OFFSET = 12
 MAX_SCHEMA_PAGES = 200
+BATCH_ROWS = 500
 MIN_ROWID = -(2**63)
 MAX_ROWID = 2**63 - 1
-#: How many keys are tried past the last readable one if nothing tells where the table ends.
+#: The number of keys that are tried past the last readable one if the end of the table is unknown.
 MAX_KEYS_TRIED = 1000
 PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {"integer": int, "text": str, "real": (float, int)}
 DAMAGE_ERRORS = (apsw.Error, StoreError, UnicodeDecodeError, ValueError)
@@ -48,15 +58,16 @@ _HEADER = (
     + b"\0\0\0\1\0\0\0\4"
     + bytes(8)
     + b"\0\0\0\1"
-).ljust(100, b"\0")
+).ljust(HEADER_BYTES, b"\0")
 
 
 class Table(NamedTuple):
     name: str
     columns: tuple[str, ...]
     types: tuple[tuple[str, bool], ...]
-    #: What its rows are ordered by; `unique` if no two rows share it.
-    key: str
+    #: The column that its rows are read by; None for a table that is read as a whole, or up to the damage.
+    key: str | None
+    #: Whether no two rows share a key.
     unique: bool
 
 
@@ -66,99 +77,112 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
     `path` is a scratch copy and is changed: its first page is replaced by one with a standard header, then by that of
     `sound`, and the other pages of its schema by those of `sound`.
     """
-    with path.open("rb") as file:
-        original = file.read(4096)
-    firsts = [original, _HEADER + original[len(_HEADER) :]]
-    schema: dict[int, bytes] = {}
-    if is_encrypted_file(path):
-        firsts = [original]  # no other page can be made without the key
-    elif sound is not None:
-        with sound.open("rb") as file:
-            page = bytearray(file.read(4096))
-        page[18:20] = b"\2\2"  # a copy has no write-ahead log, this one may
-        page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
-        firsts.append(bytes(page))
-        schema = schema_pages(sound)
-    # The schema may take more than one page; a backup has them at the same place.
-    for first, others in [*((first, {}) for first in firsts), *((first, schema) for first in firsts if schema)]:
-        if len(first) < 512:
-            continue
+    for first, schema in _make_candidates(path, sound):
         with path.open("r+b") as file:
             file.write(first)
-            for number, content in others.items():
-                file.seek((number - 1) * len(content))
-                file.write(content)
-        connection: apsw.Connection | None = None
-        try:
-            connection = connect(path, readonly=True)
-            connection.execute("pragma cell_size_check = on").fetchall()
-            if {"meta", "projects", "turns", "statements"} <= {
-                name for (name,) in connection.execute("select name from sqlite_schema")
-            }:
-                return connection
-        except DAMAGE_ERRORS:
-            pass
-        if connection is not None:
-            connection.close()
+            for number, page in schema.items():
+                file.seek((number - 1) * len(page))
+                file.write(page)
+        if connection := _try_open(path):
+            return connection
+    return None
+
+
+def _make_candidates(path: Path, sound: Path | None) -> Iterator[tuple[bytes, dict[int, bytes]]]:
+    """Yields first pages to try in a damaged file, each with other pages of the schema."""
+    original = _read_page(path)
+    firsts, schema = [original], dict[int, bytes]()
+    if not is_encrypted_file(path):  # no page of an encrypted file can be made without the key
+        firsts.append(_HEADER + original[len(_HEADER) :])
+        if sound is not None:
+            page = bytearray(_read_page(sound))
+            page[18:20] = b"\2\2"  # a copy has no write-ahead log, this one may
+            page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
+            firsts.append(bytes(page))
+            schema = schema_pages(sound)
+    # The schema may take more than one page; a backup has them at the same place.
+    for others in ({}, schema) if schema else ({},):
+        yield from ((first, others) for first in firsts if len(first) >= MIN_PAGE_BYTES)
+
+
+def _read_page(path: Path, number: int = 1) -> bytes:
+    with path.open("rb") as file:
+        file.seek((number - 1) * PAGE_BYTES)
+        return file.read(PAGE_BYTES)
+
+
+def _try_open(path: Path) -> apsw.Connection | None:
+    """A connection to a file whose table names can be read, or None."""
+    connection: apsw.Connection | None = None
+    with contextlib.suppress(*DAMAGE_ERRORS):
+        connection = connect(path, readonly=True)
+        connection.execute("pragma cell_size_check = on").fetchall()
+        names = {name for (name,) in connection.execute("select name from sqlite_schema")}
+        if {"meta", "projects", "turns", "statements"} <= names:
+            return connection
+    if connection is not None:
+        connection.close()
     return None
 
 
 def schema_pages(sound: Path) -> dict[int, bytes]:
     """The pages below the first with a sound database's schema, by number; empty if the first holds it all."""
-    size = 4096
     pages: dict[int, bytes] = {}
-    with sound.open("rb") as file:
-        waiting = [1]
-        while waiting and len(pages) < MAX_SCHEMA_PAGES:
-            number = waiting.pop()
-            file.seek((number - 1) * size)
-            page = file.read(size)
-            begin = 100 if number == 1 else 0
-            if number > 1:
-                pages[number] = page
-            if page[begin] == INTERIOR_PAGE:
-                cells = int.from_bytes(page[begin + 3 : begin + 5], "big")
-                spots = [int.from_bytes(page[begin + 12 + 2 * at : begin + 14 + 2 * at], "big") for at in range(cells)]
-                waiting += [int.from_bytes(page[spot : spot + 4], "big") for spot in spots]
-                waiting.append(int.from_bytes(page[begin + 8 : begin + 12], "big"))
+    pending = _find_children(_read_page(sound), HEADER_BYTES)
+    while pending and len(pages) < MAX_SCHEMA_PAGES:
+        number = pending.pop()
+        pages[number] = _read_page(sound, number)
+        pending += _find_children(pages[number], 0)
     return pages
+
+
+def _find_children(page: bytes, start: int) -> list[int]:
+    """The numbers of the pages that a page of a table's tree names; `start` is the offset of its header."""
+
+    def read_number(offset: int, size: int) -> int:
+        return int.from_bytes(page[offset : offset + size], "big")
+
+    if page[start] != INTERIOR_PAGE:
+        return []
+    pointers = range(
+        start + CELL_POINTERS_OFFSET, start + CELL_POINTERS_OFFSET + 2 * read_number(start + CELL_COUNT_OFFSET, 2), 2
+    )
+    return [
+        *(read_number(read_number(pointer, 2), 4) for pointer in pointers),
+        read_number(start + LAST_CHILD_OFFSET, 4),
+    ]
 
 
 def list_tables(rows: Rows) -> list[Table]:
     """The tables that no stage can rebuild."""
-    readable_tables = []
+    tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in REBUILT_TABLES or name.startswith((*text_columns.DERIVED_PREFIXES, "sqlite_")):
             continue
-        info = [row for row in rows.all(f"pragma table_info({name})") if name not in ROW_CONDITIONS or row[1] != "seq"]
-        primary = [(column, kind.lower()) for _, column, kind, _, _, at in sorted(info, key=lambda row: row[5]) if at]
-        bare = re.search(r"without\s+rowid\s*$", str(sql), re.IGNORECASE) is not None
-        key = primary[0][0] if bare else "rowid"
-        if bare and primary[0][1] != "integer":
-            key = "''"  # read as a whole, or up to the damage
-        readable_tables.append(
-            Table(
-                name=str(name),
-                columns=tuple(str(row[1]) for row in info),
-                types=tuple((str(row[2]).lower(), bool(row[3] or row[5])) for row in info),
-                key=key,
-                unique=not bare,
-            )
-        )
-    return readable_tables
+        columns = [
+            (column, kind.lower(), bool(required or place), place)
+            for _, column, kind, required, _, place in rows.all(f"pragma table_info({name})")
+            if name not in ROW_CONDITIONS or column != "seq"
+        ]
+        key: str | None = "rowid"
+        has_rowid = re.search(r"without\s+rowid\s*$", str(sql), re.IGNORECASE) is None
+        if not has_rowid:
+            _, column, kind = min((place, column, kind) for column, kind, _, place in columns if place)
+            key = column if kind == "integer" else None
+        names = tuple(column for column, *_ in columns)
+        types = tuple((kind, required) for _, kind, required, _ in columns)
+        tables.append(Table(name=name, columns=names, types=types, key=key, unique=has_rowid))
+    return tables
 
 
 def _columns_of(rows: Rows, table: Table) -> str:
     """The columns to read in order, "" if the table is missing; a database before a migration lacks some."""
     try:
-        columns_there = {str(row[1]) for row in rows.all(f"pragma table_info({table.name})")}
+        stored = set(rows.column("select name from pragma_table_info(:table)", table=table.name))
     except DAMAGE_ERRORS:
-        columns_there = set(table.columns)  # the schema is damaged: unreadable columns become a gap
-    return (
-        ""
-        if not columns_there
-        else ", ".join(column if column in columns_there else f"null as {column}" for column in table.columns)
-    )
+        stored = set(table.columns)  # the schema is damaged: unreadable columns become a gap
+    columns = ", ".join(column if column in stored else f"null as {column}" for column in table.columns)
+    return columns if stored else ""
 
 
 def read_span(
@@ -174,15 +198,12 @@ def read_span(
     columns = _columns_of(rows, table) if columns is None else columns
     if not columns:
         return
-    where = (
-        ""
-        if table.key == "''"
-        else f"where {table.key} between :low and :high and {ROW_CONDITIONS.get(table.name, '1')}"
-    )
-    order = "" if table.key == "''" else f"order by {table.key} {'desc' if backwards else ''}"
-    values = {"low": low, "high": high} if where else {}
-    sql = f"select {table.key}, {columns} from {table.name} {where} {order}"  # noqa: S608
-    yield from rows.connection.execute(sql, values)
+    sql = f"select {table.key or 'null'}, {columns} from {table.name}"  # noqa: S608
+    if table.key is None:
+        yield from rows.connection.execute(sql)
+        return
+    sql += f" where {table.key} between :low and :high and {ROW_CONDITIONS.get(table.name, '1')} order by {table.key}"
+    yield from rows.connection.execute(sql + " desc" * backwards, {"low": low, "high": high})
 
 
 def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iterator[Row]:
@@ -195,11 +216,11 @@ def read_readable(rows: Rows, table: Table, gaps: list[tuple[int, int]]) -> Iter
         try:
             for row in read_span(rows, table, low, high, columns=columns):
                 yield row
-                first = row[0] if table.key != "''" else first
+                first = row[0] if table.key else first
             continue
         except DAMAGE_ERRORS:
             pass
-        if table.key == "''":
+        if table.key is None:
             gaps.append((MIN_ROWID, MAX_ROWID))
             continue
         with contextlib.suppress(*DAMAGE_ERRORS):
@@ -250,8 +271,8 @@ def _last_key(rows: Rows, table: Table, low: int) -> int:
     return best
 
 
-def join_gaps(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Joins gaps that touch, so that a copy is read once for each."""
+def merge_gaps(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Merges adjacent gaps, so that each range is read from the copy once."""
     merged: list[tuple[int, int]] = []
     for low, high in sorted(gaps):
         if merged and low <= merged[-1][1] + 1:
@@ -262,20 +283,22 @@ def join_gaps(gaps: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def make_row_check(table: Table, key: bytes | None) -> Callable[[Row], bool]:
-    """Returns whether csmd could have stored a row: foreign bytes in a page can still look like rows."""
-    at = {name: number for number, name in enumerate(table.columns)}
+    """Returns a predicate: whether csmd could have stored a row. Foreign bytes in a page can look like rows."""
+    positions = {name: position for position, name in enumerate(table.columns)}
 
-    def sound(row: Row) -> bool:
-        for value, (kind, required) in zip(row, table.types, strict=True):
-            if value is None:
-                if required:
-                    return False
-            elif kind in PYTHON_TYPES and not isinstance(value, PYTHON_TYPES[kind]):
+    def is_valid(row: Row) -> bool:
+        for value, (kind, is_required) in zip(row, table.types, strict=True):
+            if value is None and is_required:
                 return False
-        hashed = table.name in HASHED_TABLES or (table.name == "turns" and row[at["searchable"]] == 1)
-        return not hashed or key is None or tokens.keyed_hash(row[at["text"]], key) == row[at["text_hash"]]
+            if value is not None and not isinstance(value, PYTHON_TYPES.get(kind, object)):
+                return False
+        if key is None or not (
+            table.name in HASHED_TABLES or (table.name == "turns" and row[positions["searchable"]] == 1)
+        ):
+            return True
+        return bool(tokens.keyed_hash(row[positions["text"]], key) == row[positions["text_hash"]])
 
-    return sound
+    return is_valid
 
 
 def fill_defaults(table: Table, values: Row) -> Row:
@@ -300,24 +323,20 @@ def list_transcripts(rows: Rows) -> list[str]:
     paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE_ERRORS):
-            for (path,) in rows.connection.execute(sql):
-                paths.append(str(path))
+            paths.extend(path for (path,) in rows.connection.execute(sql))
     return paths
 
 
 def read_tombstones(rows: Rows) -> list[dict[str, Any]]:
     """The tombstones by column, as far as they can be read."""
     with contextlib.suppress(*DAMAGE_ERRORS):
-        tombstone_tables = [table for table in list_tables(rows) if table.name == "tombstones"]
         return [
-            dict(zip(table.columns, row[1:], strict=True))
-            for table in tombstone_tables
-            for row in read_readable(rows, table, [])
+            dict(zip(table.columns, columns, strict=True))
+            for table in list_tables(rows)
+            if table.name == "tombstones"
+            for _, *columns in read_readable(rows, table, [])
         ]
     return []
-
-
-BATCH_ROWS = 500
 
 
 @dataclass(slots=True)
@@ -331,7 +350,7 @@ class SalvageCounts:
     #: Ranges of keys without any readable, unaltered row that are missing in the copy, too.
     unfilled: dict[str, int] = field(default_factory=dict)
     #: Sessions with a gap in their order.
-    hurt: set[int] = field(default_factory=set)
+    disordered_sessions: set[int] = field(default_factory=set)
     #: Tombstones that cannot be compared with anything any more.
     tombstones_lost: int = 0
     #: Placeholders for projects and sessions whose own row is lost.
@@ -353,7 +372,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
             salvaged.rows[table.name] = _insert_rows(into, table, read_readable(damaged, table, gaps), key, gaps)
         from_copy = [
             _insert_rows(into, table, read_span(copy, table, low, high), key, []) if copy is not None else 0
-            for low, high in join_gaps(gaps)
+            for low, high in merge_gaps(gaps)
         ]
         salvaged.filled[table.name] = sum(from_copy)
         if damaged is not None:
@@ -363,7 +382,7 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
     if key is None:
         salvaged.tombstones_lost = into.run("delete from tombstones")
         _rehash(into, new_key)
-    salvaged.stubs, salvaged.hurt = _close_references(into)
+    salvaged.stubs, salvaged.disordered_sessions = _close_references(into)
     return salvaged
 
 
@@ -373,19 +392,19 @@ def _insert_rows(
     """Stores the missing rows of a source and returns how many; adds invalid rows to `gaps`."""
     marks = ", ".join(f":c{number}" for number in range(len(table.columns)))
     sql = f"insert into {table.name} ({', '.join(table.columns)}) values ({marks}) on conflict do nothing"  # noqa: S608
-    sound = make_row_check(table, key)
+    is_valid = make_row_check(table, key)
     stored = 0
-    for at, *columns in source:
+    for row_key, *columns in source:
         values = fill_defaults(table, tuple(columns))
-        taken = sound(values)
-        if taken:
+        is_accepted = is_valid(values)
+        if is_accepted:
             try:
                 into.connection.execute(sql, {f"c{number}": value for number, value in enumerate(values)})
                 stored += into.connection.changes()
             except apsw.ConstraintError:
-                taken = False  # a value that the present schema rejects
-        if not taken and isinstance(at, int):
-            gaps.append((at, at))
+                is_accepted = False  # a value that the present schema rejects
+        if not is_accepted and isinstance(row_key, int):
+            gaps.append((row_key, row_key))
     return stored
 
 
@@ -393,14 +412,11 @@ def _rehash(into: Rows, key: bytes) -> None:
     """Hashes every text that is looked up by its hash with the new key."""
     for table in ("turns", "statements", "memories"):
         last = 0
-        while batch := into.all(
-            f"select seq, text from {table} where seq > :last order by seq limit {BATCH_ROWS}",  # noqa: S608
-            last=last,
-        ):
+        sql = f"select seq, text from {table} where seq > :last order by seq limit {BATCH_ROWS}"  # noqa: S608
+        while batch := into.all(sql, last=last):
             last = batch[-1][0]
             for seq, text in batch:
-                sql = f"update {table} set text_hash = :hash where seq = :seq"  # noqa: S608
-                into.run(sql, hash=tokens.keyed_hash(text, key), seq=seq)
+                into.update(table, seq, text_hash=tokens.keyed_hash(text, key))
 
 
 #: The placeholder of a lost project or session: its contents stay, under a name that says so.
@@ -455,7 +471,7 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
     ]
     while sum(into.run(sql) for sql in dangling):  # a deleted row may be referred to by another
         pass
-    hurt = _list_all_turns(into)
+    disordered_sessions = _list_all_turns(into)
     into.run("update sessions set last_at = started_at where last_at < started_at")
     into.run("update counters set value = 0 where value < 0")
     into.run(
@@ -463,7 +479,7 @@ def _close_references(into: Rows) -> tuple[int, set[int]]:
         "select m.seq, 'recovered:' || m.id, m.session_id, m.created_at, 'states' from memories m "
         "where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
     )
-    return stubs, hurt
+    return stubs, disordered_sessions
 
 
 def _list_all_turns(into: Rows) -> set[int]:
@@ -482,15 +498,15 @@ def _list_all_turns(into: Rows) -> set[int]:
     return set(listed)
 
 
-def sort_turns(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
-    """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
+def sort_turns(rows: Rows, *, new_after: int, disordered_sessions: set[int]) -> int:
+    """Sorts by time the turns of `disordered_sessions` sessions and of those with recovered turns; returns how many."""
     sql = (
         "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
         "where t.seq > :new and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
         "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)"
     )
-    hurt = hurt | set(rows.column(sql, new=new_after))
-    for session in sorted(hurt):
+    disordered_sessions = disordered_sessions | set(rows.column(sql, new=new_after))
+    for session in sorted(disordered_sessions):
         listed = rows.all(
             "select st.turn_seq, st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
             "where st.session_seq = :session order by t.at, st.ordinal",
@@ -500,20 +516,23 @@ def sort_turns(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
         for ordinal, (turn, rewound) in enumerate(listed, 1):
             rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn, rewound=rewound)
         rows.update("sessions", session, turns=len(listed))
-    return len(hurt)
+    return len(disordered_sessions)
 
 
 def merge_tombstones(rows: Rows, tombstones: list[dict[str, Any]], *, key: bytes) -> int:
     """Adds tombstones of another state of this database and applies them; returns how many rows changed."""
+    names = (
+        "kind", "hash", "part_of", "words", "anchor", "anchor_at", "authority", "created_at", "place", "again_at",
+    )  # fmt: skip
     for tombstone in tombstones:
-        rows.run(
-            "insert into tombstones (kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, "
-            "again_at) values (:kind, :hash, :part_of, :words, :anchor, :anchor_at, :authority, :created_at, :place, "
-            ":again_at) on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = "
-            "'user' then 'user' else tombstones.authority end, again_at = case when excluded.created_at >= "
-            "tombstones.created_at then excluded.again_at else tombstones.again_at end, created_at = case when "
-            "excluded.created_at > tombstones.created_at then excluded.created_at else tombstones.created_at end",
-            **{"place": "", "again_at": "", **tombstone},
+        rows.insert(
+            "tombstones",
+            "on conflict (kind, hash, part_of) do update set "
+            "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
+            "again_at = case when excluded.created_at >= tombstones.created_at then excluded.again_at "
+            "else tombstones.again_at end, created_at = case when excluded.created_at > tombstones.created_at "
+            "then excluded.created_at else tombstones.created_at end",
+            **{name: tombstone.get(name, "") for name in names},
         )
     return purge.apply_tombstones(rows, key)
 

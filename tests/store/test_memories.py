@@ -97,9 +97,10 @@ def test_a_sentence_is_stored_once_under_its_turn(store: Store, given: Any) -> N
         assert not spoken(rows, given, "u1", "use tabs")
         assert spoken(rows, given, "u2", "use tabs")
         first, second = statement_rows.list_statements_after(rows, 0, limit=9)
-        assert first[1].reasons == ("cue", "remember")
-        assert (first[2], first[3], first[5], first[6]) == ("u1", "s1", 1, given.hash("use tabs"))
-        assert statement_rows.list_statements_after(rows, first[0], limit=9) == [second]
+        assert first.statement.reasons == ("cue", "remember")
+        assert (first.uuid, first.session_id, first.project_seq) == ("u1", "s1", 1)
+        assert rows.find("statements", "text_hash", seq=first.seq) == given.hash("use tabs")
+        assert statement_rows.list_statements_after(rows, first.seq, limit=9) == [second]
         assert statement_rows.list_statements_after(rows, 0, limit=1) == [first]
 
     store.write(story)
