@@ -197,8 +197,7 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     """The average reduction of a compressed turn's tokens in percent."""
     share = rows.value(
         f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
-        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} "
-        f"and {_OF_SESSION}",
+        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and {_OF_SESSION}",
         session=session,
     )
     return round(float(share or 0), 1)
@@ -223,8 +222,7 @@ def count_within_budget(rows: Rows, *, projects: Sequence[int] | None, session: 
     """The number of tool calls and results that are stored whole."""
     return rows.number(
         "select count(*) from turns t join sessions s on s.seq = t.session_seq "  # noqa: S608
-        f"where t.kind in ('tool_call', 'tool_result') and {in_keys('t.project_seq', projects)} "
-        f"and {_OF_SESSION} "
+        f"where t.kind in ('tool_call', 'tool_result') and {in_keys('t.project_seq', projects)} and {_OF_SESSION} "
         "and not exists (select 1 from compactions c where c.turn_seq = t.seq)",
         session=session,
     )
@@ -235,7 +233,6 @@ def list_latest(rows: Rows, *, projects: Sequence[int] | None, session: str = ""
     sql = (
         "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
         f"c.bytes_after, c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
-        f"where {in_keys('t.project_seq', projects)} and {_OF_SESSION} "
-        "order by t.at desc, t.seq desc limit :limit"
+        f"where {in_keys('t.project_seq', projects)} and {_OF_SESSION} order by t.at desc, t.seq desc limit :limit"
     )
     return rows.read(Compaction, sql, session=session, limit=limit)
