@@ -105,7 +105,7 @@ def change_row(rows: Rows, table: str, column: str, seq: int, new: str, key: byt
         rewrite_turn(rows, seq, new, key)
     elif action == "memory" and not in_place:
         _delete_memories(rows, [seq])
-    elif table == "changed_rows":  # what could restore the text is deleted, and half an undo is useless
+    elif table == "changed_rows":  # an undo could restore the text, and half an undo is useless
         for change_set in rows.column("select set_seq from changed_rows where seq = :seq", seq=seq):
             journal.erase_images(rows, change_set)
     elif action == "drop" and (not in_place or (table == "statements" and _is_stated_already(rows, seq, new, key))):
@@ -375,16 +375,14 @@ def _erase_project_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     return 1
 
 
-def _purge_links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+def _purge_links(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
     """Deletes the links whose relationship, named by a person, holds purged text."""
-    del after
     marks = tombstones.purged_marks(rows, key)
-    named = rows.column("select distinct relationship from links order by relationship")
-    purged = [name for name in named if marks.spans(name.replace("_", " "))]
-    return None, sum(rows.delete("links", relationship=name) for name in purged)
+    names = rows.column("select distinct relationship from links order by relationship")
+    return None, sum(rows.delete("links", relationship=name) for name in names if marks.spans(name.replace("_", " ")))
 
 
-#: In this order: what is purged as a whole first, and pages once it is known which memories are left.
+#: In this order: whole sessions, turns and projects before columns, and pages after memories, whose lines they repeat.
 PASSES: tuple[Pass, ...] = (
     journal.purge_answers, journal.purge_actions, _purge_links, _mark_sessions_by_id, _purge_sessions, _purge_turns, _purge_projects,
     *(partial(_purge_column, table, column) for table, column in sorted(PURGE_ACTIONS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
