@@ -228,7 +228,7 @@ def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
 
 def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[int], list[Memory]]:
     """The turns that fixed a failure that was pasted, and the memories that tell its cause."""
-    pasted = failure_reports.pasted_error(question, at="", uuid="")
+    pasted = failure_reports.find_pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
     same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
