@@ -105,12 +105,7 @@ def note_of(candidate: Candidate) -> Note:
     text = compose.shorten(display.squeeze(answer or compose.durable_text(memory)), STATEMENT_CHARACTERS)
     if arrow:  # the answer is told whole
         text = display.cut(display.squeeze(question), max(LEAST_ASKED, STATEMENT_CHARACTERS - len(text))) + arrow + text
-    return compose.memory_note(
-        memory,
-        text=text,
-        score=candidate.worth.value,
-        reason=candidate.worth.why,
-    )
+    return compose.memory_note(memory, text=text, score=candidate.worth.value, reason=candidate.worth.why)
 
 
 def compose_brief(
@@ -163,8 +158,8 @@ def session_brief(
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is shown until then.
     `goals` stand before everything else; what `before` says is shown before it, and not again.
     """
-    in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
-    looked_through = lens.find(rows, asking)
+    in_context = receipts.ids_in_context(rows, session_id).union(exclude)
+    looked_through = lens.find_lens(rows, asking)
     candidates = [
         candidate
         for candidate in read_candidates(
@@ -251,7 +246,7 @@ def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
 
 def _through_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | None) -> list[Candidate]:
     """The candidates, those of a lens worth more."""
-    weigh = lens.weigher(rows, through)
+    weigh = lens.make_weight(rows, through)
     if weigh is None:
         return list(candidates)
 
@@ -341,7 +336,7 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     alone = rate_alone(rows, memory, places)
     if not alone.value and alone.why != evidence.PLAIN:  # nothing that others said brings it in
         return alone
-    through = lens.find(rows, workspaces.root_of(rows, places[0]))
+    through = lens.find_lens(rows, workspaces.root_of(rows, places[0]))
     candidates = read_candidates(rows, places=places, session_id="", through=through)
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
