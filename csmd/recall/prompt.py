@@ -483,7 +483,7 @@ def _drop_overtaken(rows: Rows, lines: Sequence[Line], places: Sequence[int]) ->
     picks = {line.id: memory for line in lines if (memory := line.statement.memory) and evidence.is_pick(memory)}
     if not picks:
         return list(lines)
-    stated = memories.list_memories(rows, projects=places, limit=brief.PRELOADED, only_users=True)
+    stated = memories.list_memories(rows, projects=places, limit=brief.MAX_MEMORIES, only_users=True)
     overtakes = brief.overtaking(rows, stated, places=places)
     ended = {ident for ident, memory in picks.items() if overtakes(memory)}
     return [line for line in lines if line.id not in ended]
@@ -545,7 +545,7 @@ def _is_decisive(text: str, speaker: Speaker) -> bool:
 
 
 def _has_words(text: str, min_words: int) -> bool:
-    """Whether a sentence has so many content words or, in a script without spaces, enough characters."""
+    """Whether a sentence has `min_words` content words or, in a script without spaces, enough characters."""
     is_unspaced = language_of(text) in UNSPACED and len(text) >= MIN_UNSPACED
     return len(similarity.gist(text).stems) >= min_words or is_unspaced
 
@@ -560,7 +560,7 @@ def rate_subject(terms: SearchTerms) -> float:
 
 
 def rate_need(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> float:
-    """Returns the probability that a prompt needs any line; 0 if no hit stands out and no line is like the prompt."""
+    """Returns the probability that a prompt needs any line; 0 if no hit is clearly better and no line is like the prompt."""
     offered = [line for line in lines if not line.is_cold]
     is_like = any(line.meaning * line.values["shared"] >= MIN_LIKENESS for line in offered)
     stands_out = _mean_shared(hits) >= MIN_SHARED and hits[0].score - hits[:FIRST_HITS][-1].score >= MIN_MARGIN

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 
 from csmd import data
+from csmd.cache import cached
 from csmd.errors import BadInput
 from csmd.text import prose, quotations, search_terms, sentence, sentence_words, tokens
 
@@ -81,7 +82,7 @@ def _session_words() -> list[tuple[set[str], set[str]]]:
     return [(group["past"], group["past"] | group["plain"]) for group in groups.values()]
 
 
-@cache
+@cached(2)
 def stems_of_class(word_class: str) -> frozenset[str]:
     """Returns the stems of a class of sentence words in all languages, such as "order.", the verbs of orders."""
     table = data.word_table("sentence_words.txt").items()
