@@ -74,7 +74,9 @@ def choose(candidates: Sequence[Candidate], *, is_known: Callable[[str], bool] =
     gists: list[tuple[Gist, str]] = []
     used: Counter[str] = Counter()
     newest_first = sorted(
-        candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id), reverse=True
+        _drop_amended(candidates),
+        key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id),
+        reverse=True,
     )
     for candidate in sorted(newest_first, key=lambda candidate: -candidate.worth.value)[:MAX_CANDIDATES]:
         text, worth = candidate.memory.text, candidate.worth
@@ -216,25 +218,26 @@ def read_candidates(
     candidates = [c for c in candidates if c.memory.pinned or c.memory.id not in given_up]
     overtakes = overtaking(rows, stated, places=places)
     current = [candidate for candidate in _keep_worthiest_picks(candidates) if not overtakes(candidate.memory)]
-    return _weigh_by_lens(rows, _drop_amended([*current, *_find_later_remarks(current, plain)]), through)
+    return _weigh_by_lens(rows, [*current, *_find_later_remarks(current, plain)], through)
 
 
 def _drop_amended(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Drops the candidates that a later one repeats with more, or corrects; an addition joins its older line."""
+    """The candidates without those that a later one repeats or corrects; an addition joins the latest of them."""
     kept: dict[str, tuple[Candidate, Gist]] = {}
     for newer in sorted(candidates, key=lambda candidate: (candidate.memory.confirmed_at, candidate.memory.id)):
         text, words, amends = newer.memory.text, gist(newer.memory.text), opens("amends", "en", newer.memory.text)
-        for ident, (older, own) in list(kept.items()):
-            is_whole = own.stems <= words.stems and own.turns == words.turns
-            if not (is_whole or (amends and share(own.stems, words.stems) >= MIN_AMENDED_SHARE)):
+        for ident, (older, own) in reversed(list(kept.items())):
+            is_repeated = own.stems == words.stems and own.turns == words.turns
+            if not (is_repeated or (amends and share(own.stems, words.stems) >= MIN_AMENDED_SHARE)):
                 continue
             if older.memory.pinned or older.heading != newer.heading or len(own.stems) < MIN_RARE_STEMS:
                 continue
             del kept[ident]
             newer = newer._replace(worth=max(older.worth, newer.worth))
-            if not is_whole and has("adds_to", "en", text):
+            if not is_repeated and has("adds_to", "en", text):
                 joined = f"{older.memory.text.rstrip('. ')}; {behind('amends', 'en', text)}"
                 newer = newer._replace(memory=replace(newer.memory, text=joined))
+                break
         kept[newer.memory.id] = newer, words
     return [candidate for candidate, _ in kept.values()]
 
@@ -341,7 +344,8 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     candidates = read_candidates(rows, places=places, session_id="", through=through)
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
-        return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
+        is_chosen = any(candidate.memory.id == memory.id for candidate in choose(candidates))
+        return own.worth if is_chosen else Worth(0.0, "others are worthier, or say the same")
     if not alone.value:
         return alone
     if _is_passed_over(Candidate(memory, alone, ""), curations.judged_sessions(rows, projects=places)):

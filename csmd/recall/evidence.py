@@ -21,6 +21,7 @@ from csmd.text.sentence import (
     RULES,
     Lasting,
     Sentence,
+    behind,
     ends_with_question,
     has,
     is_about_errand,
@@ -84,6 +85,7 @@ _CONTRACTIONS_OF_I = frozenset({"i'd", "i'm", "i've", "i'll"})
 _MOMENTARY = frozenset({"only", "still"})
 #: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
+_DENYING = frozenset("no not nobody nothing none cannot without".split())
 _QUESTION_MARK = re.compile(r"[?？؟]")
 
 
@@ -165,23 +167,41 @@ def _is_decision(memory: Memory) -> bool:
     # Two sentences together may state a switch from one thing to another.
     whole = parse(compose.durable_text(memory) if reads else "")
     return is_settled or any(
-        (read.settles or opens("amends", "en", read.text))
-        and len(read.text) <= MAX_RULE_CHARACTERS
-        and _is_about_things(read)
+        (read.settles or _amends(read)) and len(read.text) <= MAX_RULE_CHARACTERS and _is_about_things(read)
         for read in (*reads, whole)
     )
 
 
+def _amends(read: Sentence) -> bool:
+    """Whether a sentence corrects an earlier one, and does not order or ask for something now."""
+    if not opens("amends", "en", read.text):
+        return False
+    correction = parse(behind("amends", "en", read.text))
+    return correction.kind == "states" and not correction.is_of_moment
+
+
+def _denies(read: Sentence) -> bool:
+    return not _DENYING.isdisjoint(read.words) or any(word.endswith("n't") for word in read.words)
+
+
 def _is_explained(memory: Memory) -> bool:
-    """Whether a sentence states a fact with its cause: a constraint holds as long as its cause."""
+    """Whether a sentence states a limit, a strict rule or a negation with its cause: it holds as long as the cause."""
     return len(memory.text) <= MAX_REASON_CHARACTERS and any(
-        read.language == "en" and _is_about_things(read) and explains(read.words) for read in _parse_sentences(memory)
+        read.language == "en"
+        and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
+        and _is_about_things(read)
+        and explains(read.words)
+        for read in _parse_sentences(memory)
     )
 
 
 def _parse_sentences(memory: Memory) -> list[Sentence]:
-    """Parses the sentences of a statement; [] for a pick, whose words are the assistant's, unless the user assents to them."""
-    if is_pick(memory) and parse(memory.text.rpartition(ARROW)[2]).kind != "assents":
+    """Parses the sentences of a statement; [] for a pick, whose words are the assistant's, unless the user assents to them.
+
+    A rule before the arrow is no pick: "never rename A -> B".
+    """
+    question, _, answer = memory.text.rpartition(ARROW)
+    if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
         return []
     return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
 

@@ -56,6 +56,17 @@ def is_about_work(prompt: str) -> bool:
     return parsed.kind == "asks" and sentence.has("of_work", parsed.language, text)
 
 
+_ANSWERS = ("agrees", "praise", "corrects")
+#: Fewest content words of an order behind an answer that starts something else.
+MIN_ORDER_WORDS = 2
+
+
+def _orders_anew(text: str) -> bool:
+    """Whether the words after an answer order something else, and do not continue the talk."""
+    parsed = sentence.parse(text)
+    return parsed.kind == "orders" and not parsed.goes_on and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
+
+
 def continues_talk(prompt: str) -> bool:
     """Whether a prompt continues its conversation: it agrees, corrects, thinks aloud, refers to it or accepts a plan.
 
@@ -66,7 +77,8 @@ def continues_talk(prompt: str) -> bool:
         return sentence.parse(head.partition("\n")[0]).kind != "printed"
     first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     parsed = sentence.parse(first)
-    responds = any(sentence.opens(name, "en", first) for name in ("agrees", "praise", "corrects"))
+    answers = [sentence.behind(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
+    responds = bool(answers) and not any(_orders_anew(answer) for answer in answers)
     accepts_plan = head.startswith(quotations.ACCEPTED_PLAN)
     return responds or accepts_plan or parsed.refutes or parsed.goes_on or parsed.is_musing
 

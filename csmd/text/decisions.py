@@ -100,7 +100,9 @@ def _sets_value(words: Sequence[str]) -> bool:
 
 def _sets_limit(words: Sequence[str]) -> bool:
     """Whether an order names a number that is not to be passed: "add a page size of at most 40"."""
-    is_order = words[:1] != () and words[0] in _OF_SENTENCES["order.en"]
+    is_order = (
+        words[:1] != () and words[0] in _OF_SENTENCES["order.en"] - _OF_SENTENCES["done_once.en"] - _WORDS["prints"]
+    )
     return is_order and any(
         _NUMBER.fullmatch(word) and any("_".join(words[max(0, at - size) : at]) in _WORDS["limit"] for size in (3, 2))
         for at, word in enumerate(words)

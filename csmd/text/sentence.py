@@ -794,7 +794,7 @@ _MANNER = WORDS["manner.en"] - {"commit", "push"}
 def is_task(sentence: Sentence) -> bool:
     """Whether a sentence orders or wants something made or changed, which is done once it is there: "add a filter".
 
-    With a limit, an exception or a condition it lays that down, and with a verb of habit how things are done.
+    With a limit, an exception, a condition or for each of several it lays that down, and with a verb of habit how things are done.
     """
     if (
         sentence.language != "en"

@@ -38,6 +38,8 @@ _ARTICLES = _PLAIN_ARTICLES | frozenset(
 )
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE, _AT_HAND, _ORDERS = (_SENTENCE_WORDS[name] for name in ("trouble.en", "thing.en", "order.en"))
+#: Words of a part that says nothing certain: a doubt, a complaint, a wish to talk.
+_NOT_SETTLED = _TROUBLE | _SENTENCE_WORDS["hedge.en"] | _SENTENCE_WORDS["talk.en"]
 #: Only a sentence with one of these words, or one that ends in "n't", gives something up.
 _TRIGGER_WORDS = frozenset("from off no not rather too than go goes has have had was were".split())
 _TRIGGER_WORDS |= _LEAD_PHRASES.keys() | WORDS["leave_form"] | WORDS["left_state"]
@@ -103,7 +105,8 @@ def find_switch(text: str) -> Switch | None:
         for left in _find_departures(part, follows_comma=opener == ",", antecedent=antecedent):
             entering = [*filter(None, [_find_entering(left)]), *filter(_may_take_place, others)]
             if is_announced:
-                entering = [other for other in others if _may_take_place(other) or _states(other)]
+                old = stems(left.old)
+                entering = [other for other in others if _states(other) and old.isdisjoint(stems(other))]
             if left.is_past:
                 entering = [other for other in entering if _holds_instead(other)]
             if entering and 0 < len(stems(left.old)) <= MAX_THING_WORDS:
@@ -243,8 +246,14 @@ def _is_announced(part: Sequence[Word]) -> bool:
 
 
 def _states(part: Sequence[Word]) -> bool:
-    """Whether a part states something, and orders nothing."""
-    return len(stems(part)) > 0 and part[0].plain not in _ORDERS | _SUPPOSING_WORDS and len(part) > 2
+    """Whether a part states something without a doubt or a complaint, and orders nothing."""
+    words = {word.plain for word in part}
+    return (
+        len(part) > 2
+        and len(stems(part)) > 0
+        and part[0].plain not in _ORDERS | _SUPPOSING_WORDS | (_ARTICLES - _PLAIN_ARTICLES)
+        and _NOT_SETTLED.isdisjoint(words)
+    )
 
 
 def _is_step(part: Sequence[Word]) -> bool:

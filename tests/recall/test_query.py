@@ -167,6 +167,7 @@ def test_who_asks_what_was_done_about_something_asks_for_earlier_work(asked: str
     ("prompt", "does"),
     [
         ("Yes, and put the tides below the map", True),
+        ("ok now draw the tides below the map", False),
         ("no, the other harbour", True),
         ("It still draws the buoys twice", True),
         ("hmm, maybe the depth belongs in the legend", True),

@@ -61,8 +61,9 @@ SAID: dict[str, bool] = {
     "Redis is out, Valkey is in": True,
     "the till listens on 8082 now": True,
     "the till fails on 8082 now": False,
-    "print a ledger with at most 40 rows": True,
-    "print a ledger with 40 rows": False,
+    "draw a ledger with at most 40 rows": True,
+    "draw a ledger with 40 rows": False,
+    "print at most 40 rows": False,
     "the ledger has at most 40 rows": False,
 }
 
