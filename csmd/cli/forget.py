@@ -43,7 +43,8 @@ def _first_rows(rows: Sequence[Any], describe: Callable[[Any], str], more: str =
 def show_forgotten(value: dict[str, Any]) -> Screen:
     """The forgotten memory, its scope, and other memories with the same sentence."""
     yield Line(squeeze(value["text"]), head="forgotten: ")
-    yield f"Will not be relearned {_describe_scope(value['project'])} unless you say it again"
+    where = _describe_scope(value["project"]) if value["project"] else "anywhere"
+    yield f"Will not be relearned {where} unless you say it again"
     if value.get("team"):
         yield TEAM_NOTE
     if value["elsewhere"]:

@@ -241,7 +241,7 @@ def describe_caller() -> str:
 def require_terminal() -> None:
     """Raises CsmdError without a terminal."""
     if not is_interactive():
-        raise CsmdError("not a terminal; run this by hand", hint="type it in a terminal")
+        raise CsmdError("this needs a person at a terminal", hint="type it in a terminal")
 
 
 def confirm(question: str, *, yes: bool) -> None:

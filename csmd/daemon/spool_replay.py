@@ -61,7 +61,7 @@ def replay(context: Context) -> bool:
 
 
 def group_files(waiting: list[Path]) -> Iterator[list[Path]]:
-    """Groups of spooled files that share a commit, in order: at most TOGETHER files and TOGETHER_BYTES bytes."""
+    """Groups of spooled files that share a commit, in order: at most MAX_GROUP_FILES files and MAX_GROUP_BYTES bytes."""
     group: list[Path] = []
     bytes_left = MAX_GROUP_BYTES
     for path in waiting:

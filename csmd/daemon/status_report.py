@@ -178,8 +178,8 @@ def _count_memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, 
 
 #: The keys of the status, in this order.
 STATUS_KEYS = (
-    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded "
-    "encrypted paused last_event last_read spool jobs backfill projects live told dream provider team watching "
+    "at version proto home alarms service daemon worker socket model counts memories counters corrected prompts "
+    "excluded encrypted paused last_event last_read spool jobs backfill projects live told dream provider team watching "
     "transcripts clients hosts pages storage log degraded"
 )
 

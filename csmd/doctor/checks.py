@@ -285,7 +285,7 @@ def server(scene: Scene) -> Iterator[Finding]:
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
 
-@check("remove that file; earlier sessions stay excluded")
+@check("remove that file; sessions held while it was there stay excluded")
 def left_out(scene: Scene) -> Iterator[Finding]:
     """Is this directory not left out?"""
     if mark := foreign_files.find_off_mark(str(scene.cwd)):
@@ -355,7 +355,7 @@ def alarms(scene: Scene) -> Iterator[Finding]:
         yield fail(str(alarm.get("what", "")), str(alarm.get("do", "")))
 
 
-@check("see the log", needs_daemon=True)
+@check("see `csmd logs`", needs_daemon=True)
 def degraded(scene: Scene) -> Iterator[Finding]:
     """Does every part of the daemon work?"""
     for text in (scene.status or {}).get("degraded", ()):
@@ -538,7 +538,9 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
     seen = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
     for variable, folder in variables.items():
         if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in seen:
-            yield warn(f"csmd does not read {folder}, of {variable}", f"`CLAUDE_CONFIG_DIR={folder} csmd install`")
+            yield warn(
+                f"{variable} names {folder}, which csmd does not read", f"`CLAUDE_CONFIG_DIR={folder} csmd install`"
+            )
             seen.add(os.path.realpath(folder))
     for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
         if os.path.realpath(folder) not in seen:

@@ -164,7 +164,7 @@ def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
-    """Renders a day as Markdown, within LINES unless one entry of each kind takes more.
+    """Renders a day as Markdown, within MAX_DAY_LINES unless one entry of each kind takes more.
 
     With `with_ids` an open matter ends with the id that closes it.
     """

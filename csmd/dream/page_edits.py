@@ -31,7 +31,7 @@ from csmd.dream.page_differences import (
 from csmd.dream.page_format import Item, Page
 from csmd.errors import CsmdError
 from csmd.exclusions import Pauses
-from csmd.extraction.chooser import MAX_CHARACTERS
+from csmd.extraction.candidate_passages import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks

@@ -25,9 +25,9 @@ MIN_CONTAINED = 0.8
 #: Merged themes stay merged down to these shares.
 MIN_KEPT_OVERLAP = 0.35
 MIN_KEPT_CONTAINED = 0.6
-#: A theme with more memories is split by another topic that has at least MIN_ALONE of them.
+#: A theme with more memories is split by another topic that has at least MIN_PROJECT_MEMORIES of them.
 MAX_MEMORIES = 40
-#: A theme stays split down to this many memories, and each part down to half of MIN_ALONE.
+#: A theme stays split down to this many memories, and each part down to half of MIN_PROJECT_MEMORIES.
 MAX_JOINED_MEMORIES = 30
 #: A topic with a larger share of a theme's memories does not split it.
 MAX_SPLIT_SHARE = 0.8

@@ -1,184 +1,157 @@
 """The decision that a short answer makes of the message before it: an option that it picks, or a proposal; pure.
 
-"2", "the second", "the cookies then" and "yes, do that" say nothing by themselves; together with what was asked or
-proposed they are a decision of the user's. An offer to do something at once ("shall I run the tests?") is not a
-proposal, and an answer that refuses decides nothing. What was asked is a run of the message's own words, by which a
-purge of the message finds the decision.
+"2", "the second", "the cookies then" and "yes, do that" say nothing by themselves; together with the question or the
+proposal they are a decision of the user's. An offer to do something at once ("shall I run the tests?") is not a
+proposal, and a refusal decides nothing. The question is a run of the message's own words, by which a purge of the
+message finds the decision.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd import data
 from csmd.text import prose
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
-from csmd.text.sentence import DIALOGUE, ends_with_question, has, is_about_errand, opens, parse
+from csmd.text.orders import is_about_errand
+from csmd.text.sentence import DIALOGUE, ends_with_question, has, opens, parse
 from csmd.text.sentence_words import UNSPACED, is_verb
 from csmd.text.tokens import STOP_WORDS, content_words
 
-#: A longer clause says by itself what it wants.
-MAX_WORDS = 9
-#: Most words of a value that nobody proposed; most names of a thing that a message weighed against another.
-MAX_VALUE, MAX_NAMED = 5, 2
+#: Most words of an answer; a longer clause says by itself what it wants.
+MAX_ANSWER_WORDS = 9
+#: Most words of an answer with a value that nobody proposed.
+MAX_VALUE_WORDS = 5
+#: Most names of a thing that a message weighed against another, and most other words beside them.
+MAX_NAMES = 2
 #: Most characters of an option, a proposal or an answer in the user's words.
 MAX_CHARACTERS = 300
 #: Most characters of the question before it.
-QUESTION_CHARACTERS = 240
-#: Fewest content words of a proposal that is clear without its context.
-LEAST = 3
-#: Fewest content words of a question that tells what it is about.
-LEAST_ASKED = 2
-#: The sentences at the end of a message among which it puts alternatives or asks, and in which it weighs things.
-CLOSING, WEIGHED = 3, 2
+MAX_QUESTION_CHARACTERS = 240
+#: Fewest content words of a proposal or a question that is clear without its context.
+MIN_CLEAR_WORDS = 3
+#: Fewest content words of a question that is not quoted with the sentence before it.
+MIN_QUESTION_WORDS = 2
+#: Sentences at the end of a message that may ask.
+CLOSING_SENTENCES = 3
+#: Sentences at the end of a message that may weigh things.
+WEIGHING_SENTENCES = 2
 _WORDS = data.word_table("sentence_words.txt")
 _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
-_PLACES = {**_ORDINALS, "former": 1, "latter": 2, "last": 0}
-#: Words of an answer that name no option: of taking and assent, of dialogue, and those before what a sentence says.
+#: Words for the position of an option; 0 is the last.
+_POSITIONS = {**_ORDINALS, "former": 1, "latter": 2, "last": 0}
+#: Words of an answer that name no option: of accepting, of dialogue, and those of a lead-in.
 _EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | DIALOGUE
+_UNSPACED_EMPTY = sorted((word for word in _EMPTY if not word.isascii()), key=len, reverse=True)
 #: Words of an answer that leaves things as they are.
 _KEEPING = _WORDS["keeping"]
-#: An option of a list, at the start of a line or in a row of them, by its number, letter or bullet.
+#: An option of a list, at the start of a line or in a row of them, by its number or letter.
 _OPTION = re.compile(
-    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|(?<![^\W\d_])[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)",
+    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|(?<![^\W\d_])[a-eA-E])"
+    r"(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)",
     re.MULTILINE,
 )
 _BULLET = re.compile(r"^[ \t]{0,3}[-*•]\s+(?=\S)", re.MULTILINE)
-#: Between alternatives of a sentence: "either A, or B", "A. Or we could B"; and what comes before the first.
+#: Between alternatives of a sentence: "either A, or B", "A. Or we could B".
 _OR = re.compile(r"[,.;?]?\s+(?:or|oder)\s+", re.IGNORECASE)
+#: Before the first alternative.
 _LEAD = re.compile(r"^.*(?::|\beither\b)\s+", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,:]\s|\s[-–—(]")
+_CLAUSE_END = re.compile(r"[,:]\s|\s[-–—(]")
 _REFUSING = frozenset("no nope nah not never none neither nor cannot without except nein nicht non нет não nee".split())
-#: How what follows an answer takes it back.
-_TAKEN_BACK = frozenset((word,) for word in "but wait actually no not instead hmm don't".split())
+#: First words of a sentence that takes back the answer before it.
+_RETRACTING = frozenset("but wait actually no not instead hmm don't".split())
+#: Last words of an answer that asks for a moment.
+_PAUSING = (["one", "second"], ["a", "second"], ["one", "sec"])
 _NODS = frozenset("👍👌✅🆗✔")
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 
 
 class _Choice(NamedTuple):
-    """What a message asks to choose among: its words for it, and the options in order; either may be missing.
+    """The question that a message asks, "" for none, and its options in order; either may be missing.
 
-    `is_asked`: the user is asked to choose, and not only shown a list. `is_weighed`: the message only weighs one thing
+    `is_asked`: the user is asked to choose, not only shown a list. `is_weighed`: the message only weighs one thing
     against another, and an answer may name one of them.
     """
 
     question: str
-    options: list[str]
+    options: Sequence[str]
     is_asked: bool = True
     is_weighed: bool = False
 
-    def answered(self, answer: str) -> str:
-        """The question with its answer."""
+    def answer_with(self, answer: str) -> str:
         mark = "?" if self.is_asked else ""
         return f"{self.question}{mark}{ARROW}{answer}" if self.question else answer
 
 
+_NO_CHOICE = _Choice("", ())
+
+
 def accepted(answer: str, before: str) -> str:
-    """The decision that an answer makes of the message `before` it: "question? -> option" or "proposal -> answer"; ""
-    for none."""
+    """Returns the decision that an answer makes of the message `before` it.
+
+    It reads "question? -> option" or "proposal -> answer"; "" if there is none.
+    """
     opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
-    words = _words_of(opening)
+    words = _split_words(opening)
     if not words and not _NODS.isdisjoint(opening):
         words = ["yes"]
-    if not words or parse(opening).kind == "asks":
+    read = parse(opening)
+    if not words or read.kind == "asks":
         return ""
     rest = parse(answer.strip()[len(opening) :].lstrip(".!;。！ \n"))
-    if rest.refutes or rest.words[:1] in _TAKEN_BACK:
+    if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]):
         return ""
-    refuses = parse(opening).refutes or any(word in _REFUSING or word.endswith("n't") for word in words)
-    choice = _choice_in(before)
-    if picked := _picked(opening, choice, refuses=refuses):
-        return choice.answered(picked)
-    if refuses or len(words) > MAX_WORDS or not _assents(opening, words):
+    refuses = read.refutes or any(word in _REFUSING or word.endswith("n't") for word in words)
+    choice = _find_choice(before)
+    if option := _pick_option(opening, choice, refuses=refuses):
+        return choice.answer_with(option)
+    if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
         return ""
-    if not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening)):
-        return ""
-    proposal = _proposal_of(before)
-    if (
-        not choice.is_weighed
-        and choice.question
-        and (proposed := _matching(choice.options, content_words(proposal), least=1))
-    ):
-        return choice.answered(proposed)
+    proposal = _find_proposal(before)
+    options = choice.options if choice.question and not choice.is_weighed else ()
+    if option := _match_option(options, content_words(proposal), least=1):
+        return choice.answer_with(option)
     return f"{proposal}{ARROW}{squeeze(opening)}" if proposal else ""
 
 
-def _words_of(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
 
 
-def _assents(opening: str, words: list[str]) -> bool:
-    """Whether one of the words of an answer assents, and none doubts it."""
-    has_assent = any(word in _WORDS["assent"] for word in words) or any(
-        word in opening for word in _WORDS["assent"] if not word.isascii()
-    )
-    return has_assent and "maybe" not in words and "👎" not in opening
-
-
-def _is_of_assent_alone(opening: str) -> bool:
-    """Whether nothing is left of an answer in a script without spaces when its words of assent are taken out."""
-    if opening.isascii():
+def _only_assents(opening: str, words: list[str]) -> bool:
+    """Whether an answer assents without a doubt, and says nothing else."""
+    assent = _WORDS["assent"]
+    assents = not assent.isdisjoint(words) or any(word in opening for word in assent if not word.isascii())
+    if not assents or "maybe" in words or "👎" in opening:
         return False
-    for word in sorted((word for word in _EMPTY if not word.isascii()), key=len, reverse=True):
-        opening = opening.replace(word, "")
-    return not any(map(str.isalnum, opening))
+    if _EMPTY.issuperset(words):
+        return True
+    remainder = opening
+    for word in _UNSPACED_EMPTY:
+        remainder = remainder.replace(word, "")
+    return not opening.isascii() and not any(map(str.isalnum, remainder))
 
 
-# --- what a message asks
+# --- the question of a message
 
 
-def _choice_in(message: str) -> _Choice:
-    """The options that a message lists, else the alternatives or the wish that its end asks for."""
+def _find_choice(message: str) -> _Choice:
+    """Finds the options that a message lists, else the alternatives or the wish that its end asks for."""
     sentences = [sentence.text for sentence in prose.outline(message)]
-    closing_questions = [text for text in sentences[-CLOSING:] if ends_with_question(text)]
-    marks = _counted(message)
-    if len(marks) < 2 and closing_questions:
+    questions = [text for text in sentences[-CLOSING_SENTENCES:] if ends_with_question(text)]
+    marks = _find_option_marks(message)
+    if len(marks) < 2 and questions:
         marks = list(_BULLET.finditer(message))
     if len(marks) > 1:
-        ends = [*(mark.start() for mark in marks[1:]), len(message)]
-        options = [_first_sentence(message[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
-        if any(map(ends_with_question, options)):
-            return _Choice("", [])
-        leads = [sentence.text for sentence in prose.outline(message[: marks[0].start()])][-CLOSING:]
-        leading = list(filter(ends_with_question, leads))
-        asking = [text for text in closing_questions if _asks_wish(text) and text not in leading]
-        announcing = [text for text in leads if has("options", language_of(text), text)]
-        row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
-        inline = [row] if announcing and row.count(options[0]) else []
-        ranked = (text for texts in (leading, asking, announcing, inline, leads) for text in reversed(texts))
-        question = next((text for text in ranked if _says_something(text, besides=_WORDS["options.en"])), "")
-        return _Choice(
-            _as_question(question), options, is_asked=bool(asking) or question in leading + announcing + inline
-        )
-    for at in range(len(sentences) - 1, max(-1, len(sentences) - 1 - CLOSING), -1):
-        text = sentences[at]
-        options = _alternatives(text) if ends_with_question(text) or has("may_choose", "en", text) else []
-        if options or (text in closing_questions and _asks_wish(text)):
-            context = f"{sentences[at - 1]} {text}" if at and len(content_words(text)) < LEAST_ASKED else text
-            is_run = " ".join(_words_of(context)) in " ".join(_words_of(message))
-            return _Choice(_as_question(context if is_run else text), options)
-    closing = message.strip().rpartition("\n")[2]
-    weighed = prose.split_sentences(closing)[-WEIGHED:]
-    is_weighed = any(has("contrast", language_of(text), text) for text in weighed)
-    is_weighed = is_weighed and len(" ".join(weighed)) <= QUESTION_CHARACTERS
-    return _Choice(_as_question(" ".join(weighed)), weighed, is_weighed=True) if is_weighed else _Choice("", [])
+        return _read_list(message, marks, questions)
+    return _find_question(message, sentences) or _find_weighed(message) or _NO_CHOICE
 
 
-def _asks_wish(text: str) -> bool:
-    """Whether a question asks for a wish or a plan, and not whether to do something."""
-    read = parse(text, "assistant")
-    asks = read.opens_with_question or not {"which", "what", "how", "where", "when", "who"}.isdisjoint(read.words)
-    return asks and has("wanted", read.language, text) and not is_about_errand(read)
-
-
-def _as_question(text: str) -> str:
-    return cut(squeeze(text.replace("**", "")), QUESTION_CHARACTERS).rstrip(":.?？ ")
-
-
-def _counted(message: str) -> list[re.Match[str]]:
-    """The marks of the options that a message counts off from 1 or a, in order."""
+def _find_option_marks(message: str) -> list[re.Match[str]]:
+    """Finds the marks of the options that a message counts from 1 or a, in order."""
     runs: list[list[re.Match[str]]] = [[]]
     for mark in _OPTION.finditer(message):
         number = _ORDINALS.get(mark[1].lower(), 0)
@@ -189,8 +162,67 @@ def _counted(message: str) -> list[re.Match[str]]:
     return next((run for run in reversed(runs) if len(run) > 1), [])
 
 
-def _alternatives(text: str) -> list[str]:
-    """What a sentence puts side by side: "a, b or c", "either a, or b"; [] for nothing."""
+def _read_list(message: str, marks: Sequence[re.Match[str]], closing_questions: Sequence[str]) -> _Choice:
+    """Reads the options at some marks, and the question before or after them."""
+    ends = [*(mark.start() for mark in marks[1:]), len(message)]
+    options = [_read_option(message[mark.end() : end]) for mark, end in zip(marks, ends, strict=True)]
+    if any(map(ends_with_question, options)):
+        return _NO_CHOICE
+    leads = [sentence.text for sentence in prose.outline(message[: marks[0].start()])][-CLOSING_SENTENCES:]
+    questions = [text for text in leads if ends_with_question(text)]
+    wishes = [text for text in closing_questions if _asks_wish(text) and text not in questions]
+    announcements = [text for text in leads if has("options", language_of(text), text)]
+    row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
+    rows = [row] if announcements and options[0] in row else []
+    ranked = (text for texts in (questions, wishes, announcements, rows, leads) for text in reversed(texts))
+    question = next((text for text in ranked if _is_clear(text, ignored=_WORDS["options.en"])), "")
+    is_asked = bool(wishes) or question in (*questions, *announcements, *rows)
+    return _Choice(_cut_question(question), options, is_asked=is_asked)
+
+
+def _read_option(text: str) -> str:
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    sentences = prose.split_sentences(line.replace("**", ""))
+    return cut(squeeze(sentences[0]).rstrip("., "), MAX_CHARACTERS) if sentences else ""
+
+
+def _find_question(message: str, sentences: Sequence[str]) -> _Choice | None:
+    """Finds the last alternatives or wish that the end of a message asks for."""
+    for at in reversed(range(max(0, len(sentences) - CLOSING_SENTENCES), len(sentences))):
+        text = sentences[at]
+        asks = ends_with_question(text)
+        options = _split_alternatives(text) if asks or has("may_choose", "en", text) else []
+        if options or (asks and _asks_wish(text)):
+            needs_context = at and len(content_words(text)) < MIN_QUESTION_WORDS
+            context = f"{sentences[at - 1]} {text}" if needs_context else text
+            is_run = " ".join(_split_words(context)) in " ".join(_split_words(message))
+            return _Choice(_cut_question(context if is_run else text), options)
+    return None
+
+
+def _find_weighed(message: str) -> _Choice | None:
+    """Finds the sentences at the end of a message that weigh one thing against another."""
+    sentences = prose.split_sentences(message.strip().rpartition("\n")[2])[-WEIGHING_SENTENCES:]
+    text = " ".join(sentences)
+    is_weighed = any(has("contrast", language_of(sentence), sentence) for sentence in sentences)
+    if not is_weighed or len(text) > MAX_QUESTION_CHARACTERS:
+        return None
+    return _Choice(_cut_question(text), sentences, is_weighed=True)
+
+
+def _asks_wish(text: str) -> bool:
+    """Whether a question asks for a wish or a plan, and not whether to do something."""
+    read = parse(text, "assistant")
+    asks = read.opens_with_question or not {"which", "what", "how", "where", "when", "who"}.isdisjoint(read.words)
+    return asks and has("wanted", read.language, text) and not is_about_errand(read)
+
+
+def _cut_question(text: str) -> str:
+    return cut(squeeze(text.replace("**", "")), MAX_QUESTION_CHARACTERS).rstrip(":.?？ ")
+
+
+def _split_alternatives(text: str) -> list[str]:
+    """Splits a sentence into its alternatives: "a, b or c", "either a, or b"; [] if there are none."""
     cuts = list(_OR.finditer(text))
     if not cuts:
         return []
@@ -200,83 +232,87 @@ def _alternatives(text: str) -> list[str]:
     return [cut(squeeze(part).rstrip("?？., "), MAX_CHARACTERS) for part in (*parts, after)]
 
 
-# --- what an answer picks
+# --- the option of an answer
 
 
-def _picked(opening: str, choice: _Choice, *, refuses: bool) -> str:
-    """The option that an answer picks by its number, or by a name that one option alone has, or the answer itself where
-    it says what is asked; "" for nothing."""
-    clause = next((part for part in _CLAUSE.split(opening) if set(_words_of(part)) - (_EMPTY - _PLACES.keys())), "")
-    words = _words_of(clause)
-    if not words or len(words) > MAX_WORDS or words[-2:] in (["one", "second"], ["a", "second"], ["one", "sec"]):
+def _pick_option(opening: str, choice: _Choice, *, refuses: bool) -> str:
+    """Returns the option that an answer picks by its position or by a name that no other option has.
+
+    It is the answer itself if this gives the value or the thing that the message asks for; "" if nothing is picked.
+    """
+    clauses = _CLAUSE_END.split(opening)
+    clause = next((part for part in clauses if set(_split_words(part)) - (_EMPTY - _POSITIONS.keys())), "")
+    words = _split_words(clause)
+    if not words or len(words) > MAX_ANSWER_WORDS or words[-2:] in _PAUSING:
         return ""
-    if not choice.is_weighed and (number := _number_in(clause, words, len(choice.options))):
-        return choice.options[number - 1]
-    names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
+    if not choice.is_weighed and (position := _find_position(clause, words, len(choice.options))):
+        return choice.options[position - 1]
     if refuses or not choice.question:
         return ""
+    names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
     own = cut(squeeze(opening), MAX_CHARACTERS)
     if choice.is_weighed:
-        is_named = 0 < len(names) <= MAX_NAMED >= len(words) - MAX_NAMED and set(names) <= set(
-            _words_of(choice.question)
-        )
+        is_short = 0 < len(names) <= MAX_NAMES and len(words) <= 2 * MAX_NAMES
+        is_named = is_short and set(names) <= set(_split_words(choice.question))
         return own if is_named and parse(clause).kind == "states" and not is_verb(words) else ""
-    if option := _matching(choice.options, names, least=len(names)):
+    if option := _match_option(choice.options, names, least=len(names)):
         return own if option in choice.question else option
-    keeps = not _KEEPING.isdisjoint(words) and all(word in _KEEPING | _EMPTY | STOP_WORDS for word in words)
-    is_option = "which" in _words_of(choice.question) and not _PLACES.keys().isdisjoint(words)
-    is_value = not (choice.options or is_option) and parse(clause).kind == "states" and len(words) <= MAX_VALUE
-    is_value = is_value and not (opens("first_person", "en", clause) or has("doubt", "en", clause))
-    return own if (keeps and choice.is_asked) or is_value else ""
+    keeps = not _KEEPING.isdisjoint(words) and (_KEEPING | _EMPTY | STOP_WORDS).issuperset(words)
+    return own if (keeps and choice.is_asked) or _is_value(clause, words, choice) else ""
 
 
-def _number_in(clause: str, words: list[str], among: int) -> int:
-    """Which of several options a clause names by its place; 0 for none."""
-    places = {**_PLACES, "last": among}
-    numbers = {places[word] for word in words if word in places and (word != "a" or len(words) < 3)}
-    numbers |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in clause}
-    others = [
-        word for word in words if word not in places and word not in _EMPTY | {"option", "rather"} and word.isascii()
-    ]
-    number = numbers.pop() if len(numbers) == 1 and not others else 0
-    return number if number <= among and not (among > 2 and words[-1] in ("former", "latter")) else 0
+def _is_value(clause: str, words: list[str], choice: _Choice) -> bool:
+    """Whether an answer is the value that a question without options asks for."""
+    is_position = "which" in _split_words(choice.question) and not _POSITIONS.keys().isdisjoint(words)
+    if choice.options or is_position or len(words) > MAX_VALUE_WORDS or parse(clause).kind != "states":
+        return False
+    return not (opens("first_person", "en", clause) or has("doubt", "en", clause))
 
 
-def _matching(options: list[str], names: list[str], *, least: int) -> str:
-    """The only option with words that at least `least` of some names are, or begin with; "" for none."""
+def _find_position(clause: str, words: list[str], among: int) -> int:
+    """Returns the position, from 1, of one of `among` options that a clause names; 0 if it names none."""
+    positions = {**_POSITIONS, "last": among}
+    named = {positions[word] for word in words if word in positions and (word != "a" or len(words) < 3)}
+    named |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in clause}
+    ignored = _EMPTY | {"option", "rather"}
+    has_other_words = any(word.isascii() and word not in positions and word not in ignored for word in words)
+    if len(named) != 1 or has_other_words or (among > 2 and words[-1] in ("former", "latter")):
+        return 0
+    (position,) = named
+    return position if position <= among else 0
+
+
+def _match_option(options: Sequence[str], names: Sequence[str], *, least: int) -> str:
+    """Returns the only option with words that begin with at least `least` of some names; "" if there is none."""
     matching = [
         option
         for option in options
-        if sum(any(word.startswith(name) for word in _words_of(option)) for name in names) >= least > 0
+        if sum(any(word.startswith(name) for word in _split_words(option)) for name in names) >= least > 0
     ]
     return matching[0] if len(matching) == 1 else ""
 
 
-def _proposal_of(message: str) -> str:
-    """The last sentence of a message that proposes something which lasts; "" for none."""
-    sentences = [sentence.text for sentence in prose.outline(message)]
-    for sentence in reversed(sentences):
-        is_proposal = has("proposes", language_of(sentence), sentence) and _says_something(sentence)
-        if is_proposal and not _is_offer(sentence):
-            return cut(squeeze(sentence), MAX_CHARACTERS)
+# --- proposals
+
+
+def _find_proposal(message: str) -> str:
+    """Returns the last sentence of a message that proposes something which lasts; "" if there is none."""
+    for sentence in reversed(prose.outline(message)):
+        text = sentence.text
+        if has("proposes", language_of(text), text) and _is_clear(text) and not _is_offer(text):
+            return cut(squeeze(text), MAX_CHARACTERS)
     return ""
 
 
 def _is_offer(sentence: str) -> bool:
-    """Whether a sentence offers to do something at once: a question with an order of the day in it and no choice."""
+    """Whether a sentence offers to do something at once: a question with a momentary order and without a choice."""
     if parse(sentence).lasting:
         return False
-    behind = re.split(r"(?i)\b(?:shall|should) (?:i|we)|\bme to\b", sentence, maxsplit=1)
-    return len(behind) > 1 and parse(behind[1].strip(" ?")).kind == "orders"
+    _, *orders = re.split(r"(?i)\b(?:shall|should) (?:i|we)|\bme to\b", sentence, maxsplit=1)
+    return any(parse(order.strip(" ?")).kind == "orders" for order in orders)
 
 
-def _says_something(text: str, *, besides: frozenset[str] = frozenset()) -> bool:
-    """Whether a text is clear on its own: three content words, or as much in a script without spaces."""
-    is_unspaced = language_of(text) in UNSPACED and len(text) >= 2 * LEAST
-    return is_unspaced or sum(word not in besides for word in content_words(text)) >= LEAST
-
-
-def _first_sentence(text: str) -> str:
-    line = next((line for line in text.splitlines() if line.strip()), "")
-    sentences = prose.split_sentences(line.replace("**", ""))
-    return cut(squeeze(sentences[0]).rstrip("., "), MAX_CHARACTERS) if sentences else ""
+def _is_clear(text: str, *, ignored: frozenset[str] = frozenset()) -> bool:
+    """Whether a text is clear on its own: enough content words, or as much in a script without spaces."""
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= 2 * MIN_CLEAR_WORDS
+    return is_unspaced or sum(word not in ignored for word in content_words(text)) >= MIN_CLEAR_WORDS

@@ -19,7 +19,7 @@ from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.cursors import SessionBehind
 from csmd.store.sqlite import Rows
-from csmd.text import prose, quotations, sentence, tokens
+from csmd.text import orders, prose, quotations, sentence, tokens
 from csmd.text.sentence import parse
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
@@ -70,7 +70,7 @@ def measures(moment: Moment) -> dict[str, float]:
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
     same = tokens.normalise(moment.prompt)
     typed = _typed(moment)
-    objecting = sentence.objects(typed)
+    objecting = sentence.is_objection(typed)
     return {
         "failing": latest.count(False) / len(latest) if latest else 0.0,
         "stuck": min(1.0, in_a_row / IN_A_ROW),
@@ -90,9 +90,9 @@ def stance(moment: Moment) -> Stance:
     if not typed:
         return "unknown" if moment.prompt else "silent"
     kind = parse(typed).kind
-    if sentence.objects(typed):
+    if sentence.is_objection(typed):
         return "objects"
-    if kind == "orders" or sentence.request_in(typed):
+    if kind == "orders" or sentence.find_request(typed):
         return "orders"
     if kind == "assents" or (len(typed) <= SHORT and sentence.opens("agrees", "en", typed)):
         return "approves"
@@ -163,7 +163,7 @@ _QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)
 LEAD_WORDS = 15
 
 
-def orders(text: str) -> list[Order]:
+def find_orders(text: str) -> list[Order]:
     """The first orders in a user's turn, each once; none in a reviewer's remark that the turn passes on."""
     if remarks(text) == [text]:
         return []
@@ -171,7 +171,7 @@ def orders(text: str) -> list[Order]:
     orders_given: dict[Order, None] = {}
     for line in prose.read_prose_lines(text):
         for phrase in prose.split_sentences(line):
-            request = sentence.request_in(phrase)
+            request = sentence.find_request(phrase)
             if len(phrase.split()) > SENTENCE_WORDS or not (request or (is_short and parse(phrase).kind != "asks")):
                 continue
             for piece in _BETWEEN.split(request or phrase):
@@ -181,12 +181,12 @@ def orders(text: str) -> list[Order]:
 
 
 def _order(piece: str, *, is_asked: bool) -> Order | None:
-    bare = sentence.bare_order(piece).rstrip(" ?")
-    against = sentence.behind("leave", "en", bare)
+    bare = orders.bare_order(piece).rstrip(" ?")
+    against = sentence.without_opening("leave", "en", bare)
     if against and any(sentence.has(name, "en", against) for name in ("moment", "now", "condition")):
         return None
     bare = against or bare
-    if not (against or sentence.may_be_order(bare, is_asked=is_asked)):
+    if not (against or orders.may_be_order(bare, is_asked=is_asked)):
         return None
     words = tokens.words_of(bare)
     if not is_asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
@@ -245,7 +245,7 @@ def _observed(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
         text = quotations.blank_quotations(turn.text)
-        seen += [("order", order.words, "against" if order.against else "asked") for order in orders(text)]
+        seen += [("order", order.words, "against" if order.against else "asked") for order in find_orders(text)]
         return [_packet(turn, before, turn, *labels) for labels in seen]
     if turn.kind == "tool_result" and turn.tool_id:
         calls = [earlier for earlier in before if earlier.kind == "tool_call" and earlier.tool_id == turn.tool_id]

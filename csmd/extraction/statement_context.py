@@ -12,7 +12,8 @@ from csmd.cache import cached
 from csmd.conversation import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.extraction import failure_reports, packets
 from csmd.text import display, prose, similarity, tokens
-from csmd.text.sentence import bare_order, ends_with_question, has, opens, parse, tells_what_was_done
+from csmd.text.orders import bare_order
+from csmd.text.sentence import ends_with_question, has, opens, parse, tells_what_was_done
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from csmd.conversation import StoredTurn
-from csmd.extraction import chooser
-from csmd.extraction.chooser import EarlierStatement, Source, as_earlier
+from csmd.extraction import chooser, exchange_sources
+from csmd.extraction.chooser import EarlierStatement
+from csmd.extraction.exchange_sources import Source
 from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, packet_rows, passages, rewinds, statement_rows, tampered_transcripts, turns
@@ -55,7 +56,7 @@ def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         for call in calls:
-            source = chooser.source_of_call(call.turn, call.tool, call.result)
+            source = exchange_sources.read_call_source(call.turn, call.tool, call.result)
             if source is not None and call.turn.ordinal <= upto:
                 passages.store_call_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
@@ -95,7 +96,9 @@ def distill(store: Store, session: SessionBehind, *, settled: bool) -> int:
     """
 
     view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
-    chosen = chooser.choose(store.hook_priority.giving_way(view.sources), earlier=view.earlier, before=view.before)
+    chosen = chooser.choose(
+        store.hook_priority.giving_way(view.sources), earlier=view.earlier, last_reply=view.last_reply
+    )
     fresh = [choice for choice in chosen if choice.turn.ordinal > session.position]
     new_turns = {source.turn.uuid: source.turn for source in view.sources if source.turn.ordinal > session.position}
     late = [
@@ -134,7 +137,7 @@ class View(NamedTuple):
 
     sources: list[Source]
     earlier: list[EarlierStatement]
-    before: str
+    last_reply: str
 
 
 def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> View:
@@ -151,19 +154,23 @@ def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> V
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in spoken_turns):
             break
     in_reach = [turn for turn in spoken_turns if turn.ordinal <= session.turns]
-    worked = chooser.sources_of_notifications(in_reach)
+    worked = exchange_sources.find_notified_sources(in_reach)
     calls = turns.tool_calls(
         rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.CALL_PATTERNS
     )
     worked += [
-        source for call in calls if (source := chooser.source_of_call(call.turn, call.tool, call.result)) is not None
+        source
+        for call in calls
+        if (source := exchange_sources.read_call_source(call.turn, call.tool, call.result)) is not None
     ]
     worked = [source for source in worked if begun <= source.turn.ordinal <= session.turns]
     spoken = [turn for turn in in_reach if turn.kind in SPOKEN]
-    before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
+    replies = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
     stated = statement_rows.stated_before(rows, session.session_seq, begun)
     return View(
-        sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
-        earlier=[as_earlier(text, by_user=authority == "user") for text, authority in stated],
-        before=before[-1] if before else "",
+        sources=exchange_sources.find_sources(
+            [turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked
+        ),
+        earlier=[chooser.to_earlier(text, by_user=authority == "user") for text, authority in stated],
+        last_reply=replies[-1] if replies else "",
     )

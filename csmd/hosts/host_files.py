@@ -139,7 +139,7 @@ class HostFiles:
     """Days after which it deletes a transcript by default; 0 for never."""
 
     markers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """As MARKERS, if `csmd doctor` can run its hooks."""
+    """As PROBED_EVENTS, if `csmd doctor` can run its hooks."""
     state: Callable[[Path, Path, Callable[[str], str | None]], str] | None = None
     """Whether the hooks of a csmd home are `there`, `off`, `gone` or `unknown`, by the settings in a configuration
     directory, which the function reads."""

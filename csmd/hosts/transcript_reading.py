@@ -29,7 +29,7 @@ LOOK_BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 @dataclass(frozen=True, slots=True)
 class TokenUse:
-    """The tokens that a line records for its message: the fields of the store's `Spent` in its order.
+    """The tokens that a line records for its message: the fields of `token_usage.MessageTokens` in its order.
 
     `turn` is the index of the line's turn in the reading, or of the last turn before it; -1 if there was none.
     """

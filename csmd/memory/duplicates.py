@@ -143,7 +143,7 @@ def rank_wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
     Pinned memories come first, then the user's words, then texts that do not refer to an earlier sentence, then those
     with more names and numbers, then those with more words.
     """
-    claimed, is_continuation = claims.parse(memory.text), sentence.parse(memory.text).goes_on
+    claimed, is_continuation = claims.parse(memory.text), sentence.parse(memory.text).is_continuation
     authority = AUTHORITY_RANK[memory.authority]
     return not memory.pinned, -authority, is_continuation, -len(claimed.names), -len(claimed.stems)
 

@@ -227,7 +227,7 @@ def carry_out(
 ) -> dict[str, str]:
     """Carries out a plan, except for candidates changed since; returns candidate -> the memory that it became.
 
-    With another `origin` than INFERRED the memory is a person's: csmd neither changes nor withdraws it.
+    With another `origin` than INFERRED_ORIGIN the memory is a person's: csmd neither changes nor withdraws it.
     """
     promoted: dict[str, str] = {}
     for action in actions:

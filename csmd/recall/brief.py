@@ -25,7 +25,7 @@ from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens
 from csmd.text import display
 from csmd.text.display import ARROW
-from csmd.text.sentence import behind, has, opens
+from csmd.text.sentence import has, opens, without_opening
 from csmd.text.similarity import Gist, compare, gist, is_twin, share
 
 TAG = "csmd-memory"
@@ -235,7 +235,7 @@ def _drop_amended(candidates: Sequence[Candidate]) -> list[Candidate]:
             del kept[ident]
             newer = newer._replace(worth=max(older.worth, newer.worth))
             if not is_repeated and has("adds_to", "en", text):
-                joined = f"{older.memory.text.rstrip('. ')}; {behind('amends', 'en', text)}"
+                joined = f"{older.memory.text.rstrip('. ')}; {without_opening('amends', 'en', text)}"
                 newer = newer._replace(memory=replace(newer.memory, text=joined))
                 break
         kept[newer.memory.id] = newer, words

@@ -54,11 +54,11 @@ def sets_task(prompt: str) -> bool:
         return True
     body = squeeze(prompt[:PROMPT_CHARACTERS])
     words = len(content_words(body))
-    addition = sentence.behind("adds", "en", body) if words < ADDED_WORDS else ""
+    addition = sentence.without_opening("adds", "en", body) if words < ADDED_WORDS else ""
     if words < TASK_WORDS or (addition and not sentence.opens("now", "en", addition)) or _corrects(body):
         return False
     parts = [part for part in _PART.split(body) if part.strip() and not _continues(part)]
-    if sentence.request_in(body) or any(sentence.is_imperative(parse(part)) for part in parts):
+    if sentence.find_request(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
     only_asks = all(parse(text).kind == "asks" for text in split_sentences(body))
     is_wanted = sentence.has("wants", "en", body) or sentence.has("ails", "en", body)

@@ -96,7 +96,7 @@ def _durable_text(text: str, by_assistant: bool) -> str:
         lasting = sentence if advises else _without_errand(sentence)
         if not (advises or states_something(lasting)):
             is_cut = True
-        elif kept or not is_cut or not (parse(lasting).goes_on or opens("hangs_on", "en", lasting)):
+        elif kept or not is_cut or not (parse(lasting).is_continuation or opens("hangs_on", "en", lasting)):
             kept.append(lasting)
     rest = " ".join(kept)
     return rest if not is_cut or len(content_words(rest)) >= MIN_WORDS else ""

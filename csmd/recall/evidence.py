@@ -17,20 +17,19 @@ from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.decisions import explains
 from csmd.text.display import ARROW
+from csmd.text.orders import is_about_errand, is_task
 from csmd.text.sentence import (
     RULES,
     Lasting,
     Sentence,
-    behind,
     ends_with_question,
+    find_request,
     has,
-    is_about_errand,
     is_imperative,
-    is_task,
     opens,
     parse,
     refers_back,
-    request_in,
+    without_opening,
 )
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
@@ -176,7 +175,7 @@ def _amends(read: Sentence) -> bool:
     """Whether a sentence corrects an earlier one, and does not order or ask for something now."""
     if not opens("amends", "en", read.text):
         return False
-    correction = parse(behind("amends", "en", read.text))
+    correction = parse(without_opening("amends", "en", read.text))
     return correction.kind == "states" and not correction.is_of_moment
 
 
@@ -393,7 +392,7 @@ def _is_of_the_present(text: str) -> bool:
 
 
 def _is_asked_for(text: str) -> bool:
-    return bool(request_in(text)) and not parse(text).settles
+    return bool(find_request(text)) and not parse(text).settles
 
 
 TRANSIENT: tuple[Transience, ...] = (

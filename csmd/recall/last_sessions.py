@@ -15,7 +15,8 @@ from csmd.recall.compose import Block, Note
 from csmd.store import curations, digests, journal, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
+from csmd.text.orders import bare_order
+from csmd.text.sentence import ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 

@@ -38,7 +38,7 @@ from csmd.recall.statement_filter import StatementFilter
 from csmd.store import memories, passages, receipts, search, session_contents
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, quotations, sentence, similarity, tokens
+from csmd.text import display, prose, quotations, sentence, similarity, statement_trimming, tokens
 from csmd.text.display import ARROW
 from csmd.text.language import language_of
 from csmd.text.sentence import Speaker
@@ -172,7 +172,7 @@ class Line:
         memory = self.statement.memory
         if memory is None or self.statement.passage is None:
             return memory
-        wordings = {tokens.normalise(text) for text in (self.text, sentence.trimmed(self.text))}
+        wordings = {tokens.normalise(text) for text in (self.text, statement_trimming.trim_statement(self.text))}
         return memory if tokens.normalise(memory.text) in wordings else None
 
 

@@ -64,7 +64,7 @@ MIN_ORDER_WORDS = 2
 def _orders_anew(text: str) -> bool:
     """Whether the words after an answer order something else, and do not continue the talk."""
     parsed = sentence.parse(text)
-    return parsed.kind == "orders" and not parsed.goes_on and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
+    return parsed.kind == "orders" and not parsed.is_continuation and len(tokens.content_words(text)) >= MIN_ORDER_WORDS
 
 
 def continues_talk(prompt: str) -> bool:
@@ -77,10 +77,10 @@ def continues_talk(prompt: str) -> bool:
         return sentence.parse(head.partition("\n")[0]).kind != "printed"
     first = next((part for row in prose.read_prose_lines(head) for part in prose.split_sentences(row)), "")
     parsed = sentence.parse(first)
-    answers = [sentence.behind(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
+    answers = [sentence.without_opening(name, "en", first) for name in _ANSWERS if sentence.opens(name, "en", first)]
     responds = bool(answers) and not any(_orders_anew(answer) for answer in answers)
     accepts_plan = head.startswith(quotations.ACCEPTED_PLAN)
-    return responds or accepts_plan or parsed.refutes or parsed.goes_on or parsed.is_musing
+    return responds or accepts_plan or parsed.refutes or parsed.is_continuation or parsed.is_musing
 
 
 @cache

@@ -183,4 +183,4 @@ def _find_wordings(text: str, before: str = "", after: str = "") -> Mapping[str,
         for sentence in sentences
         for start in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
     }
-    return {**runs, **dict.fromkeys(chooser.wordings(text), True), **parts}
+    return {**runs, **dict.fromkeys(chooser.find_wordings(text), True), **parts}

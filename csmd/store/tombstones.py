@@ -376,7 +376,7 @@ def statement_hash(text: str, key: bytes) -> str:
 def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     """Returns the hash of a statement's gist, then the hashes without a word or two; none if it has no words.
 
-    By the rule of `similarity.repeats`: negations and the like must be the same, and at least SAME_SHARE of the other
+    By the rule of `similarity.repeats`: negations and the like must be the same, and at least MIN_SAME_SHARE of the other
     words. A correction is compared with corrections only.
     """
     gist = similarity.gist(text)

@@ -19,6 +19,7 @@ from csmd.cache import cached
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
 from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
+from csmd.text.printed_text import counts_tests, is_check_status, is_printed, reports_edit
 from csmd.text.sentence_words import (
     MAX_READ,
     SPACED,
@@ -51,36 +52,7 @@ _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
-#: A question tag after a comma asks only for assent: ", ok?".
-_TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
-#: What a program printed, or code: known by form.
-_PRINTED = re.compile(
-    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |\$ |> |@@|diff --git"
-    r"|[+-]{2,3}\s?[\w/{}()#*]|[+-][\w/{}()#*]|\+\s[\w/{}()#*]|\d{4}-\d\d-\d\d[t ]\d\d:|\s{0,8}at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d"
-    r"|[\w.-]{1,60}@[\w.-]{1,80}[ :][~/])|<[^<>@\s]{1,80}@[^<>@\s]{1,80}>|\.(?:go|py|js|ts|rs|java):\d+:\d+|\b(?:fatal|stderr|stdout): "
-    r"|[❯⎿⏺│├└]|\[redacted\b[^\]]{0,60}\]\W{0,3}$|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
-    re.IGNORECASE,
-)
-_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
-#: Data: values, a mark without which there is none, cells of a table, and text between tags.
-_VALUE = re.compile(r"\"[^\"]*(?:\"|$)|'[^']*(?:'|$)|\b(?:true|false|null|none|undefined)\b|[\d.]+", re.IGNORECASE)
-_DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
-_CODE = re.compile(r"`[^`]*`")
-_CELL_END = re.compile(r"^\s*\||\|\s*$")
-_TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
-#: Fewest bars between the cells of a row.
-MIN_BARS = 2
-#: Most words of a sentence that only says how checks ended.
-STATUS_WORDS = 12
-#: An assistant's inventory of its edits.
-_INVENTORY = re.compile(
-    r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
-    r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
-    r"|^\W{0,3}" + _EDITED + r"\b.{0,160}\b(?:on )?lines? \d|^\W{0,3}lines? \d[\d, –-]{0,30}:|^\W{0,3}" + _EDITED + r" `[^`\s]{0,160}[/.][^`\s]{0,80}`(?: \(|\W*$)"
-    r"|^\W{0,3}(?:the )?(?:fixes|changes|edits|updates) (?:i |that i )?(?:['’]ve )?made\b|^\W{0,3}(?:summary of|files (?:changed|modified|updated|created))",
-    re.IGNORECASE,
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +75,7 @@ class Sentence:
     """Whether the words before it refuse something: no, wrong."""
     remembers: bool
     """Whether it asks to keep in mind what it says."""
-    goes_on: bool
+    is_continuation: bool
     """Whether it begins with a word that goes on about something before it."""
     opens_with_question: bool
     """Whether it begins with a word that asks, in English."""
@@ -124,119 +96,67 @@ def parse(text: str, speaker: Speaker = "user") -> Sentence:
 def _parse(text: str, speaker: Speaker) -> Sentence:
     head = text[:MAX_READ]
     language = language_of(head)
+    is_english = language == "en"
     tokens = tokenise(head)
     all_words = [word for word, _ in tokens]
-    strict, remembers = _behind_lead(all_words, language, (WORDS["connective"],))
-    loose, _ = _behind_lead(all_words, language, (WORDS["connective"], WORDS["adverb"]))
-    core = _from(head, tokens, loose)
-    words = tuple(all_words[loose:])
-    while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
-        words = words[1:]
+    strict, remembers = _skip_lead_in(all_words, language, (WORDS["connective"],))
+    loose, _ = _skip_lead_in(all_words, language, (WORDS["connective"], WORDS["adverb"]))
+    core = text_from(head, tokens, loose)
+    words = tuple(dropwhile(lambda word: not _is_word(word), all_words[loose:]))
     refutes = any(
         phrase_size(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    claiming, is_of_moment = without_passing_bans(words, head, refutes) if language == "en" else (words, False)
-    is_of_moment = is_of_moment or holds("moment", language, words, head)
-    lasting = _lasting(language, _without_indirect_question(claiming) if language == "en" else claiming, head, refutes)
-    settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
+    settles = is_of_moment = False
+    if is_english:
+        binding, is_of_moment = without_passing_bans(words, head, refutes)
+        lasting = _find_english_lasting(_without_indirect_question(binding), head, refutes)
+        settles = speaker == "user" and not _ends_talk(words) and decides(head, words)
+    else:
+        lasting = _find_lasting(language, words, head)
     if settles and lasting not in RULES:
         lasting = "choice"
-    is_of_moment = is_of_moment or (lasting not in ("rule", "taste") and halts(all_words))
-    first = next((word for word in all_words if word[0].isalnum()), "")
+    is_of_moment = (
+        is_of_moment
+        or holds("moment", language, words, head)
+        or (lasting not in ("rule", "taste") and halts(all_words))
+    )
+    kind = _classify_form(head, core, all_words, lasting, speaker)
+    if kind is None and is_english:
+        kind = _classify_english(words, head, lasting, is_of_moment=is_of_moment)
+    first_word = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
-        text=text, body=_from(text, tokens, strict), core=core, language=language,
-        words=words, lasting=lasting,
-        kind=_kind(head, core, all_words, words, language, lasting, speaker, is_of_moment=is_of_moment),
-        refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in WORDS["goes_on.en"],
-        opens_with_question=language == "en" and _opens_with_question(words),
+        text=text,
+        body=text_from(text, tokens, strict),
+        core=core,
+        language=language,
+        words=words,
+        kind=kind or _classify_other(language, words, head, lasting, is_of_moment=is_of_moment),
+        lasting=lasting,
+        refutes=refutes,
+        remembers=remembers,
+        is_continuation=is_english and first_word.partition("'")[0] in WORDS["goes_on.en"],
+        opens_with_question=is_english and _opens_with_question(words),
         is_of_moment=is_of_moment,
         is_musing=any(phrase_size(WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
         settles=settles,
-    )  # fmt: skip
+    )
 
 
 _parse_short = cached(4096)(_parse)
 
 
-def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
-    """A text from its token `at` on, with an opening quote or bracket before it; "" for none."""
+def _is_word(token: str) -> bool:
+    return token[0].isalnum() or token[0] in "`$_"
+
+
+def text_from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
+    """Returns a text from its token `at` on, with an opening quote or bracket before it; "" if there is none."""
     if at == 0 or at >= len(tokens):
         return "" if at else text
     start = tokens[at][1]
     while start and text[start - 1] not in " \t\n,;:.!?":
         start -= 1
     return text[start:]
-
-
-#: An order at the end of a statement has so few words.
-SHORT_TAIL = 4
-_AT_HAND = frozenset("it this that them these those everything".split())
-
-
-def trimmed(text: str) -> str:
-    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is
-    left."""
-    head = text
-    for _ in range(3):
-        body = parse(head).body
-        if body == head or _content(body) < 2:
-            break
-        head = body
-    words = [word for word in tokenise(head[-60:]) if word[0][0].isalnum()]
-    for size in (2, 1):
-        if len(words) > size and "_".join(word for word, _ in words[-size:]) in (
-            WORDS["closing"] | (WORDS["tag"] if _TAGGED.search(head) else frozenset())
-        ):
-            at = max(0, len(head) - 60) + words[-size][1]
-            shorter = head[:at].rstrip(" ,;")
-            head = shorter if _content(shorter) >= 2 else head
-            break
-    before, comma, after = head.rpartition(", ")
-    if comma and _content(before) >= 2 and _is_order_at_hand(after) and parse(before).kind == "states":
-        return before  # what is wrong, and what is to be done about it now
-    return head
-
-
-def _is_order_at_hand(text: str) -> bool:
-    """Whether a text is a few words that order something done about what was just said: "fix it", "can you check"."""
-    sentence = parse(text)
-    plain = [word for word in sentence.words if word[0].isalnum()]
-    at_hand = len(plain) == 1 or not _AT_HAND.isdisjoint(plain) or bool(begins("request.en", plain))
-    return sentence.kind == "orders" and not sentence.lasting and len(plain) <= SHORT_TAIL and at_hand
-
-
-def _content(text: str) -> int:
-    """How many words of a text say something."""
-    return sum(len(word) > 1 or not word.isascii() for word, _ in tokenise(text) if word[0].isalnum())
-
-
-#: Fewest tokens of a rule that follows an order.
-MIN_CLAUSE = 4
-
-
-def clauses(text: str) -> list[str]:
-    """Splits a sentence where an aside or a rule follows an order, a question or another statement."""
-    tokens = tokenise(text[:MAX_READ])
-    all_words = [word for word, _ in tokens]
-    start = 0
-    parts: list[str] = []
-    for at in range(2, len(tokens) - 2):
-        mark = all_words[at - 1]
-        if mark not in ",;:-–—" and mark not in ("and", "but"):
-            continue
-        ahead = at + (all_words[at] in ("and", "but", "also", "oh"))
-        is_aside = mark in ",;:-–—" and phrase_size(WORDS["aside"], all_words[ahead : ahead + 3])
-        lays_down = phrase_size(WORDS["lays_down"], all_words[at : at + 3])
-        is_joined = mark in ("and", "but", ";") or lays_down > 1
-        if not is_aside and not (lays_down and is_joined and len(tokens) - at >= MIN_CLAUSE):
-            continue
-        before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
-        read = parse(before)
-        # What gives the reason for an order that decides something belongs to it: "keep it short, I don't like essays".
-        if is_aside or read.kind == "asks" or (read.kind == "orders" and not (mark == "," and _decides(read.words))):
-            parts.append(before)
-            start = at
-    return [*parts, text[tokens[start][1] :]] if parts else [text]
 
 
 def has(word_class: str, language: str, text: str) -> bool:
@@ -247,119 +167,59 @@ def has(word_class: str, language: str, text: str) -> bool:
 # --- lead-in
 
 
-def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[str]]) -> tuple[int, bool]:
-    """Behind how many words a sentence says what it says, and whether one of them asks to remember it."""
-    at = taken = 0
-    behind, remembers = 0, False  # `behind`: the last word of the lead-in
+def _skip_lead_in(words: Sequence[str], language: str, leads: Sequence[frozenset[str]]) -> tuple[int, bool]:
+    """Counts the words of the lead-in (greeting, connective, request to remember), and tells whether it has a request."""
+    at = end = 0
+    remembers = False
     while at < len(words):
-        if not words[at][0].isalnum() and words[at][0] not in "`$_":
+        if not _is_word(words[at]):
             at += 1
             continue
         ahead = words[at : at + 5]
-        taken = max(phrase_size(phrases, ahead) for phrases in leads)
+        size = max(phrase_size(phrases, ahead) for phrases in leads)
         request = phrase_size(WORDS["remember"], ahead)
         if request and words[at + request : at + request + 1] and words[at + request] not in WORDS["recall"]:
-            taken, remembers = max(taken, request), True
-        if not taken:
-            taken = max(phrase_size(WORDS["interjection"], ahead), phrase_size(WORDS["refutes"], ahead))
-            if not taken and language != "en" and words[at] in DIALOGUE:
-                taken = 1
-            if taken and not _stands_alone(words[at + taken : at + taken + 3], language, before=words[at]):
-                taken = 0
-        if not taken:
-            break
-        at = behind = at + taken
-    while behind and behind < len(words) and words[behind] in ",;:.!?-–—…()":
-        behind += 1
-    return behind, remembers
+            size, remembers = max(size, request), True
+        if not size:
+            size = max(phrase_size(WORDS["interjection"], ahead), phrase_size(WORDS["refutes"], ahead))
+            size = size or int(language != "en" and words[at] in DIALOGUE)
+            if not size or not _stands_alone(words[at + size : at + size + 3], language, before=words[at]):
+                break
+        at = end = at + size
+    while end and end < len(words) and words[end] in ",;:.!?-–—…()":
+        end += 1
+    return end, remembers
 
 
-def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
+def _stands_alone(rest: Sequence[str], language: str, *, before: str) -> bool:
     """Whether an interjection is separate from the words after it: a mark, another interjection or a request follows.
 
     "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is
     separate.
     """
-    if not behind or not behind[0][0].isalnum():
+    if not rest or not rest[0][0].isalnum():
         return True
     names = ["interjection", "connective"]
     if language == "en":
         names += ["request.en", "subject.en", "aux.en", "wh.en", *(["order.en"] if before in _ASSENT else [])]
-    return any(phrase_size(WORDS[name], behind) for name in names)
+    return any(phrase_size(WORDS[name], rest) for name in names)
 
 
 # --- what it does
 
 
-def _kind(
-    head: str,
-    body: str,
-    all_words: Sequence[str],
-    words: Sequence[str],
-    language: str,
-    lasting: Lasting,
-    speaker: Speaker,
-    *,
-    is_of_moment: bool,
-) -> Kind:
-    if _PRINTED.search(head) or _is_data(head):
+def _classify_form(head: str, core: str, all_words: Sequence[str], lasting: Lasting, speaker: Speaker) -> Kind | None:
+    """Returns the kind of a sentence that its form or its words of dialogue show in any language; None if neither."""
+    spoken = [word for word in all_words if word[0].isalnum()]
+    if not spoken or is_printed(head):
         return "printed"
-    plain = [word for word in all_words if word[0].isalnum()]
-    if not plain:
-        return "printed"
-    if all(map(_is_dialogue, plain)):
+    if all(map(_is_dialogue, spoken)):
         return "assents"
-    if speaker == "assistant" and phrase_size(WORDS["narrates.en"], split_words(body)[:4]):
+    is_assistant = speaker == "assistant"
+    if is_assistant and phrase_size(WORDS["narrates.en"], split_words(core)[:4]):
         return "narrates"
-    if _counts_tests(plain) or (not lasting and _is_status(plain)):
-        return "reports"
-    if speaker == "assistant" and (_INVENTORY.search(head) or _tells_deed(split_words(body))):
-        return "reports"
-    marked = ends_with_question(head)
-    if language != "en":
-        return _kind_in(language, words, head, marked, lasting, is_of_moment=is_of_moment)
-    if (kind := _asked_or_ordered(words, marked, lasting, is_of_moment=is_of_moment)) is not None:
-        return kind
-    return "states"
-
-
-def _is_data(head: str) -> bool:
-    """Whether a text is a piece of JSON, of a table or of markup: nothing in it is said outside of values and cells."""
-    if _DATA_MARK.search(head) and not any(map(str.isalpha, _VALUE.sub("", head))):
-        return True
-    bare = _CODE.sub("x", head) if "|" in head else ""
-    is_row = bool(bare) and (_CELL_END.search(bare) is not None or bare.count(" | ") >= MIN_BARS)
-    return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
-
-
-#: Words that follow the number in a count of tests, within COUNTED_WITHIN words.
-_COUNTED = frozenset("pass passed passes passing failed failures skipped".split())
-COUNTED_WITHIN = 3
-
-
-def _counts_tests(plain: Sequence[str]) -> bool:
-    """Whether a sentence counts tests: "14 unit tests passed"."""
-    numbers = (at for at, word in enumerate(plain) if word.isdigit())
-    return any(not _COUNTED.isdisjoint(plain[at + 1 : at + 1 + COUNTED_WITHIN]) for at in numbers)
-
-
-def _tells_deed(words: Sequence[str]) -> bool:
-    """Whether a sentence tells what its speaker has just done: "I've now added ..."."""
-    is_own = words[:1] != () and words[0] in ("i", "we", "i've", "we've")
-    rest = dropwhile(lambda word: word in ("have", "also", "now", "just", "then"), words[1:])
-    return is_own and phrase_size(WORDS["did.en"], tuple(rest)[:3]) > 0
-
-
-def _is_status(plain: Sequence[str]) -> bool:
-    """Whether a sentence says nothing but that checks passed."""
-    checks, passes = WORDS["checks.en"], WORDS["passes.en"]
-    telling = [word for word in plain if not word.isdigit() and word not in WORDS["beside_checks.en"]]
-    return (
-        len(plain) <= STATUS_WORDS
-        and WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
-        and not passes.isdisjoint(telling)
-        and all(word in checks or word in passes for word in telling)
-    )
+    reports = counts_tests(spoken) or (not lasting and is_check_status(spoken))
+    return "reports" if reports or (is_assistant and reports_edit(head, split_words(core))) else None
 
 
 #: Most characters of words of dialogue that are written without spaces.
@@ -389,61 +249,61 @@ def ends_with_question(head: str) -> bool:
     return remark is not None and head[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
 
 
-def _kind_in(
-    language: str, words: Sequence[str], head: str, marked: bool, lasting: Lasting, *, is_of_moment: bool
-) -> Kind:
-    """The kind of a sentence that is not English."""
-    if marked or head.startswith("¿"):
+def _classify_other(language: str, words: Sequence[str], head: str, lasting: Lasting, *, is_of_moment: bool) -> Kind:
+    """Returns the kind of a sentence that is not English."""
+    if ends_with_question(head) or head.startswith("¿"):
         return "asks"
-    if language in UNSPACED and holds("asks", language, words, head):
-        return "asks"
-    if language in SPACED and begins(f"asks.{language}", words):
+    is_spaced = language in SPACED
+    if (
+        begins(f"asks.{language}", words)
+        if is_spaced
+        else language in UNSPACED and holds("asks", language, words, head)
+    ):
         return "asks"
     may_last = lasting in RULES and not holds("now", language, words, head)
-    if language in SPACED and not may_last and begins(f"order.{language}", words):
+    if is_spaced and not may_last and begins(f"order.{language}", words):
         return "orders"
-    if lasting == "ban" and (is_of_moment or _has_now(language, words, head)):
-        return "orders"
-    return "states"
+    is_passing_ban = lasting == "ban" and (is_of_moment or _has_now(language, words, head))
+    return "orders" if is_passing_ban else "states"
 
 
-def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting, *, is_of_moment: bool) -> Kind | None:
-    """Whether an English sentence asks or orders; None for neither."""
+def _classify_english(words: Sequence[str], head: str, lasting: Lasting, *, is_of_moment: bool) -> Kind:
     if not words:
-        return None
-    first = words[0]
-    second = words[1] if len(words) > 1 else ""
-    requested = begins("request.en", words)
-    if (
-        requested
-        and not (lasting == "ban" and words[requested : requested + 1] == ("not",))
-        and not (requested == 2 and second == "we" and not is_verb(words[2:3]))
-    ):
+        return "states"
+    first, second = words[0], words[1] if len(words) > 1 else ""
+    if _is_request(words, lasting):
         return "orders"
-    if marked or begins("wonder.en", words) or _ponders(words):
-        return "asks"
-    subjects = WORDS["subject.en"]
-    if first in WORDS["wh.en"] and not (second in subjects and first == "what"):
-        return "asks"
-    if first in WORDS["when.en"] and second in WORDS["aux.en"]:
-        return "asks"
-    if (
-        first in WORDS["aux.en"]
-        and (second in subjects or second[:1] in "[`")
-        and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
-        and not (first == "don't" and second == "you")  # "don't you dare"
-    ):
+    if ends_with_question(head) or begins("wonder.en", words) or _ponders(words) or _asks(first, second):
         return "asks"
     is_bound = holds("condition", "en", words, "") and first not in WORDS["halts"]  # "wait until ..." is soon over
-    if is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not is_bound:
-        return "orders"
-    if lasting == "ban" and (is_of_moment or _has_now("en", words, "")):
-        return "orders"
-    if is_of_moment and first in ("don't", "dont", "do", "never"):
-        return "orders"
-    if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
-        return "orders"
-    return None
+    is_order = is_verb(words) and not _is_noun(words) and lasting not in RULES and not is_bound
+    is_ban = (lasting == "ban" and _has_now("en", words, "")) or (
+        is_of_moment and (lasting == "ban" or first in ("don't", "dont", "do", "never"))
+    )
+    is_command = first[0] == "`" and " " in first and not second[:1].isalnum()  # a command, and what it is for
+    return "orders" if is_order or is_ban or is_command else "states"
+
+
+def _is_request(words: Sequence[str], lasting: Lasting) -> bool:
+    """Whether an English sentence begins with a request: "can you ...", and not "can we?" before a noun."""
+    size = begins("request.en", words)
+    if not size or (lasting == "ban" and words[size : size + 1] == ("not",)):
+        return False
+    return size != 2 or words[1] != "we" or is_verb(words[2:3])
+
+
+def _asks(first: str, second: str) -> bool:
+    """Whether the first two words of an English sentence open a question."""
+    subjects = WORDS["subject.en"]
+    if first in WORDS["wh.en"]:
+        return first != "what" or second not in subjects
+    if first in WORDS["when.en"] and second in WORDS["aux.en"]:
+        return True
+    if first not in WORDS["aux.en"] or not (second in subjects or second[:1] in "[`"):
+        return False
+    if first == "don't":
+        return second in ("i", "we", "they")  # "don't you dare"
+    return first != "do" or second in ("i", "you", "we", "they")
 
 
 #: A speaker's question to themselves begins within this number of words.
@@ -503,27 +363,24 @@ def _has_now(language: str, words: Sequence[str], head: str) -> bool:
 # --- whether it lasts
 
 
-def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if language == "en" and (_ends_talk(tuple(words)) or (refutes and picks_at_hand(words))):
+def _find_english_lasting(words: Sequence[str], head: str, refutes: bool) -> Lasting:
+    if _ends_talk(words) or (refutes and picks_at_hand(words)):
         return ""
-    if language == "en" and stops_habit(words):
+    if stops_habit(words) or (words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words)):
         return "ban"
-    if language == "en" and words[:1] == ("no",) and len(words) > 2 and WORDS["nothing.en"].isdisjoint(words):
-        return "ban"
-    if language == "en" and refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
+    if refutes and words and words[0] in WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
-    lasting: Lasting = next(
-        (
-            name
-            for name in LASTING
-            if holds(name, language, words, head)
-            and not (name == "role" and is_of_program(words))
-            and not (name == "ban" and holds("tells", language, words, head))
-        ),
-        "",
-    )
-    is_wish = lasting not in RULES and language == "en" and is_standing_wish(words)
-    return "taste" if is_wish else lasting
+    lasting = _find_lasting("en", words, head)
+    return "taste" if lasting not in RULES and is_standing_wish(words) else lasting
+
+
+def _find_lasting(language: str, words: Sequence[str], head: str) -> Lasting:
+    for name in LASTING:
+        is_about_program = name == "role" and is_of_program(words)
+        is_account = name == "ban" and holds("tells", language, words, head)
+        if holds(name, language, words, head) and not is_about_program and not is_account:
+            return name
+    return ""
 
 
 #: The subject of a sentence about a role is named within this number of words.
@@ -591,7 +448,7 @@ def is_passing(text: str, speaker: Speaker) -> bool:
     sentence = parse(text, speaker)
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= SHORT_ORDER
-        return is_short and not sentence.lasting and not _decides(sentence.words)
+        return is_short and not sentence.lasting and not decides_by_order(sentence.words)
     return sentence.kind in ("asks", "reports", "narrates", "printed")
 
 
@@ -600,10 +457,13 @@ def states_something(text: str) -> bool:
     sentence = parse(text)
     if sentence.settles:
         return True
-    if sentence.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
+    if sentence.kind in ("asks", "printed", "assents") or find_request(text)[:5].casefold() in _TO_ANOTHER:
         return False
     return (
-        sentence.kind != "orders" or sentence.lasting in RULES or _decides(sentence.words) or is_rule_of_kind(sentence)
+        sentence.kind != "orders"
+        or sentence.lasting in RULES
+        or decides_by_order(sentence.words)
+        or is_rule_of_kind(sentence)
     )
 
 
@@ -612,7 +472,7 @@ def is_of_several(sentence: Sentence) -> bool:
     return bool(phrase_size(WORDS["of_several.en"], sentence.words))
 
 
-def _decides(words: Sequence[str]) -> bool:
+def decides_by_order(words: Sequence[str]) -> bool:
     """Whether an order decides something for good: "let's drop the importer", "use tabs"; "let's check it" does not."""
     size = phrase_size(WORDS["of_several.en"], words)
     if size:
@@ -666,7 +526,7 @@ def holds_only_redacted(text: str) -> bool:
     return count < (MIN_LAID_DOWN if parse(text).lasting else MIN_BESIDE_SECRET)
 
 
-def request_in(text: str) -> str:
+def find_request(text: str) -> str:
     """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
     if not openings(_ASKED_FOR) & set(split_words(text)):
         return ""
@@ -693,12 +553,12 @@ def opens(word_class: str, language: str, text: str) -> bool:
     return bool(_opening(_phrases(word_class, language), text)[1])
 
 
-def behind(word_class: str, language: str, text: str) -> str:
+def without_opening(word_class: str, language: str, text: str) -> str:
     """A text without the words of a class that it begins with, and the marks after them; "" if it begins with none."""
     tokens, end = _opening(_phrases(word_class, language), text)
     while 0 < end < len(tokens) and tokens[end][0] in ",;:.!-–—":
         end += 1
-    return _from(text, tokens, end) if end else ""
+    return text_from(text, tokens, end) if end else ""
 
 
 def _phrases(word_class: str, language: str) -> frozenset[str]:
@@ -724,28 +584,22 @@ def is_imperative(sentence: Sentence) -> bool:
 
 
 #: An objection says within this many words that something is amiss.
-AMISS_WITHIN = 6
+OBJECTION_WITHIN = 6
 
 
-def objects(text: str) -> bool:
+def is_objection(text: str) -> bool:
     """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not
     right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
-    words = sentence.words[:AMISS_WITHIN]
+    words = sentence.words[:OBJECTION_WITHIN]
     is_of_thing = bool(words) and (words[0] == "the" or words[0] in WORDS["pronoun.en"])
     return is_of_thing and any(
         phrase_size(WORDS["amiss.en"], words[at : at + 3])
         and (at == 1 or words[at - 1] == "still" or words[at - 1] in WORDS["finite.en"])
         for at in range(1, len(words))
     )
-
-
-#: Words that ask for what follows them; "we should" belongs to it.
-_COURTESY = (
-    WORDS["request.en"] | WORDS["insist.en"] | {phrase for phrase in WORDS["wants.en"] if phrase.endswith("_to")}
-)
 
 
 _ONCE_MORE = frozenset("still again yet already".split())
@@ -759,80 +613,7 @@ def complains(sentence: Sentence) -> bool:
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
 
 
-def bare_order(text: str, *, sets_out: bool = False) -> str:
-    """What is to be done, without greetings and the words of the request; whole if nothing else is there.
-
-    With `sets_out` also without the words that only begin it: "get going on the ledger" is "the ledger".
-    """
-    courtesy = _COURTESY | WORDS["set_out.en"] if sets_out else _COURTESY
-    head = parse(text).body or text
-    tokens = tokenise(head[:MAX_READ])
-    words = [word for word, _ in tokens]
-    at = end = 0
-    while at < len(words):
-        if size := phrase_size(courtesy, words[at : at + 4]):
-            end = at + size
-        elif size := phrase_size(WORDS["connective"] | WORDS["adverb"], words[at : at + 4]):
-            end = at + size if is_imperative(parse(_from(head, tokens, at + size).rstrip(" ?"))) else end
-        elif words[at][0].isalnum() or words[at][0] in "`$_/":
-            break
-        at += size or 1
-    while end and end < len(words) and words[end] in ",;:.!?-–—…":
-        end += 1
-    return _from(head, tokens, end) or text
-
-
 def tells_what_was_done(text: str) -> bool:
     """Whether the speaker tells what they did: "I fixed ...", "Moved ..."."""
     sentence = parse(text, "assistant")
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
-
-
-_MANNER = WORDS["manner.en"] - {"commit", "push"}
-
-
-def is_task(sentence: Sentence) -> bool:
-    """Whether a sentence orders or wants something made or changed, which is done once it is there: "add a filter".
-
-    With a limit, an exception, a condition or for each of several it lays that down, and with a verb of habit how things are done.
-    """
-    if (
-        sentence.language != "en"
-        or sentence.words[:2] == ("do", "not")
-        or has("limits", "en", sentence.core)
-        or has("condition", "en", sentence.core)
-    ):
-        return False
-    words = sentence.words if is_verb(sentence.words[:1]) else parse(bare_order(sentence.text)).words
-    at = next((at for at, word in enumerate(words) if word in ("we", "i")), None)
-    if not is_verb(words[:1]) and at is not None:
-        words = words[at + 1 :]
-        size = phrase_size(WORDS["obliges.en"], words)
-        words = tuple(dropwhile(lambda word: word in ("also", "just", "then"), words[size:])) if size else ()
-    is_made = is_verb(words[:1]) and words[0] not in WORDS["habit.en"] and words[:2] != ("make", "sure")
-    return is_made and (words[0] not in _MANNER or words[1:2] in (("the",), ("a",), ("an",), ("up",)))
-
-
-_ABOUT_TO = frozenset((lead, doer) for lead in ("should", "shall", "can", "could", "may") for doer in ("i", "we"))
-_ABOUT_TO |= {("me", "to"), ("you", "to"), ("ready", "to"), ("want", "to")}
-
-
-def is_about_errand(sentence: Sentence) -> bool:
-    """Whether a question is about what is done once or next: "shall I run the tests or commit?", "what should I open?"."""
-    words = sentence.words
-    errands = WORDS["done_once.en"] if "or" in words else WORDS["done_once.en"] | WORDS["tackle.en"]
-    own = [word for lead, doer, word in zip(words, words[1:], words[2:], strict=False) if (lead, doer) in _ABOUT_TO]
-    return not (errands | {"do"}).isdisjoint(own) or not {"first", "next", "now"}.isdisjoint(words)
-
-
-def may_be_order(text: str, *, is_asked: bool) -> bool:
-    """Whether a text is an order; after the words of a request any verb begins one."""
-    sentence = parse(text)
-    if sentence.kind == "orders" or not is_asked:
-        return sentence.kind == "orders"
-    classes = ("subject.en", "wh.en", "when.en", "aux.en", "closed.en", "finite.en")
-    return (
-        sentence.kind == "states"
-        and bool(sentence.words)
-        and not any(sentence.words[0] in WORDS[name] for name in classes)
-    )

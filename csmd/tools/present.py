@@ -9,7 +9,7 @@ from typing import Any
 
 from csmd.briefs import Brief
 from csmd.errors import BadInput, CsmdError
-from csmd.extraction.chooser import MAX_CHARACTERS
+from csmd.extraction.candidate_passages import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Memory
 from csmd.memory import confidence, review_answers
 from csmd.privacy.fingerprints import Marks

@@ -15,8 +15,8 @@ sys.path.insert(0, str(ROOT))
 
 from csmd.conversation import StoredTurn, Turn  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
-from csmd.extraction import chooser  # noqa: E402
-from csmd.extraction.chooser import Source  # noqa: E402
+from csmd.extraction import exchange_sources  # noqa: E402
+from csmd.extraction.exchange_sources import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
 from csmd.hosts import transcript_reading  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
@@ -68,11 +68,11 @@ def _session(path: Path) -> Session:
     stored = [_stored(turn, place) for place, turn in enumerate(main, 1)]
     results = {turn.tool_id: one for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_result"}
     calls = [(turn, one) for turn, one in zip(main, stored, strict=True) if turn.kind == "tool_call"]
-    said = [chooser.source_of_call(one, turn.tool_name, results.get(turn.tool_id)) for turn, one in calls]
+    said = [exchange_sources.read_call_source(one, turn.tool_name, results.get(turn.tool_id)) for turn, one in calls]
     return Session(
         id=ids.most_common(1)[0][0] if ids else path.stem,
         turns=stored,
-        worked=[*chooser.sources_of_notifications(stored), *(one for one in said if one is not None)],
+        worked=[*exchange_sources.find_notified_sources(stored), *(one for one in said if one is not None)],
         started=next((turn.at for turn in reading.turns), ""),
         cwd=next((turn.cwd for turn in reading.turns if turn.cwd), ""),
     )
@@ -87,7 +87,7 @@ def _stored(turn: Turn, place: int) -> StoredTurn:
 
 def sources_of(session: Session) -> list[Source]:
     """The sources of a session that is over, as distillation sees them."""
-    return chooser.sources_of(spoken(session), settled=True, worked=session.worked)
+    return exchange_sources.find_sources(spoken(session), settled=True, worked=session.worked)
 
 
 def spoken(session: Session) -> list[StoredTurn]:

@@ -31,8 +31,9 @@ from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
 from csmd.conversation import StoredTurn
-from csmd.extraction import chooser
-from csmd.extraction.chooser import FEATURES, Source, Weights
+from csmd.extraction import candidate_passages, chooser, passage_scores, prompt_assertions
+from csmd.extraction.exchange_sources import Source
+from csmd.extraction.passage_scores import FEATURES, Weights
 from csmd.hosts.claude import transcript
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.vocabulary import PROMPTS
@@ -58,7 +59,7 @@ def candidates(project: Project) -> Iterator[Candidate]:
     for session in project.sessions:
         prompt: StoredTurn | None = None
         for source in sources_of(session):
-            if source.role in chooser.SILENT or transcript.WRITTEN_FOR_USER.match(source.turn.text):
+            if source.role in chooser.SKIPPED_ROLES or transcript.WRITTEN_FOR_USER.match(source.turn.text):
                 continue
             if source.role == "prompt":
                 prompt = source.turn
@@ -67,14 +68,19 @@ def candidates(project: Project) -> Iterator[Candidate]:
 
 def _of_source(project: Project, session: str, source: Source, prompt: StoredTurn | None) -> Iterator[Candidate]:
     user = source.turn.kind in PROMPTS
-    found = chooser.passages(chooser.sentences_of(source.turn), "user" if user else "assistant")
-    other = chooser._content(prompt)
+    found = candidate_passages.find_passages(chooser.split_turn(source.turn), "user" if user else "assistant")
+    prompt_content = chooser.read_content(prompt)
     for one in found:
-        cites = [line_of(source.turn.uuid), *lines_of(chooser.cited(one.content, prompt, "reply"))]
+        cites = [line_of(source.turn.uuid), *lines_of(chooser.cite(one.content, prompt, "reply"))]
         states = project.states(session, cites, one.text)
         important = any(project.labels[number].importance == 3 for number in states)
         yield Candidate(
-            [round(value, 3) for value in chooser.features(one, user=user, other=other, among=len(found))],
+            [
+                round(value, 3)
+                for value in passage_scores.measure_features(
+                    one, user=user, prompt_content=prompt_content, among=len(found)
+                )
+            ],
             bool(states),
             round((IMPORTANT if important else 1.0) / math.sqrt(len(found)), 4),
         )
@@ -100,7 +106,7 @@ def asserting(folder: Path | None) -> dict[str, float]:
     if folder is not None:
         written = [row for row in scorer_of(folder).rd("sentences.jsonl") if row["source"] == "written"]
         rows += [(row["text"], row["gate"] != "none") for row in written if is_learned(row["text"])]
-    signs = [chooser.signs(said) for said, _ in rows]
+    signs = [passage_scores.sentence_features(said) for said, _ in rows]
     shown = collections.Counter(
         sign for each in signs for sign in each if sign.strip("^") in known or not sign[-1:].isalpha()
     )
@@ -173,29 +179,33 @@ def setting(module: Any, name: str, value: Any) -> Iterator[None]:
 def levers() -> dict[str, tuple[Any, str, Any]]:
     """What can be left out, and what is set, where, for that; features are left out by name."""
     found: dict[str, tuple[Any, str, Any]] = {
-        "no way of its own for assertions": (chooser, "DOCUMENT_ROWS", 0),
-        "one statement of a summary, too": (chooser, "MOST", {}),
+        "no way of its own for assertions": (prompt_assertions, "DOCUMENT_ROWS", 0),
+        "one statement of a summary, too": (chooser, "MAX_STATEMENTS", {}),
         "at most two statements of any turn": (
             chooser,
-            "MOST",
-            dict.fromkeys(("prompt", "reply", "midway", "plan", "commit"), 2) | chooser.MOST,
+            "MAX_STATEMENTS",
+            dict.fromkeys(("prompt", "reply", "midway", "plan", "commit"), 2) | chooser.MAX_STATEMENTS,
         ),
-        "agents' reports, too": (chooser, "SILENT", frozenset()),
-        "no work in between": (chooser, "SILENT", chooser.SILENT | {"midway"}),
-        "no commits": (chooser, "SILENT", chooser.SILENT | {"commit"}),
-        "no summaries": (chooser, "SILENT", chooser.SILENT | {"summary"}),
-        "no plans": (chooser, "SILENT", chooser.SILENT | {"plan"}),
-        "replies may repeat their prompt": (chooser, "ASKED_ALREADY", 9.0),
-        "what the session said is no bar": (chooser, "SAME", 9.0),
-        "passages of 30 words": (chooser, "MAX_WORDS", 30),
-        "no title leads in": (chooser, "TITLE_WORDS", -1),
-        "sections of steps and checks stay": (chooser, "POOR_TITLE", frozenset()),
-        "nothing refused": (chooser, "REFUSED", dict.fromkeys(chooser.REFUSED, frozenset())),
-        "a rule needs to be as sure as any": (chooser, "LASTS", 9.0),
+        "agents' reports, too": (chooser, "SKIPPED_ROLES", frozenset()),
+        "no work in between": (chooser, "SKIPPED_ROLES", chooser.SKIPPED_ROLES | {"midway"}),
+        "no commits": (chooser, "SKIPPED_ROLES", chooser.SKIPPED_ROLES | {"commit"}),
+        "no summaries": (chooser, "SKIPPED_ROLES", chooser.SKIPPED_ROLES | {"summary"}),
+        "no plans": (chooser, "SKIPPED_ROLES", chooser.SKIPPED_ROLES | {"plan"}),
+        "replies may repeat their prompt": (chooser, "MIN_PROMPT_SHARED", 9.0),
+        "what the session said is no bar": (chooser, "MAX_SHARED", 9.0),
+        "passages of 30 words": (candidate_passages, "MAX_CONTENT_WORDS", 30),
+        "no title leads in": (candidate_passages, "MAX_TITLE_WORDS", -1),
+        "sections of steps and checks stay": (candidate_passages, "POOR_TITLE", frozenset()),
+        "nothing refused": (
+            candidate_passages,
+            "REFUSED_KINDS",
+            dict.fromkeys(candidate_passages.REFUSED_KINDS, frozenset()),
+        ),
+        "a rule needs to be as sure as any": (prompt_assertions, "MIN_LASTING_CERTAINTY", 9.0),
     }
-    for kind in sorted(set().union(*chooser.REFUSED.values())):
-        without = {speaker: kinds - {kind} for speaker, kinds in chooser.REFUSED.items()}
-        found[f"not refused: {kind}"] = (chooser, "REFUSED", without)
+    for kind in sorted(set().union(*candidate_passages.REFUSED_KINDS.values())):
+        without = {speaker: kinds - {kind} for speaker, kinds in candidate_passages.REFUSED_KINDS.items()}
+        found[f"not refused: {kind}"] = (candidate_passages, "REFUSED_KINDS", without)
     return found
 
 

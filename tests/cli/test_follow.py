@@ -156,7 +156,7 @@ def test_a_cursor_from_beyond_goes_on_and_one_that_is_none_is_refused(machine: M
     ] == ["two"]
     for cursor in ("x", "1", "1,2,3,4,-5", "1,2,3,4,99999999999999999999", "1,2,3,4,²"):
         status, body = ask(machine.socket, call_frames("csm_tail", {"cursor": cursor}))
-        assert status == b"error" and b"no cursor" in body
+        assert status == b"error" and b"is not a cursor" in body
 
 
 def test_the_command_prints_a_line_for_each_thing_and_ends_with_control_c(machine: Machine) -> None:

@@ -123,7 +123,7 @@ def test_the_log_says_what_was_done_in_words_and_numbers(machine: Machine) -> No
     machine.csmd("backup")
     shown = machine.csmd("logs")
     for said in (
-        "took in 1 event that hooks kept", "import: 1 file, 6 new turns, 3 new memories in", "paused until it is resumed",
+        "stored 1 event that hooks spooled", "import: 1 file, 6 new turns, 3 new memories in", "paused until it is resumed",
         "not paused", "backup: ", "listening, directories of transcripts: 0",
     ):  # fmt: skip
         assert said in " ".join(shown.split()), said
@@ -171,7 +171,7 @@ def test_trouble_is_told_in_words_and_so_is_its_end(machine: Machine) -> None:
     machine.conversation()
     machine.sync()
     shown = " ".join(machine.csmd("logs").split())
-    assert "transcript: Input/output error; `csmd status` says where" in shown and "transcript: well again" in shown
+    assert "transcript: Input/output error; see `csmd status`" in shown and "transcript: works again" in shown
     assert str(path) not in shown
 
 

@@ -328,7 +328,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("other-memory", "note", "claude-mem is set up, too", lambda p: p.hook("PostToolUse", "node ~/.claude/plugins/claude-mem/worker.cjs")),
     ("other-memory", "note", "basic-memory is set up, too", lambda p: _state(p, {"mcpServers": {"basic-memory": {}}})),
     ("other-memory", "note", "episodic-memory is set up, too", lambda p: p.set(enabledPlugins={"episodic-memory@market": True})),
-    ("config-dirs", "warn", "csmd does not read", _unread),
+    ("config-dirs", "warn", "which csmd does not read", _unread),
     ("config-dirs", "note", "csmd does not read the sessions in", lambda p: replace(_unread_home(p), env={})),
     ("configuration", "fail", "unknown key 'brief.max'", lambda p: _write(p, "csmd/config.yaml", "brief: {max: 3}\n")),
     ("configuration", "fail", "install.json is damaged", lambda p: replace(p.scene, problems=("install.json is damaged",))),

@@ -65,7 +65,7 @@ def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_l
 
 def test_nobody_but_a_person_switches_it(home: Home) -> None:
     for verb in ("on", "off", "recover"):
-        assert "only a person" in home.machine.run("encrypt", verb).stderr
+        assert "needs a person at a terminal" in home.machine.run("encrypt", verb).stderr
     assert home.machine.csmd("encrypt", "status", "--json")["state"] == "off"
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.conversation import StoredTurn
-from csmd.extraction import acceptance, chooser
+from csmd.extraction import acceptance, chooser, exchange_sources
 
 LIST = "There are three ways to keep the sessions.\n1. Signed cookies\n2. A table in Postgres\n3. Valkey with a day to live\nWhich one shall we take?"
 INLINE = "Two ways for the ids. 1. ULIDs made by the application, sortable. 2. A bigserial column with a public slug."
@@ -94,7 +94,7 @@ def turn(number: int, kind: str, text: str) -> StoredTurn:
 def stated(*said: tuple[str, str]) -> list[tuple[str, str]]:
     """(authority, text) of what is chosen of a conversation."""
     turns = [turn(number, kind, text) for number, (kind, text) in enumerate(said, 1)]
-    found = chooser.choose(chooser.sources_of(turns, settled=True))
+    found = chooser.choose(exchange_sources.find_sources(turns, settled=True))
     return [(one.statement.authority, one.statement.text) for one in found]
 
 

@@ -10,8 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from csmd.conversation import StoredTurn
-from csmd.extraction import chooser
-from csmd.extraction.chooser import FEATURES, MAX_CHARACTERS, MAX_WORDS, Role, Source, shipped, sources_of
+from csmd.extraction import candidate_passages, chooser, passage_scores
+from csmd.extraction.candidate_passages import MAX_CHARACTERS
+from csmd.extraction.exchange_sources import Role, Source, find_sources
+from csmd.extraction.passage_scores import FEATURES, MAX_WORDS, load_weights
 from csmd.knowledge import Statement
 from csmd.text import prose, sentence
 from csmd.text.tokens import content_words
@@ -29,7 +31,7 @@ def turn(text: str, kind: TurnKind = "user", seq: int = 1) -> StoredTurn:
 
 
 def said(text: str, kind: TurnKind = "user") -> list[str]:
-    return [statement.text for statement in chooser.statements(turn(text, kind))]
+    return [statement.text for statement in chooser.choose_from_turn(turn(text, kind))]
 
 
 def session(*told: tuple[Role, str]) -> list[Source]:
@@ -95,7 +97,7 @@ def test_an_order_or_a_question_of_the_day_is_no_statement(text: str) -> None:
 
 @pytest.mark.invariant("Two facts in one prompt are two memories of their own kinds")
 def test_two_facts_in_one_prompt_are_two_memories_of_their_own_kinds() -> None:
-    found = chooser.statements(
+    found = chooser.choose_from_turn(
         turn(
             "Write fizz.py that prints fizzbuzz. I prefer double quotes in Python. "
             "Also we decided to use SQLite for the cache because it needs no server."
@@ -124,8 +126,8 @@ def test_a_turn_never_gives_more_than_three_and_a_list_of_more_is_told_together(
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
 def test_who_says_it_is_its_authority() -> None:
-    assert [one.authority for one in chooser.statements(turn(CAUSE))] == ["user"]
-    assert [one.authority for one in chooser.statements(turn(CAUSE, "assistant"))] == ["assistant"]
+    assert [one.authority for one in chooser.choose_from_turn(turn(CAUSE))] == ["user"]
+    assert [one.authority for one in chooser.choose_from_turn(turn(CAUSE, "assistant"))] == ["assistant"]
 
 
 @given(
@@ -143,7 +145,7 @@ def test_who_says_it_is_its_authority() -> None:
 def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statement(
     kind: TurnKind, text: str, before: str
 ) -> None:
-    found = chooser.statements(turn(text, kind), before=before)
+    found = chooser.choose_from_turn(turn(text, kind), last_reply=before)
     assert {statement.authority for statement in found} <= {"user" if kind == "user" else "assistant"}
     assert not found or kind in ("user", "relayed", "assistant")
     assert kind == "user" or all(statement.gate != "correction" for statement in found)
@@ -153,7 +155,7 @@ def test_only_the_user_speaks_for_the_user_and_what_outsiders_say_is_no_statemen
 def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() -> None:
     quoted = "Invoices of the last three years are stored in Postgres, behind the old gateway."
     for denial in ("this is not fully true", "hm, is it?"):
-        found = chooser.statements(turn(f"{quoted}\n\n{denial}"), before=f"{quoted} Shall I use pnpm?")
+        found = chooser.choose_from_turn(turn(f"{quoted}\n\n{denial}"), last_reply=f"{quoted} Shall I use pnpm?")
         assert not any("three years" in statement.text for statement in found)
     assert said(quoted)
 
@@ -166,7 +168,7 @@ def test_the_assistants_sentence_that_a_user_sets_down_again_is_not_the_users() 
 )
 def test_a_passage_stays_in_its_section_and_begins_with_what_can_stand_alone() -> None:
     text = "# Readers\nRows are read in pairs. It saves memory.\n\n# Writers\nRows are written one by one."
-    found = [one.text for one in chooser.passages(prose.outline(text), "assistant")]
+    found = [one.text for one in candidate_passages.find_passages(prose.outline(text), "assistant")]
     assert found == ["Readers: Rows are read in pairs. It saves memory.", "Writers: Rows are written one by one."]
 
 
@@ -179,8 +181,8 @@ def test_what_narrates_counts_or_was_printed_is_left_out_of_a_passage() -> None:
 @pytest.mark.invariant("Sections of steps, checks and files state nothing")
 @pytest.mark.parametrize("title", ["Verification", "Files to change", "Next steps"])
 def test_sections_of_steps_and_checks_state_nothing(title: str) -> None:
-    assert chooser.passages(prose.outline(f"## {title}\n{CAUSE}"), "assistant") == []
-    assert chooser.passages(prose.outline(f"## Context\n{CAUSE}"), "assistant") != []
+    assert candidate_passages.find_passages(prose.outline(f"## {title}\n{CAUSE}"), "assistant") == []
+    assert candidate_passages.find_passages(prose.outline(f"## Context\n{CAUSE}"), "assistant") != []
 
 
 @pytest.mark.parametrize(
@@ -234,8 +236,8 @@ def test_who_thinks_aloud_corrects_nobody() -> None:
     aloud = (
         "Perhaps that is wrong and we should not keep the invoices in one bucket but in one bucket for each customer."
     )
-    assert [one.gate for one in chooser.statements(turn(aloud)) if one.gate == "correction"] == []
-    plain = chooser.statements(
+    assert [one.gate for one in chooser.choose_from_turn(turn(aloud)) if one.gate == "correction"] == []
+    plain = chooser.choose_from_turn(
         turn("No, that is wrong: the invoices are not in one bucket but in one bucket for each customer.")
     )
     assert [one.gate for one in plain] == ["correction"]
@@ -321,7 +323,7 @@ def test_an_agents_report_gives_nothing_and_a_summary_up_to_three() -> None:
 
 @pytest.mark.invariant("The models that choose are readable and small; no feature is a place or the kind of a source")
 def test_no_feature_tells_the_kind_of_source_or_the_place_and_every_one_has_a_weight() -> None:
-    assert set(shipped().passage) == set(FEATURES)
+    assert set(load_weights().passage) == set(FEATURES)
     assert not {name for name in FEATURES if any(word in name for word in ("role", "place", "first", "last", "reply"))}
     assert len(FEATURES) <= 24
 
@@ -330,9 +332,9 @@ def test_features_lie_between_0_and_1() -> None:
     text = f"# Decisions\n{CAUSE}\n" + "\n".join(
         f'- `item_{n}` must be kept, and "never" be dropped' for n in range(40)
     )
-    found = chooser.passages(prose.outline(text), "user")
+    found = candidate_passages.find_passages(prose.outline(text), "user")
     for one in found:
-        values = chooser.features(one, user=True, other=frozenset({"rows"}), among=len(found))
+        values = passage_scores.measure_features(one, user=True, prompt_content=frozenset({"rows"}), among=len(found))
         assert all(0 <= value <= 1 for value in values)
 
 
@@ -381,7 +383,7 @@ def check(text: str, found: list[Statement]) -> None:
 @example("# \n- \n1. \n> \n```", "assistant")
 @example("I prefer " + "very " * 400 + "long lines", "user")
 def test_whatever_is_said_the_limits_hold(text: str, kind: TurnKind) -> None:
-    check(text, chooser.statements(turn(text, kind)))
+    check(text, chooser.choose_from_turn(turn(text, kind)))
 
 
 @pytest.mark.invariant(
@@ -390,8 +392,8 @@ def test_whatever_is_said_the_limits_hold(text: str, kind: TurnKind) -> None:
 def test_a_megabyte_costs_what_a_page_costs() -> None:
     words = random.Random(7).choices(["must", "never", "`loader`", "reads", "because", "rows", "of", "the."], k=150_000)
     begun = time.process_time()
-    chooser.statements(turn(" ".join(words)))
-    chooser.statements(turn("\n".join(words), "assistant"))
+    chooser.choose_from_turn(turn(" ".join(words)))
+    chooser.choose_from_turn(turn("\n".join(words), "assistant"))
     assert time.process_time() - begun < 3
 
 
@@ -408,7 +410,7 @@ def spoken(*places: tuple[int, TurnKind]) -> list[StoredTurn]:
 
 
 def found(*places: tuple[int, TurnKind], settled: bool = True) -> list[tuple[int, str]]:
-    return [(source.turn.ordinal, source.role) for source in sources_of(spoken(*places), settled=settled)]
+    return [(source.turn.ordinal, source.role) for source in find_sources(spoken(*places), settled=settled)]
 
 
 def test_the_last_assistant_text_before_the_next_user_turn_is_a_source() -> None:
@@ -429,7 +431,7 @@ def test_summaries_commands_and_notifications_are_no_sources_and_end_nothing() -
 
 
 def test_no_turns_have_no_sources_of() -> None:
-    assert sources_of([], settled=True) == []
+    assert find_sources([], settled=True) == []
 
 
 def test_twenty_messages_with_three_calls_make_what_was_said_in_between_a_source() -> None:
@@ -443,7 +445,7 @@ def test_twenty_messages_with_three_calls_make_what_was_said_in_between_a_source
 
 
 def test_how_many_tools_were_called_is_told_from_the_places_between() -> None:
-    assert sources_of(spoken((1, "user"), (8, "assistant")), settled=True)[1] == Source(
+    assert find_sources(spoken((1, "user"), (8, "assistant")), settled=True)[1] == Source(
         spoken((8, "assistant"))[0], "reply", 3
     )
 

@@ -205,7 +205,7 @@ ORDERS = [
 
 @pytest.mark.parametrize(("said", "wanted"), ORDERS, ids=[said[:40] for said, _ in ORDERS])
 def test_an_order_is_kept_in_its_own_words_without_courtesies(said: str, wanted: str) -> None:
-    assert "|".join(f"{'!' * one.against}{one.words}" for one in packets.orders(said)) == wanted
+    assert "|".join(f"{'!' * one.against}{one.words}" for one in packets.find_orders(said)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_a_reviewers_remark_is_known_by_its_length_its_names_and_that_nobody_spe
 
 @given(st.text(max_size=300))
 def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
-    found = packets.orders(said)
+    found = packets.find_orders(said)
     assert len(set(found)) == len(found) <= packets.MAX_ORDERS
     assert all(0 < len(one.words) <= packets.ORDER_CHARACTERS for one in found)
 

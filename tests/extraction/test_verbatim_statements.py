@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from csmd.conversation import StoredTurn
-from csmd.extraction import chooser, verbatim_statements
+from csmd.extraction import chooser, exchange_sources, verbatim_statements
 from csmd.knowledge import Statement
 
 
@@ -45,7 +45,7 @@ def test_an_answer_is_a_decision_told_with_its_question(name: str) -> None:
     found = verbatim_statements.of_prompt(turn(said))
     assert texts(found) == expected
     assert {(one.authority, one.category) for one in found} <= {("user", "decision")}
-    assert set(expected) <= set(chooser.wordings(said))
+    assert set(expected) <= set(chooser.find_wordings(said))
 
 
 def test_an_answer_that_a_program_gives_is_not_the_users() -> None:
@@ -67,7 +67,7 @@ def test_what_a_user_types_below_a_quotation_is_no_answer_to_a_question() -> Non
     ["no orm", "use tabs", "Use tabs", "Ids are strings", "always sign the ledger commits, never push them bare"],
 )
 def test_a_note_behind_a_hash_is_a_statement_however_short_it_is(said: str) -> None:
-    (found,) = chooser.statements(turn(f"# {said}", uuid="u1"))
+    (found,) = chooser.choose_from_turn(turn(f"# {said}", uuid="u1"))
     assert (found.text, found.authority, found.reasons) == (said, "user", ("remember",))
 
 
@@ -83,6 +83,9 @@ def test_the_options_that_were_not_picked_are_no_statement() -> None:
     asked = turn(
         "I can use PostgreSQL for its JSONB, or MySQL for its replication.", kind="assistant", uuid="a1", ordinal=2
     )
-    sources = [chooser.Source(asked, "midway"), chooser.Source(turn("> Which database?\nPostgreSQL"), "prompt")]
+    sources = [
+        exchange_sources.Source(asked, "midway"),
+        exchange_sources.Source(turn("> Which database?\nPostgreSQL"), "prompt"),
+    ]
     by_user = [one.statement.text for one in chooser.choose(sources) if one.statement.authority == "user"]
     assert by_user == ["Which database? -> PostgreSQL"]

@@ -113,7 +113,7 @@ def line(data: bytes) -> None:
         stored = StoredTurn(
             seq=1, uuid=turn.uuid, session_id="s", project_seq=1, kind=turn.kind, text=turn.text, at=turn.at, ordinal=1
         )
-        for statement in chooser.statements(stored):
+        for statement in chooser.choose_from_turn(stored):
             storable(statement.text)
             assert 0.0 <= statement.confidence <= 1.0
 

@@ -65,7 +65,7 @@ DIALOGUE = [
 
 @pytest.mark.parametrize("prompt", DIALOGUE)
 def test_who_assents_greets_or_says_to_go_on_has_no_habit(prompt: str) -> None:
-    ordered = [order.words for order in packets.orders(prompt)] or [prompt.lower()]
+    ordered = [order.words for order in packets.find_orders(prompt)] or [prompt.lower()]
     assert habit_texts([packet(number, "order", words) for number in range(5) for words in ordered]) == {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import data
-from csmd.text import sentence
+from csmd.text import orders, sentence, statement_trimming
 
-#: What is asked of the parse: name -> a function of the module and a text.
+#: The functions on sentences, whatever module they are in.
+FUNCTIONS = SimpleNamespace(**vars(sentence) | vars(orders) | vars(statement_trimming))
+#: What is asked of the parse: name -> a function of such functions and a text.
 PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "kind": lambda module, text: module.parse(text).kind,
     "kind by an assistant": lambda module, text: module.parse(text, "assistant").kind,
@@ -25,15 +27,15 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "core": lambda module, text: module.parse(text).core,
     "refutes": lambda module, text: module.parse(text).refutes,
     "remembers": lambda module, text: module.parse(text).remembers,
-    "goes on": lambda module, text: module.parse(text).goes_on,
+    "goes on": lambda module, text: module.parse(text).is_continuation,
     "is of the moment": lambda module, text: module.parse(text).is_of_moment,
     "is musing": lambda module, text: module.parse(text).is_musing,
-    "trimmed": lambda module, text: module.trimmed(text),
-    "clauses": lambda module, text: module.clauses(text),
+    "trimmed": lambda module, text: module.trim_statement(text),
+    "clauses": lambda module, text: module.split_clauses(text),
     "states something": lambda module, text: module.states_something(text),
     "refers back": lambda module, text: module.refers_back(module.parse(text)),
-    "request": lambda module, text: module.request_in(text),
-    "objects": lambda module, text: module.objects(text),
+    "request": lambda module, text: module.find_request(text),
+    "objects": lambda module, text: module.is_objection(text),
     "bare order": lambda module, text: module.bare_order(text),
     "what it sets out on": lambda module, text: module.bare_order(text, sets_out=True),
     "tells what was done": lambda module, text: module.tells_what_was_done(text),
@@ -341,19 +343,20 @@ def check(module: Any, name: str, text: str, expected: object) -> None:
 
 @pytest.mark.parametrize(("name", "text", "expected"), ROWS, ids=[f"{name}: {text}" for name, text, _ in ROWS])
 def test_a_sentence_has_the_properties_of_the_golden_table(name: str, text: str, expected: object) -> None:
-    check(sentence, name, text, expected)
+    check(FUNCTIONS, name, text, expected)
 
 
 #: What reads the words, each after those that it imports.
-READERS = ("sentence_words", "language", "momentary_orders", "sentence")
+READERS = ("sentence_words", "language", "momentary_orders", "printed_text", "sentence", "statement_trimming", "orders")
 
 
-def parse_without(word_class: str) -> ModuleType:
-    """The module of sentences, and those that it reads by, as they would be without a class of words."""
+def parse_without(word_class: str) -> SimpleNamespace:
+    """The functions on sentences as they would be without a class of words."""
     words = data.word_table("sentence_words.txt")
     names = [f"csmd.text.{name}" for name in READERS]
     kept = {name: sys.modules[name] for name in names}
     whole = data.word_table
+    functions = {}
     try:
         data.word_table = lambda name: (
             words | {word_class: frozenset()} if name == "sentence_words.txt" else whole(name)
@@ -363,10 +366,11 @@ def parse_without(word_class: str) -> ModuleType:
             assert spec is not None and spec.loader is not None
             sys.modules[name] = module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)
+            functions |= vars(module)
     finally:
         sys.modules.update(kept)
         data.word_table = whole
-    return module
+    return SimpleNamespace(**functions)
 
 
 @pytest.mark.parametrize("word_class", CLASSES)
@@ -386,7 +390,7 @@ def test_whatever_is_said_is_parsed_and_its_body_ends_it(text: str) -> None:
     read = sentence.parse(text)
     assert text.endswith(read.body) and read.body.endswith(read.core)
     for property_ in PROPERTIES.values():
-        property_(sentence, text)
+        property_(FUNCTIONS, text)
 
 
 @given(
@@ -401,8 +405,8 @@ def test_whatever_is_said_is_parsed_and_its_body_ends_it(text: str) -> None:
 def test_whatever_words_come_first_the_body_ends_the_sentence(text: str, speaker: sentence.Speaker) -> None:
     read = sentence.parse(text, speaker)
     assert text.endswith(read.body) and read.body.endswith(read.core)
-    assert all(clause in text for clause in sentence.clauses(text))
-    assert sentence.trimmed(text) in text
+    assert all(clause in text for clause in statement_trimming.split_clauses(text))
+    assert statement_trimming.trim_statement(text) in text
 
 
 @pytest.mark.parametrize(

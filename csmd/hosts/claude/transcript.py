@@ -305,7 +305,7 @@ def _classify_turn(value: dict[str, Any], message: dict[str, Any], text: str) ->
 
 
 def _classify_line_prompt(value: dict[str, Any], prompt: str) -> TurnKind:
-    """As `prompt_kind`, but `relayed` for a prompt that no person is known to have typed, as in a program's session.
+    """As `classify_prompt`, but `relayed` for a prompt that no person is known to have typed, as in a program's session.
 
     No one types the plan that the host submits to a new session either.
     """
