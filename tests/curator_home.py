@@ -44,7 +44,7 @@ def add_session(store: Store, name: str, lines: Sequence[Line], *, day: int, roo
         projects.record_active_day(rows, home, f"2026-03-{day:02}T10:00:00.000Z")
 
     store.write(write)
-    for session in statements.behind(store):
+    for session in statements.list_behind(store):
         statements.distill(store, session, settled=True)
     while remember.believe(store)[0]:
         pass

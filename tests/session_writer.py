@@ -54,7 +54,7 @@ class Talk:
 
 def go_through(store: Store) -> int:
     """Distils, believes and goes through everything; how much the last of the three looked at."""
-    for session in distill.behind(store):
+    for session in distill.list_behind(store):
         distill.distill(store, session, settled=True)
     while remember.believe(store)[0]:
         pass

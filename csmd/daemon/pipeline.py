@@ -264,7 +264,7 @@ class Stages:
         if not self.context.config.settings.stages_distill:
             return
         now, quiet = now_iso(), iso_before(QUIET_S["stage"])
-        for session in statements.behind(self.store):
+        for session in statements.list_behind(self.store):
             if self.context.is_stopping:
                 break
             # The rest of a half-read session exists but is not in the store yet.

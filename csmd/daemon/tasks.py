@@ -158,7 +158,7 @@ class Tasks:
         # A sync has read every transcript by now; an import has read only files elsewhere.
         pages = self._dreaming.pages
         context.guard("pages", pages.read if task.kind == "sync" else pages.read_settled)
-        sessions = len(statements.behind(context.store))
+        sessions = len(statements.list_behind(context.store))
         yield {"step": "distilling", "done": 0, "total": sessions}
         for done, _ in enumerate(self._stages.distill_sessions(force=True), 1):
             yield {"step": "distilling", "done": done, "total": max(done, sessions)}

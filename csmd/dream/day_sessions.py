@@ -95,7 +95,9 @@ def read_session(
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
     """Returns the number of finished entries of the assistant's plan, and that of all entries."""
-    result = work.fold([work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd)
+    result = work.summarise(
+        [work.Entry(*row) for row in digests.read_entries(rows, ending.session_seq)], cwd=ending.cwd
+    )
     return sum(progress == "done" for _, progress, _ in result.todo), len(result.todo)
 
 

@@ -253,7 +253,7 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
     """Returns the usual command of each purpose, and the usual steps before a milestone."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
-        if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
+        if packet.kind == "tool" and (purpose := shell_commands.find_purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
     facts = [_count_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items())]
     for habit in habits.find_habits(packets):
@@ -301,7 +301,7 @@ def count_failures(errors: Sequence[FailedCommand], project: int) -> list[Fact]:
     rules: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     failing: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for error in errors:
-        if shell_commands.purpose(error.command) in ("lint", "check types"):
+        if shell_commands.find_purpose(error.command) in ("lint", "check types"):
             failing[error.command] += error.sources(mended=False)
             if rule := _RULE.search(error.message):
                 rules[error.command][rule[1] or rule[2] or rule[3]] += error.sources(mended=False)

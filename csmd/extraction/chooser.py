@@ -141,7 +141,7 @@ def choose_from_turn(turn: StoredTurn, *, last_reply: str = "") -> list[Statemen
 def _choose_from_prompt(
     turn: StoredTurn, earlier_statements: Sequence[EarlierStatement], weights: Weights, last_reply: str
 ) -> list[Chosen]:
-    if verbatim := verbatim_statements.of_prompt(turn):
+    if verbatim := verbatim_statements.find_verbatim(turn):
         return [_keep_whole(turn, statement) for statement in verbatim]
     outline = split_turn(turn)
     candidates = _rank_passages(outline, "user", frozenset(), weights)
@@ -283,7 +283,7 @@ def find_wordings(text: str) -> list[str]:
     outline = prose.outline(text)
     texts = [each.text for each in outline]
     texts += [passage.text for speaker in get_args(Speaker) for passage in find_passages(outline, speaker)]
-    return list(dict.fromkeys([*texts, *map(trim_statement, texts), *verbatim_statements.picks(text)]))
+    return list(dict.fromkeys([*texts, *map(trim_statement, texts), *verbatim_statements.find_picks(text)]))
 
 
 # --- repetition

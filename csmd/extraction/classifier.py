@@ -61,15 +61,15 @@ CONFIDENCE_BASE: dict[Gate, float] = {
 #: What clarity 1 adds to the confidence.
 CONFIDENCE_SPAN = 0.30
 #: The highest confidence.
-CONFIDENCE_MOST = 0.95
+MAX_CONFIDENCE = 0.95
 CONFIDENCE_OF_SPEAKER: dict[Speaker, float] = {"user": 0.0, "assistant": -0.05}
 #: How likely, 0-1, a sentence must be about its speaker to hold beyond its project: what leaks does harm.
-OF_THE_SPEAKER = 0.6
+MIN_SPEAKER_CHANCE = 0.6
 #: How likely a sentence must be short-lived to fade with the day or the week.
-SHORT_LIVED: tuple[Decay, ...] = ("ephemeral", "session")
-SHORT = 0.6
+SHORT_LIVED_DECAYS: tuple[Decay, ...] = ("ephemeral", "session")
+MIN_SHORT_LIVED_CHANCE = 0.6
 #: How many characters of a sentence are read.
-MAX_SENTENCE = 600
+MAX_SENTENCE_CHARACTERS = 600
 #: The lengths in tokens that the model tells apart.
 LENGTHS = (4, 8, 14, 25)
 #: The sum of a sentence's weights is divided by the root of how many features it has, times this.
@@ -153,7 +153,7 @@ class Model:
 
 
 @cache
-def shipped() -> Model:
+def load_model() -> Model:
     """The model shipped with csmd."""
     return Model(wire.loads(resources.files("csmd.data").joinpath("classifier.json").read_bytes()))
 
@@ -201,7 +201,7 @@ def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) 
 
 @cached(512)
 def _classify(text: str, speaker: Speaker) -> Classification:
-    model = shipped()
+    model = load_model()
     feature_set = features(text, speaker=speaker)
     chances = model.chances(feature_set)
     gates = chances["gate"]
@@ -213,22 +213,22 @@ def _classify(text: str, speaker: Speaker) -> Classification:
         gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)
     category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
-    decay = CATEGORIES[category].decay if is_for_no_day else _decay(chances["decay"], category)
+    decay = CATEGORIES[category].decay if is_for_no_day else _find_decay(chances["decay"], category)
     return Classification(
         gate=gate,
         category=category,
         confidence=confidence_of(gate, category, clarity, speaker),
         decay=decay,
-        about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
+        about_speaker=chances["scope"]["user"] >= MIN_SPEAKER_CHANCE,
         for_good=decay == "durable" and read.lasting in FOR_GOOD,
-        reasons=_reasons(model, feature_set, gate),
+        reasons=_find_reasons(model, feature_set, gate),
     )
 
 
-def _decay(chances: Mapping[str, float], category: Category) -> Decay:
+def _find_decay(chances: Mapping[str, float], category: Category) -> Decay:
     """How fast a sentence of a category fades: short-lived only if that is likely; a plan never lasts."""
-    short = max(SHORT_LIVED, key=lambda name: chances[name])
-    return short if chances[short] >= SHORT else CATEGORIES[category].decay
+    short = max(SHORT_LIVED_DECAYS, key=lambda name: chances[name])
+    return short if chances[short] >= MIN_SHORT_LIVED_CHANCE else CATEGORIES[category].decay
 
 
 def without_request(text: str) -> str:
@@ -241,7 +241,7 @@ def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speak
     """The confidence (0-1) of a sentence classified with a clarity of 0-1, within the range of its category."""
     rule = CATEGORIES[category]
     raw = CONFIDENCE_BASE[gate] + CONFIDENCE_SPAN * clarity + CONFIDENCE_OF_SPEAKER[speaker]
-    return round(min(rule.high, max(rule.low, min(CONFIDENCE_MOST, raw))), 3)
+    return round(min(rule.high, max(rule.low, min(MAX_CONFIDENCE, raw))), 3)
 
 
 def features(text: str, *, speaker: Speaker) -> frozenset[str]:
@@ -249,7 +249,7 @@ def features(text: str, *, speaker: Speaker) -> frozenset[str]:
     length."""
     classes_of = word_classes()
     words, classes = [], []
-    for kind, word, capital in _tokens(text[:MAX_SENTENCE]):
+    for kind, word, capital in _tokens(text[:MAX_SENTENCE_CHARACTERS]):
         own = "name" if capital and word not in classes_of else classes_of.get(word, "")
         words.append(
             word if kind == "mark" else "#name" if own == "name" else _stem(word) if kind == "word" else f"#{kind}"
@@ -279,7 +279,7 @@ def _stem(word: str) -> str:
     return tokens.stem(word) if len(word) > 3 and word.isalpha() else word
 
 
-def _reasons(model: Model, feature_set: frozenset[str], gate: Gate) -> tuple[str, ...]:
+def _find_reasons(model: Model, feature_set: frozenset[str], gate: Gate) -> tuple[str, ...]:
     """The words and classes with the greatest weight for a gate, the heaviest first."""
     at = HEADS["gate"].index(gate)
     weights = {feature[2:]: model.row(feature)[at] for feature in sorted(feature_set) if feature[:2] in ("w:", "c:")}

@@ -2,7 +2,7 @@
 
 A conversation has one version for each compaction, which covers everything before it, and a last one that is rebuilt
 while the conversation goes on. Versions and their bytes depend only on what is stored. Each part has a limit, so that
-the whole stays within LIMIT.
+the whole stays within MAX_DIGEST_CHARACTERS.
 """
 
 from __future__ import annotations
@@ -14,7 +14,16 @@ from typing import Literal, NamedTuple
 
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
-from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
+from csmd.extraction.work import (
+    MAX_ENTRY_CHARACTERS,
+    MAX_SENTENCE_CHARACTERS,
+    Entry,
+    Item,
+    Stated,
+    Work,
+    find_check,
+    summarise,
+)
 from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.paths import name_of_transcript
@@ -29,14 +38,14 @@ from csmd.text.tokens import keyed_hash
 Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
 #: Characters of a digest.
-LIMIT = 1500
+MAX_DIGEST_CHARACTERS = 1500
 #: How many of each the digest shows; `items` keeps more for the stages that compare sessions.
-SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
-KEPT = 80
+MAX_SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
+MAX_KEPT = 80
 #: A session counts as corrected from this many corrections and rejected changes on.
-AGAIN_AND_AGAIN = 3
+MIN_CORRECTIONS = 3
 
-#: What an outcome is called; the first whose rule holds, in `_outcome`, is it.
+#: What an outcome is called; the first whose rule holds, in `_find_outcome`, is it.
 OUTCOME_WORDS: dict[Outcome, str] = {
     "failing": "ended with a failing check",
     "rejected": "the last change was turned down or corrected",
@@ -63,7 +72,7 @@ class Digest(NamedTuple):
     items: tuple[Item, ...]
 
 
-def versions(
+def make_versions(
     entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why = "settled"
 ) -> list[Digest]:
     """Every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
@@ -76,13 +85,15 @@ def versions(
     for last, border in enumerate([*borders, 0]):
         part = [entry for entry in entries if entry.ordinal < border] if border else list(entries)
         reason: Why = why if last == len(borders) else "compaction"
-        version = _digest(part, stated, title=title, cwd=cwd, why=reason)
+        version = _make_digest(part, stated, title=title, cwd=cwd, why=reason)
         if version is not None:
             history.append(version)
     return history
 
 
-def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
+def _make_digest(
+    entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why
+) -> Digest | None:
     prompts = [
         entry for entry in entries if entry.kind in ("user", "relayed") and not adapters.is_written_for_user(entry.text)
     ]
@@ -90,32 +101,32 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
     if not prompts and not answers:
         return None
     upto = entries[-1].ordinal
-    work = fold(entries, cwd=cwd)
+    work = summarise(entries, cwd=cwd)
     stated_so_far = [statement for statement in stated if statement.ordinal <= upto]
-    outcome = _outcome(work, stated_so_far, prompts, answers)
-    goal = harvest.goal_items(prompts, title, answers)
+    outcome = _find_outcome(work, stated_so_far, prompts, answers)
+    goal = harvest.list_goal_items(prompts, title, answers)
     items = [
         *goal,
-        *harvest.decision_items(stated_so_far, goal[0].text if goal else ""),
-        *harvest.done_items(work, cwd),
-        *harvest.reference_items(entries, prompts),
-        *harvest.open_items(work, prompts, answers, is_over=why != "compaction"),
+        *harvest.list_decision_items(stated_so_far, goal[0].text if goal else ""),
+        *harvest.list_done_items(work, cwd),
+        *harvest.list_reference_items(entries, prompts),
+        *harvest.list_open_items(work, prompts, answers, is_over=why != "compaction"),
     ]
-    last = harvest.last_item(answers)
+    last = harvest.find_last_item(answers)
     if last is not None:
         items.append(last)
     calls, tokens = work.calls, sum(entry.tokens for entry in entries)
     at = max(entry.at for entry in entries)
     counted = f"{amount(len(prompts), 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
-    body = _render(items, outcome, work, f"{counted}, {_minute(entries[0].at)} to {_minute(at)}")
-    return Digest(why, upto, at, body, outcome, len(prompts), calls, tokens, tuple(_bounded(items)))
+    body = _render(items, outcome, work, f"{counted}, {_format_minute(entries[0].at)} to {_format_minute(at)}")
+    return Digest(why, upto, at, body, outcome, len(prompts), calls, tokens, tuple(_limit_items(items)))
 
 
-def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> Outcome:
-    checks = [ran for ran in work.ran.values() if check_of(ran.command)]
+def _find_outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> Outcome:
+    checks = [ran for ran in work.ran.values() if find_check(ran.command)]
     latest: dict[str, bool] = {}
     for ran in sorted(checks, key=lambda check: check.at):
-        latest[check_of(ran.command)] = ran.passed
+        latest[find_check(ran.command)] = ran.passed
     against = [
         statement.ordinal for statement in stated if statement.gate == "correction" and statement.authority == "user"
     ]
@@ -129,7 +140,7 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
         return "failing"
     if work.changed_at and (answer in against or max(work.turned_down, default=0) > last):
         return "rejected"
-    if work.changed_at and len(against) + len(work.turned_down) >= AGAIN_AND_AGAIN:
+    if work.changed_at and len(against) + len(work.turned_down) >= MIN_CORRECTIONS:
         return "corrected"
     if any(commit.ordinal > work.changed_at for commit in work.commits):
         return "committed"
@@ -150,39 +161,47 @@ def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -
     rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
     turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
     rows.append(f"Outcome: {OUTCOME_WORDS[outcome]}{turned_down}")
-    rows += _row(
-        "Corrected", [cut(item.text, SENTENCE) for item in by.get("correction", ())], SHOWN["correction"], ENTRY * 4
+    rows += _render_row(
+        "Corrected",
+        [cut(item.text, MAX_SENTENCE_CHARACTERS) for item in by.get("correction", ())],
+        MAX_SHOWN["correction"],
+        MAX_ENTRY_CHARACTERS * 4,
     )
-    rows += _row("Decided", [cut(item.text, SENTENCE) for item in by.get("decision", ())], SHOWN["decision"], ENTRY * 5)
+    rows += _render_row(
+        "Decided",
+        [cut(item.text, MAX_SENTENCE_CHARACTERS) for item in by.get("decision", ())],
+        MAX_SHOWN["decision"],
+        MAX_ENTRY_CHARACTERS * 5,
+    )
     files = [f"{item.text} x{item.amount}" if item.amount > 1 else item.text for item in by.get("file", ())]
-    rows += _row(f"Changed {amount(len(files), 'file')}", files, SHOWN["file"], 300, between=", ")
+    rows += _render_row(f"Changed {amount(len(files), 'file')}", files, MAX_SHOWN["file"], 300, between=", ")
     failed = [
         item
         for item in by.get("command", ())
-        if item.state != "passed" and (check_of(item.text) or item.state == "failed")
+        if item.state != "passed" and (find_check(item.text) or item.state == "failed")
     ]
     ends = {"mended": "passed in the end", "failed": "failed at the end"}
-    rows += _row(
+    rows += _render_row(
         "Failed",
         [f"`{cut(item.text, 60)}` {item.amount}x, {ends[item.state]}" for item in failed],
-        SHOWN["command"],
+        MAX_SHOWN["command"],
         260,
     )
-    rows += _row("Commits", [item.text for item in by.get("commit", ())][::-1], SHOWN["commit"], 260)
-    rows += _row("Open", [item.text for item in by.get("open", ())], SHOWN["open"], 300)
+    rows += _render_row("Commits", [item.text for item in by.get("commit", ())][::-1], MAX_SHOWN["commit"], 260)
+    rows += _render_row("Open", [item.text for item in by.get("open", ())], MAX_SHOWN["open"], 300)
     rows += [f"Last: {item.text}" for item in by.get("last", ())]
     rows.append(counted)
-    while len("\n".join(rows)) > LIMIT:
+    while len("\n".join(rows)) > MAX_DIGEST_CHARACTERS:
         longest = max(range(len(rows)), key=lambda at: len(rows[at]))
         rows[longest] = cut(rows[longest], len(rows[longest]) * 3 // 4)
     return "\n".join(rows)
 
 
-def _minute(at: str) -> str:
+def _format_minute(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
+def _render_row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
     """A row of a digest with as many parts as fit, and the number of others; [] for no part."""
     shown: list[str] = []
     for part in parts[:most]:
@@ -195,46 +214,46 @@ def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str 
     return [f"{name}: {between.join(shown)}" + (f" (+{more})" if more else "")]
 
 
-def _bounded(items: Sequence[Item]) -> Iterator[Item]:
-    """The first KEPT items of each kind."""
+def _limit_items(items: Sequence[Item]) -> Iterator[Item]:
+    """The first MAX_KEPT items of each kind."""
     counts = Counter[str]()
     for item in items:
         counts[item.kind] += 1
-        if counts[item.kind] <= KEPT and item.text:
+        if counts[item.kind] <= MAX_KEPT and item.text:
             yield item
 
 
 #: Sessions in one step.
-BATCH = 5
+SESSION_BATCH = 5
 #: Events looked at for sessions that have ended since.
 MAX_EVENTS = 500
 #: Events after which a session has a digest of what it came to, and what each makes its last version.
-ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
+ENDING_EVENTS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
 
 
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
     """Digests the next sessions that are due; how many, 0 when none wait."""
-    heard = _hear(store)
-    waiting = store.read(lambda rows: digests.list_due(rows, limit=BATCH, pace=pace))
-    made = [(session, _digests(store, session)) for session in waiting]
+    heard = _mark_ended_sessions(store)
+    waiting = store.read(lambda rows: digests.list_due(rows, limit=SESSION_BATCH, pace=pace))
+    made = [(session, _make_session_versions(store, session)) for session in waiting]
 
     def write(rows: Rows) -> None:
-        for session, versions in made:
-            digests.replace(rows, session.session_seq, versions, turns=session.turns)
+        for session, make_versions in made:
+            digests.replace(rows, session.session_seq, make_versions, turns=session.turns)
 
     if made:
         store.write(write)
     return len(waiting) or int(heard)
 
 
-def _hear(store: Store) -> bool:
+def _mark_ended_sessions(store: Store) -> bool:
     """Marks sessions that ended or are about to be compacted for a new digest; whether there may be more.
 
     Nothing is written if none did: a write is a commit, and every prompt is an event.
     """
     after = store.read(lambda rows: cursors.read_cursor(rows, DIGEST_STAGE, "events"))
     last, looked, ended = store.read(
-        lambda rows: events.session_events_after(rows, ENDS, after=after, limit=MAX_EVENTS)
+        lambda rows: events.session_events_after(rows, ENDING_EVENTS, after=after, limit=MAX_EVENTS)
     )
     if not ended and looked < MAX_EVENTS:
         return False
@@ -251,7 +270,7 @@ def _hear(store: Store) -> bool:
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     """Digests an unsettled session as it is, read from `rows`; the stage digests it again later."""
     purged = tombstones.purge_state(rows)
-    made = _made(rows, digests.find_session(rows, session_seq), store.hash_key)()
+    made = _prepare_versions(rows, digests.find_session(rows, session_seq), store.hash_key)()
 
     def write(writing: Rows) -> None:
         if tombstones.purge_state(writing) != purged:
@@ -261,21 +280,21 @@ def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
     store.write(write)
 
 
-def _digests(store: Store, session: DueSession) -> list[Digest]:
-    return store.read(lambda rows: _made(rows, session, store.hash_key))()
+def _make_session_versions(store: Store, session: DueSession) -> list[Digest]:
+    return store.read(lambda rows: _prepare_versions(rows, session, store.hash_key))()
 
 
-def _made(rows: Rows, session: DueSession, key: bytes) -> Callable[[], list[Digest]]:
+def _prepare_versions(rows: Rows, session: DueSession, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests need; the returned function makes them without the store."""
     if tampered_transcripts.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
         return list
     entries = [Entry(*row) for row in digests.read_entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.read_statements(rows, session.session_seq)]
     return partial(
-        versions,
+        make_versions,
         [entry for entry in entries if entry.ordinal <= session.turns and entry.text != PURGED],
         stated,
         title=session.title,
         cwd=session.cwd,
-        why=ENDS.get(session.why, "settled"),
+        why=ENDING_EVENTS.get(session.why, "settled"),
     )

@@ -17,15 +17,15 @@ from csmd.text.prose import read_prose_lines, split_sentences
 from csmd.text.sentence import has, opens, parse
 
 #: Characters of an output's beginning that are read.
-HEAD = 24_000
+HEAD_CHARACTERS = 24_000
 #: Characters of its end, where tools say what went wrong.
-TAIL = 24_000
+TAIL_CHARACTERS = 24_000
 #: Characters of a line that are read.
-MAX_LINE = 600
+MAX_LINE_CHARACTERS = 600
 #: Most characters of a message.
-MESSAGE = 200
+MAX_MESSAGE_CHARACTERS = 200
 #: The exit code that is taken where a pipe hid it: most tools say 1.
-HIDDEN = 1
+HIDDEN_EXIT_CODE = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ RULES: tuple[Rule, ...] = (
 )
 # fmt: on
 #: Rules that say nothing about whether it is the command's own failure: they count only where the exit code tells one.
-WEAK = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
+WEAK_RULES = frozenset({"traceback", "error", "refused", "mark", "make", "uncaught"})
 
 _EXIT = re.compile(r"\s{0,9}(?:Error: )?Exit code (\d{1,5})\b[^\n]*\n?")
 #: The beginning of a tool's answer if the tool was not run, or the host refused it.
@@ -97,12 +97,12 @@ _NOT_RUN = re.compile(
 )
 _ANSI = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\r")
 #: Marks before a line: the task of a runner, npm's, a log's time and level.
-_BEFORE = re.compile(
+_LINE_MARKS = re.compile(
     r"\A(?:\[[\w:.-]{1,40}\] (?=\S)|npm (?:ERR!|error) |\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d\S* |> |\| ){1,3}"
 )
 _TASK = re.compile(r"\[([\w:.-]{1,40})\] (ERROR|\$)")
 #: Lines that say that something failed and not what.
-_EMPTY_WORDS = re.compile(
+_EMPTY_LINE = re.compile(
     r"(?:FAIL|ok  |PASS|Usage:|usage:|=== |#|\?|at |or: |npm (?:ERR!|error) A complete log|To |hint:|\[\w[\w:.-]*\] (?:\$|Finished)|ERROR task failed)"
 )
 _PASTED = re.compile(
@@ -111,7 +111,7 @@ _PASTED = re.compile(
 )
 
 # What changes from one time to the next, in this order.
-_NORMAL = [
+_MASKS = [
     (re.compile(pattern), mark)
     for pattern, mark in (
         (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
@@ -135,7 +135,7 @@ _NUMBER = re.compile(
 )
 
 
-def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
+def find_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """Finds the failure that a tool's output reports; None if there is none worth recognising.
 
     `command` is the shell line of a shell tool; of other tools only a server's own (`mcp__...`) are looked at.
@@ -144,7 +144,7 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
     if not body.strip() or _NOT_RUN.match(body):
         return None
     if tool.startswith("mcp__"):
-        return _of_server(tool, body, at, uuid)
+        return _find_server_failure(tool, body, at, uuid)
     if not command:
         return None
     exit_line = _EXIT.match(body)
@@ -153,31 +153,35 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
     if not exit_code and not hidden:  # most outputs: nothing more is asked of them
         return None
     run = [
-        part for part in shell_commands.commands(command) if shell_commands.program(part) not in shell_commands.READERS
+        part
+        for part in shell_commands.list_commands(command)
+        if shell_commands.program_of(part) not in shell_commands.READERS
     ]
-    programs = {shell_commands.program(part) for part in run}
+    programs = {shell_commands.program_of(part) for part in run}
     if hidden:
-        run = [part for part in run if shell_commands.program(part) in shell_commands.RUNNERS]
+        run = [part for part in run if shell_commands.program_of(part) in shell_commands.RUNNERS]
     if not run or (hidden and programs == {"git"}):
         return None
-    lines = _lines(body[exit_line.end() :] if exit_line else body)
-    decisive = _decisive(lines, programs, sure_only=hidden) or (_first(lines) if exit_code else None)
-    if decisive is None or not (message := normalised(decisive[1])):
+    lines = _split_lines(body[exit_line.end() :] if exit_line else body)
+    decisive = _find_decisive_line(lines, programs, sure_only=hidden) or (
+        _find_first_line(lines) if exit_code else None
+    )
+    if decisive is None or not (message := normalise_message(decisive[1])):
         return None
-    return _error(_which(run, decisive[0], lines), exit_code or -1, message, at, uuid)
+    return _make_failure(_find_failed_command(run, decisive[0], lines), exit_code or -1, message, at, uuid)
 
 
-def pasted_error(text: str, *, at: str, uuid: str) -> ObservedFailure | None:
+def find_pasted_error(text: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """Finds an error pasted into a prompt: the first line that looks like one."""
-    for line in _lines(visible_output(text)):
+    for line in _split_lines(visible_output(text)):
         match = _PASTED.match(line.lstrip("`*> "))
         if match and not line.rstrip().endswith("?"):
-            return _error("", 0, normalised(match["said"]), at, uuid)
+            return _make_failure("", 0, normalise_message(match["said"]), at, uuid)
     return None
 
 
-def _error(command: str, exit_code: int, message: str, at: str, uuid: str) -> ObservedFailure:
-    shown_code = HIDDEN if exit_code < 0 else exit_code
+def _make_failure(command: str, exit_code: int, message: str, at: str, uuid: str) -> ObservedFailure:
+    shown_code = HIDDEN_EXIT_CODE if exit_code < 0 else exit_code
     return ObservedFailure(
         fingerprint=fingerprint(command, shown_code, message), command=command, exit_code=exit_code, message=message,
         at=at, uuid=uuid,
@@ -192,18 +196,18 @@ def succeeded(result: str) -> bool:
 
 def visible_output(result: str) -> str:
     """The beginning and end of an output, without terminal escapes."""
-    if len(result) > HEAD + TAIL:
-        result = f"{result[:HEAD]}\n{result[-TAIL:]}"
+    if len(result) > HEAD_CHARACTERS + TAIL_CHARACTERS:
+        result = f"{result[:HEAD_CHARACTERS]}\n{result[-TAIL_CHARACTERS:]}"
     return _ANSI.sub("", result) if "\x1b" in result or "\r" in result else result
 
 
-def normalised(message: str) -> str:
+def normalise_message(message: str) -> str:
     """A message on one line, with times, ids, paths and numbers masked."""
-    text = message[:MAX_LINE]
-    for pattern, mark in _NORMAL:
+    text = message[:MAX_LINE_CHARACTERS]
+    for pattern, mark in _MASKS:
         text = pattern.sub(_last_name if mark == "/" else mark, text)
     text = _NUMBER.sub(lambda match: match.group("kept") or "<n>", text)
-    return display.squeeze(text).strip(" \t.,;:│|")[:MESSAGE].strip()
+    return display.squeeze(text).strip(" \t.,;:│|")[:MAX_MESSAGE_CHARACTERS].strip()
 
 
 def fingerprint(command: str, exit_code: int, message: str) -> str:
@@ -215,19 +219,19 @@ def _last_name(path: re.Match[str]) -> str:
     return path.group().replace("\\", "/").rstrip("/").rpartition("/")[2] or "/"
 
 
-def _lines(body: str) -> list[str]:
-    return [line[:MAX_LINE] for line in body.split("\n")]
+def _split_lines(body: str) -> list[str]:
+    return [line[:MAX_LINE_CHARACTERS] for line in body.split("\n")]
 
 
-def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
+def _find_decisive_line(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple[str, str] | None:
     """(rule, message) of the line that the surest rule matches, or None."""
-    rows = [(bare, line) for line in lines if (bare := _BEFORE.sub("", line, count=1)).strip()]
-    telling = [row for row in rows if not _EMPTY_WORDS.match(row[0])]
+    rows = [(bare, line) for line in lines if (bare := _LINE_MARKS.sub("", line, count=1)).strip()]
+    telling = [row for row in rows if not _EMPTY_LINE.match(row[0])]
     in_traceback = any(line.startswith("Traceback (most recent call last)") for line in lines)
     for rule in RULES:
         if rule.programs and programs.isdisjoint(rule.programs.split()):
             continue
-        if sure_only and rule.name in WEAK and not (rule.name == "traceback" and in_traceback):
+        if sure_only and rule.name in WEAK_RULES and not (rule.name == "traceback" and in_traceback):
             continue
         for bare, line in rows if rule.name in ("test", "mark") else telling:
             match = rule.pattern.match(bare) or (rule.pattern.match(line) if line is not bare else None)
@@ -236,18 +240,18 @@ def _decisive(lines: list[str], programs: set[str], *, sure_only: bool) -> tuple
     return None
 
 
-def _first(lines: list[str]) -> tuple[str, str] | None:
+def _find_first_line(lines: list[str]) -> tuple[str, str] | None:
     """The first meaningful line, for a failure that no rule matches."""
     for line in lines:
-        bare = _BEFORE.sub("", line, count=1).strip()
+        bare = _LINE_MARKS.sub("", line, count=1).strip()
         if bare[:6].lower() == "usage:":
             return "usage", "usage"
-        if len(bare) > 3 and not _EMPTY_WORDS.match(bare) and any(char.isalpha() for char in bare):
+        if len(bare) > 3 and not _EMPTY_LINE.match(bare) and any(char.isalpha() for char in bare):
             return "first", bare
     return None
 
 
-def _which(run: list[str], rule: str, lines: list[str]) -> str:
+def _find_failed_command(run: list[str], rule: str, lines: list[str]) -> str:
     """The command of a shell line that failed: the task that a runner names, the program of the rule, else the last."""
     programs = next((row.programs for row in RULES if row.name == rule), "").split()
     named = [match.groups() for line in lines if (match := _TASK.match(line))]
@@ -256,29 +260,29 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
         if part.split(" ")[-1] in failed:
             return part
     for part in reversed(run):
-        if shell_commands.program(part) in programs:
+        if shell_commands.program_of(part) in programs:
             return part
     return run[-1]
 
 
-def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
+def _find_server_failure(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
     """A failure reported by an MCP server: its first line is an error."""
-    line = body.lstrip().split("\n", 1)[0][:MAX_LINE]
+    line = body.lstrip().split("\n", 1)[0][:MAX_LINE_CHARACTERS]
     if not line.removeprefix("MCP ").startswith(("error", "Error", "ERROR")):
         return None
-    return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)
+    return _make_failure(" ".join(tool.split("__")[1:])[:80], 1, normalise_message(line), at, uuid)
 
 
 #: Two texts are about the same with this many shared names.
-SHARED_NAMES = 1
+MIN_SHARED_NAMES = 1
 #: Or with this many shared content words.
-SHARED_WORDS = 3
+MIN_SHARED_WORDS = 3
 #: Most characters of a symptom or a diagnosis: a few sentences.
-MOST = 400
+MAX_SENTENCE_CHARACTERS = 400
 #: What is shorter reports nothing by itself.
-SHORT = 12
+MIN_SENTENCE_CHARACTERS = 12
 #: Of a turn its beginning is looked at.
-LOOKED_AT = 6_000
+MAX_TURN_CHARACTERS = 6_000
 
 
 _NAME = re.compile(
@@ -311,53 +315,62 @@ def is_symptom(sentence: str) -> bool:
     return has("symptom", "en", sentence)
 
 
-def names(text: str) -> frozenset[str]:
+def find_names(text: str) -> frozenset[str]:
     """The names in a text, in small letters: code, identifiers, files (without directories), flags."""
-    return _names(text[:8_000])
+    return _find_names(text[:8_000])
 
 
 @cached(256)
-def _names(text: str) -> frozenset[str]:
+def _find_names(text: str) -> frozenset[str]:
     names_found = {next(filter(None, name.groups())).strip(" ().:'\"") for name in _NAME.finditer(text)}
     return frozenset(short for name in names_found if len(short := name.rpartition("/")[2].casefold()) > 2)
 
 
-def share(text: str, other_text: str) -> tuple[int, int]:
+def count_shared(text: str, other_text: str) -> tuple[int, int]:
     """Counts the (names, content words) that two texts share."""
     left, right = similarity.gist(text).stems, similarity.gist(other_text).stems
     lower = other_text.casefold()
-    named = names(text) & names(other_text) | {name for name in names(text) if len(name) > 5 and name in lower}
+    named = find_names(text) & find_names(other_text) | {
+        name for name in find_names(text) if len(name) > 5 and name in lower
+    }
     return len(named), len(left & right)
 
 
-def are_about_the_same(text: str, other_text: str) -> bool:
+def is_same_subject(text: str, other_text: str) -> bool:
     """Whether two texts of one session share a name, or enough words."""
-    named, words = share(text, other_text)
-    return named >= SHARED_NAMES or words >= SHARED_WORDS
+    named, words = count_shared(text, other_text)
+    return named >= MIN_SHARED_NAMES or words >= MIN_SHARED_WORDS
 
 
-def symptom_in(text: str) -> str:
+def find_symptom(text: str) -> str:
     """What a user's turn reports to be wrong, in its own words; "" for nothing."""
-    return _symptom_in(text[:LOOKED_AT])
+    return _find_symptom(text[:MAX_TURN_CHARACTERS])
 
 
 @cached(128)
-def _symptom_in(text: str) -> str:
+def _find_symptom(text: str) -> str:
     prose = [sentence for line in read_prose_lines(text) for sentence in split_sentences(line)]
-    symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
+    symptoms = [sentence for sentence in prose if len(sentence) > MIN_SENTENCE_CHARACTERS and is_symptom(sentence)][:3]
     lines = [line.strip() for line in text.splitlines()]
-    shown = [line for line in lines if SHORT < len(line) < MOST and has("failure", "en", line)][:2]
+    shown = [
+        line
+        for line in lines
+        if MIN_SENTENCE_CHARACTERS < len(line) < MAX_SENTENCE_CHARACTERS and has("failure", "en", line)
+    ][:2]
     if symptoms and symptoms[0].endswith(":"):  # the paste that follows names it
-        at = next((place for place, line in enumerate(lines) if line.endswith(symptoms[0][-SHORT:])), len(lines))
-        shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
+        at = next(
+            (place for place, line in enumerate(lines) if line.endswith(symptoms[0][-MIN_SENTENCE_CHARACTERS:])),
+            len(lines),
+        )
+        shown = [line for line in lines[at + 1 :] if len(line) > MIN_SENTENCE_CHARACTERS][:2]
     parts = [
         *symptoms,
         *(line for line in shown if not any(line in sentence or sentence in line for sentence in symptoms)),
     ]
-    return display.cut(display.squeeze(" ".join(parts)), MOST)
+    return display.cut(display.squeeze(" ".join(parts)), MAX_SENTENCE_CHARACTERS)
 
 
-def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
+def find_diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple[str, str]:
     """(uuid, sentence) that best explains why `about` failed, among (uuid, text, whether before the next try).
 
     What was said afterwards sums up everything: there a sentence has to name what failed. ("", "") for none: no
@@ -365,13 +378,13 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     """
     best, chosen = 0, ("", "")
     for uuid, text, before in passages:
-        for line in read_prose_lines(text[:LOOKED_AT]):
+        for line in read_prose_lines(text[:MAX_TURN_CHARACTERS]):
             for sentence in split_sentences(line):
-                if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
+                if not 20 < len(sentence) <= MAX_SENTENCE_CHARACTERS or sentence.rstrip("*` ").endswith(("?", ":")):
                     continue
                 if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
                     continue
-                named, words = share(sentence, about)
+                named, words = count_shared(sentence, about)
                 cause = names_cause(sentence)
                 if not (cause and before) and not ((cause or has("fix", "en", sentence)) and (named or words > 2)):
                     continue
@@ -382,19 +395,19 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
 
 
 #: How many prompts before a cause may report it.
-PROMPTS_BEFORE = 4
+MAX_PROMPTS_BEFORE = 4
 #: How many prompts after a cause may refute it.
-PROMPTS_AFTER = 2
+MAX_PROMPTS_AFTER = 2
 #: Tool failures up to this many turns before a cause belong to it.
-FAILED_BEFORE = 60
+MAX_TURNS_BEFORE = 60
 #: Names that a report and a cause of different sessions need in common.
-NAMES_ACROSS = 2
+MIN_NAMES_ACROSS = 2
 #: Days within which a later session's cause explains a report.
-DAYS_ACROSS = 14
+MAX_DAYS_ACROSS = 14
 #: Characters of a turn that are searched for a refutation.
-REFUTED_WITHIN = 240
+MAX_REFUTATION_CHARACTERS = 240
 #: Characters of a turn that are searched for what it is about.
-REFUTED_ABOUT = 500
+MAX_SUBJECT_CHARACTERS = 500
 
 
 #: (who speaks: u a person, a the assistant; how far it lowers a cause; why; the class of words that says it)
@@ -407,7 +420,7 @@ REFUTES: tuple[tuple[str, float, str, str], ...] = (
 #: A proposal of the assistant's that the user refuses in the next prompt.
 TURNED_DOWN = (0.50, "the user turned it down")
 #: A failure that comes again after its cause was named.
-AGAIN = (0.20, "the same error came again")
+REPEATED = (0.20, "the same error came again")
 
 
 class Symptom(NamedTuple):
@@ -455,7 +468,7 @@ def relate(
     links: list[tuple[int, int]] = []
     sure = {cause.memory_seq for cause in causes}
     for cause in stated:
-        for symptom in _reported(cause, prompts, is_cause=cause.memory_seq in sure):
+        for symptom in _find_reports(cause, prompts, is_cause=cause.memory_seq in sure):
             symptoms.append(symptom)
             same_turn = (
                 statement
@@ -467,43 +480,43 @@ def relate(
                 for statement in same_turn
                 if has("symptom", "en", statement.text) and not names_cause(statement.text)
             ]
-        refutations += _turned_down(cause, turns)
+        refutations += _find_rejection(cause, turns)
         if cause.memory_seq not in sure:
             continue
-        symptoms += _failed(cause, failed)
+        symptoms += _find_failures(cause, failed)
         if cause.authority != "user":
-            refutations += _refuted(cause, turns, prompts, causes, failed)
+            refutations += _find_refutations(cause, turns, prompts, causes, failed)
     return Relations(symptoms, refutations, list(dict.fromkeys(links)))
 
 
-def belongs_across(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
+def is_report_of_cause(symptom: str, said_at: str, cause: str, found_at: str) -> bool:
     """Whether a report belongs to a cause that a later session found."""
     try:
         days = (datetime.fromisoformat(found_at) - datetime.fromisoformat(said_at)).total_seconds() / 86_400
     except ValueError:
         return False
-    return 0 < days <= DAYS_ACROSS and share(symptom, cause)[0] >= NAMES_ACROSS
+    return 0 < days <= MAX_DAYS_ACROSS and count_shared(symptom, cause)[0] >= MIN_NAMES_ACROSS
 
 
-def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_cause: bool) -> list[Symptom]:
-    before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-PROMPTS_BEFORE:]
+def _find_reports(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_cause: bool) -> list[Symptom]:
+    before = [turn for turn in prompts if turn.ordinal <= cause.ordinal][-MAX_PROMPTS_BEFORE:]
     symptoms = []
     for turn in before:
-        symptom = symptom_in(turn.text)
+        symptom = find_symptom(turn.text)
         if not symptom or similarity.repeats(symptom, cause.text):
             continue
         # The assistant answers the last prompt: there nearness is enough.
         is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"
         explains = is_cause or (cause.authority == "assistant" and answers(cause.text, symptom))
-        about = are_about_the_same(symptom, cause.text)
+        about = is_same_subject(symptom, cause.text)
         if (is_answer and (explains or about)) or (explains and about):
             symptoms.append(Symptom(cause.memory_seq, turn.uuid, turn.at, symptom, ""))
     return symptoms
 
 
-def _failed(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Symptom]:
-    near = [failure for failure in failed if 0 <= cause.ordinal - failure.ordinal <= FAILED_BEFORE]
-    latest = {failure.fingerprint: failure for failure in near if are_about_the_same(failure.message, cause.text)}
+def _find_failures(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Symptom]:
+    near = [failure for failure in failed if 0 <= cause.ordinal - failure.ordinal <= MAX_TURNS_BEFORE]
+    latest = {failure.fingerprint: failure for failure in near if is_same_subject(failure.message, cause.text)}
     return [
         Symptom(
             cause.memory_seq,
@@ -516,40 +529,40 @@ def _failed(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Sympt
     ]
 
 
-def _refuted(
+def _find_refutations(
     cause: StatedMemory,
     turns: Sequence[TranscriptTurn],
     prompts: Sequence[TranscriptTurn],
     causes: Sequence[StatedMemory],
     failed: Sequence[CommandFailure],
 ) -> list[Refutation]:
-    after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:PROMPTS_AFTER]
-    end = after[-1].ordinal if len(after) == PROMPTS_AFTER else 2**62
+    after = [turn for turn in prompts if turn.ordinal > cause.ordinal][:MAX_PROMPTS_AFTER]
+    end = after[-1].ordinal if len(after) == MAX_PROMPTS_AFTER else 2**62
     refutations: list[Refutation] = []
     for turn in turns:
         if not cause.ordinal < turn.ordinal <= end:
             continue
         who = "u" if turn.kind == "user" else "a" if turn.kind == "assistant" else ""
-        text = turn.text[:REFUTED_WITHIN]
+        text = turn.text[:MAX_REFUTATION_CHARACTERS]
         for speaker, lowered, reason, words_of_it in REFUTES:
             if speaker != who or not has(words_of_it, "en", text):
                 continue
-            named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
+            named, words = count_shared(turn.text[:MAX_SUBJECT_CHARACTERS], cause.text)
             if named >= 2 or (named and words >= 2) or words >= 4:
-                by = _against(cause, turn, causes)
+                by = _find_real_cause(cause, turn, causes)
                 refutations.append(Refutation(cause.memory_seq, turn.uuid, turn.at, reason, lowered, by))
             break
     # The failure that a cause was named for, seen once more after it.
-    named_for = {failure.fingerprint for failure in _failed(cause, failed)}
+    named_for = {failure.fingerprint for failure in _find_failures(cause, failed)}
     after_it = (
         failure for failure in failed if failure.fingerprint in named_for and cause.ordinal < failure.ordinal <= end
     )
     if (again := next(after_it, None)) is not None:
-        refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
+        refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, REPEATED[1], REPEATED[0], 0))
     return refutations
 
 
-def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> list[Refutation]:
+def _find_rejection(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> list[Refutation]:
     """The refutation of what an assistant proposed by the prompt right after its message; [] for none."""
     later = [turn for turn in turns if turn.ordinal > proposal.ordinal and turn.kind in ("user", "assistant")]
     if proposal.authority != "assistant" or has("failure", "en", proposal.text) or not later:
@@ -563,7 +576,7 @@ def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> lis
 
 def turns_down(answer: str) -> bool:
     """Whether a prompt begins with a refusal of what was just proposed: "No, keep it in Postgres"."""
-    first = next(iter(split_sentences(quotations.blank_quotations(answer[:REFUTED_WITHIN]))), "")
+    first = next(iter(split_sentences(quotations.blank_quotations(answer[:MAX_REFUTATION_CHARACTERS]))), "")
     read = parse(first)
     refuses = (
         read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")
@@ -572,7 +585,7 @@ def turns_down(answer: str) -> bool:
     return refuses and not read.is_of_moment and read.kind != "asks" and not agrees
 
 
-def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
+def _find_real_cause(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
     """The memory with the real cause: of the refuting turn, else the next one on the same subject; 0 for none."""
     later = [
         statement
@@ -580,5 +593,5 @@ def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedM
         if statement.ordinal >= turn.ordinal and statement.memory_seq != cause.memory_seq
     ]
     own = next((statement for statement in later if statement.uuid == turn.uuid), None)
-    near = own or next((statement for statement in later if are_about_the_same(statement.text, cause.text)), None)
+    near = own or next((statement for statement in later if is_same_subject(statement.text, cause.text)), None)
     return near.memory_seq if near else 0

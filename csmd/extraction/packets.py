@@ -24,9 +24,9 @@ from csmd.text.sentence import parse
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
 #: How many outcomes are looked back at.
-LOOKED_BACK = 6
+MAX_OUTCOMES = 6
 #: Failures in a row that are as bad as it gets.
-IN_A_ROW = 3
+MAX_FAILURES_IN_A_ROW = 3
 #: A prompt within so many seconds of the one before is brisk.
 BRISK_S = 60.0
 #: After this many seconds it is not brisk at all.
@@ -35,14 +35,14 @@ SLOW_S = 600.0
 MANY_WORDS = 60
 #: Turns of a session that is as long as any.
 MANY_TURNS = 2_000
-ENERGY = 0.5
+MEAN_ENERGY = 0.5
 
 #: A longer prompt holds pasted text, whose words say nothing about the user's mood.
-TYPED = 300
+MAX_TYPED_CHARACTERS = 300
 #: Most characters of a sentence that agrees.
-SHORT = 40
+MAX_ASSENT_CHARACTERS = 40
 #: Praise is looked for in this many first words.
-PRAISE_WITHIN = 3
+MAX_PRAISE_WORDS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,21 +59,21 @@ class Moment:
     ordinal: int = 0
 
 
-def measures(moment: Moment) -> dict[str, float]:
+def measure_signs(moment: Moment) -> dict[str, float]:
     """Measures each sign of a mood, 0-1.
 
     The share of the latest tool calls that failed, and how many in a row have; whether the user says again what was
     said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how
     much they said, and how long the session has become.
     """
-    latest = moment.outcomes[-LOOKED_BACK:]
+    latest = moment.outcomes[-MAX_OUTCOMES:]
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
     same = tokens.normalise(moment.prompt)
-    typed = _typed(moment)
+    typed = _read_typed(moment)
     objecting = sentence.is_objection(typed)
     return {
         "failing": latest.count(False) / len(latest) if latest else 0.0,
-        "stuck": min(1.0, in_a_row / IN_A_ROW),
+        "stuck": min(1.0, in_a_row / MAX_FAILURES_IN_A_ROW),
         "repeating": float(bool(same) and any(tokens.normalise(before) == same for before in moment.earlier)),
         "objecting": float(objecting),
         "pleased": float(_is_pleased(typed) and not objecting),
@@ -84,9 +84,9 @@ def measures(moment: Moment) -> dict[str, float]:
     }
 
 
-def stance(moment: Moment) -> Stance:
+def find_stance(moment: Moment) -> Stance:
     """The attitude of the user's latest prompt: objecting, else what it does."""
-    typed = _typed(moment)
+    typed = _read_typed(moment)
     if not typed:
         return "unknown" if moment.prompt else "silent"
     kind = parse(typed).kind
@@ -94,13 +94,13 @@ def stance(moment: Moment) -> Stance:
         return "objects"
     if kind == "orders" or sentence.find_request(typed):
         return "orders"
-    if kind == "assents" or (len(typed) <= SHORT and sentence.opens("agrees", "en", typed)):
+    if kind == "assents" or (len(typed) <= MAX_ASSENT_CHARACTERS and sentence.opens("agrees", "en", typed)):
         return "approves"
     return "asks" if kind == "asks" else "unknown"
 
 
 #: What speaks for a mood by itself.
-PLAIN = frozenset({"stuck", "objecting", "pleased", "pressing"})
+PLAIN_SIGNS = frozenset({"stuck", "objecting", "pleased", "pressing"})
 #: Sign -> what a full measure of it adds to frustration, energy and urgency.
 WEIGHTS: dict[str, tuple[float, float, float]] = {
     "failing": (0.3, -0.1, 0.1), "stuck": (0.3, -0.1, 0.0), "repeating": (0.3, 0.0, 0.2), "objecting": (0.3, 0.0, 0.0),
@@ -109,44 +109,46 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
 }  # fmt: skip
 
 
-def state(moment: Moment) -> State:
+def estimate_state(moment: Moment) -> State:
     """Combines the signs to figures, 0-1; None if no plain sign supports one."""
-    measured = measures(moment)
+    measured = measure_signs(moment)
 
     def figure(at: int, before: float) -> float | None:
-        if not any(measured[name] == 1.0 and WEIGHTS[name][at] for name in PLAIN):
+        if not any(measured[name] == 1.0 and WEIGHTS[name][at] for name in PLAIN_SIGNS):
             return None
         return round(min(1.0, max(0.0, before + sum(WEIGHTS[name][at] * value for name, value in measured.items()))), 3)
 
-    return State(frustration=figure(0, 0.0), energy=figure(1, ENERGY), stance=stance(moment), urgency=figure(2, 0.0))
+    return State(
+        frustration=figure(0, 0.0), energy=figure(1, MEAN_ENERGY), stance=find_stance(moment), urgency=figure(2, 0.0)
+    )
 
 
-def _typed(moment: Moment) -> str:
+def _read_typed(moment: Moment) -> str:
     """A prompt that was typed; "" for a long, pasted one."""
-    return moment.prompt if len(moment.prompt) <= TYPED else ""
+    return moment.prompt if len(moment.prompt) <= MAX_TYPED_CHARACTERS else ""
 
 
 def _is_pleased(typed: str) -> bool:
     """Whether one of the first words praises."""
-    opening = typed.split(maxsplit=PRAISE_WITHIN)[:PRAISE_WITHIN]
+    opening = typed.split(maxsplit=MAX_PRAISE_WORDS)[:MAX_PRAISE_WORDS]
     return sentence.has("praise", "en", " ".join(opening))
 
 
 #: A turn of at most this many words is read whole; in a longer one only sentences that ask for something are.
 SHORT_WORDS = 40
 #: Most words of a sentence that is read for orders.
-SENTENCE_WORDS = 30
+MAX_SENTENCE_WORDS = 30
 #: Most orders of a turn.
 MAX_ORDERS = 4
 #: Most words of an order.
-ORDER_WORDS = 8
+MAX_ORDER_WORDS = 8
 #: Most characters of an order.
-ORDER_CHARACTERS = 60
+MAX_ORDER_CHARACTERS = 60
 #: A phrase without a request is an order only if it has at most this many words and nothing else.
-BARE_WORDS = 7
+MAX_BARE_WORDS = 7
 #: The number of words of a reviewer's remark; a longer text is a document or a plan.
 REVIEW_WORDS = range(20, 181)
-REVIEW_CHARACTERS = 4_000
+MAX_REVIEW_CHARACTERS = 4_000
 
 
 class Order(NamedTuple):
@@ -160,27 +162,27 @@ _BETWEEN = re.compile(r"[,;]\s+|\s+(?:and )?then\s+")
 _LINE_OF_FILE = re.compile(r"\w\.\w{1,4}:\d")
 #: A quotation long enough to be a remark, and most words of the line that introduces a pasted one.
 _QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
-LEAD_WORDS = 15
+MAX_LEAD_WORDS = 15
 
 
 def find_orders(text: str) -> list[Order]:
     """The first orders in a user's turn, each once; none in a reviewer's remark that the turn passes on."""
-    if remarks(text) == [text]:
+    if find_remarks(text) == [text]:
         return []
     is_short = len(text.split()) <= SHORT_WORDS
     orders_given: dict[Order, None] = {}
     for line in prose.read_prose_lines(text):
         for phrase in prose.split_sentences(line):
             request = sentence.find_request(phrase)
-            if len(phrase.split()) > SENTENCE_WORDS or not (request or (is_short and parse(phrase).kind != "asks")):
+            if len(phrase.split()) > MAX_SENTENCE_WORDS or not (request or (is_short and parse(phrase).kind != "asks")):
                 continue
             for piece in _BETWEEN.split(request or phrase):
-                if (order := _order(piece, is_asked=bool(request))) is not None:
+                if (order := _read_order(piece, is_asked=bool(request))) is not None:
                     orders_given[order] = None
     return list(orders_given)[:MAX_ORDERS]
 
 
-def _order(piece: str, *, is_asked: bool) -> Order | None:
+def _read_order(piece: str, *, is_asked: bool) -> Order | None:
     bare = orders.bare_order(piece).rstrip(" ?")
     against = sentence.without_opening("leave", "en", bare)
     if against and any(sentence.has(name, "en", against) for name in ("moment", "now", "condition")):
@@ -189,24 +191,24 @@ def _order(piece: str, *, is_asked: bool) -> Order | None:
     if not (against or orders.may_be_order(bare, is_asked=is_asked)):
         return None
     words = tokens.words_of(bare)
-    if not is_asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
+    if not is_asked and (len(words) > MAX_BARE_WORDS or not all(map(str.isalpha, words))):
         return None
-    ordered = " ".join(words[:ORDER_WORDS])
-    if len(ordered) > ORDER_CHARACTERS or not tokens.content_words(ordered) or not words[0].isalpha():
+    ordered = " ".join(words[:MAX_ORDER_WORDS])
+    if len(ordered) > MAX_ORDER_CHARACTERS or not tokens.content_words(ordered) or not words[0].isalpha():
         return None
     return Order(ordered, bool(against))
 
 
-def remarks(text: str) -> list[str]:
+def find_remarks(text: str) -> list[str]:
     """The reviewer's remarks that a turn passes on: the whole turn, or quotations that give impersonal advice."""
-    if len(text) > REVIEW_CHARACTERS:
+    if len(text) > MAX_REVIEW_CHARACTERS:
         return []
     lead, colon, rest = text.partition(":\n")
-    body = rest if colon and len(lead.split()) <= LEAD_WORDS else text
+    body = rest if colon and len(lead.split()) <= MAX_LEAD_WORDS else text
     is_of_reviewer = parse(body).kind == "states" or sentence.opens("advice", "en", body)
     if is_of_reviewer and is_finding(body) and sentence.has("advice", "en", body):
         return [text]
-    quoted = [match[1] for match in _QUOTED_AT_LENGTH.finditer(text)] if failure_reports.names(text) else []
+    quoted = [match[1] for match in _QUOTED_AT_LENGTH.finditer(text)] if failure_reports.find_names(text) else []
     return [
         passage
         for passage in quoted
@@ -221,66 +223,66 @@ def reports_fault(text: str) -> bool:
 
 def is_finding(text: str) -> bool:
     """Whether a turn describes named code at some length, without a first person."""
-    if len(text) > REVIEW_CHARACTERS or len(text.split()) not in REVIEW_WORDS:
+    if len(text) > MAX_REVIEW_CHARACTERS or len(text.split()) not in REVIEW_WORDS:
         return False
-    return bool(failure_reports.names(text)) and not sentence.has("first_person", "en", text)
+    return bool(failure_reports.find_names(text)) and not sentence.has("first_person", "en", text)
 
 
 #: So many turns before the first new one are to be given: what the state and a result's call are looked for in.
-WINDOW = 40
+WINDOW_TURNS = 40
 _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
-def packets(turns: Sequence[ObservedTurn], *, after: int) -> list[Packet]:
-    """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW turns earlier."""
+def make_packets(turns: Sequence[ObservedTurn], *, after: int) -> list[Packet]:
+    """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW_TURNS turns earlier."""
     new_packets: list[Packet] = []
     for at, turn in enumerate(turns):
         if turn.ordinal > after:
-            new_packets += _observed(turns[max(0, at - WINDOW) : at], turn)
+            new_packets += _observe_turn(turns[max(0, at - WINDOW_TURNS) : at], turn)
     return new_packets
 
 
-def _observed(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet]:
+def _observe_turn(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet]:
     if turn.kind == "user" and not turn.agent:
-        first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
+        first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW_TURNS
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
         text = quotations.blank_quotations(turn.text)
         seen += [("order", order.words, "against" if order.against else "asked") for order in find_orders(text)]
-        return [_packet(turn, before, turn, *labels) for labels in seen]
+        return [_make_packet(turn, before, turn, *labels) for labels in seen]
     if turn.kind == "tool_result" and turn.tool_id:
         calls = [earlier for earlier in before if earlier.kind == "tool_call" and earlier.tool_id == turn.tool_id]
         if calls:
-            return [_packet(calls[-1], before, turn, *labels) for labels in _done(calls[-1], turn)]
+            return [_make_packet(calls[-1], before, turn, *labels) for labels in _describe_call(calls[-1], turn)]
     return []
 
 
-def _done(call: ObservedTurn, result: ObservedTurn) -> list[tuple[PacketKind, str, str]]:
+def _describe_call(call: ObservedTurn, result: ObservedTurn) -> list[tuple[PacketKind, str, str]]:
     """What a finished tool call was: commands, milestones, a notable file, an error."""
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
     if call.tool_name in SHELLS:
-        ran = shell_commands.significant_commands(shell_commands.command_of(call.text))
+        ran = shell_commands.significant_commands(shell_commands.read_command(call.text))
         seen: list[tuple[PacketKind, str, str]] = [
-            ("milestone" if shell_commands.milestone(name) else "tool", name, outcome) for name in ran
+            ("milestone" if shell_commands.find_milestone(name) else "tool", name, outcome) for name in ran
         ]
         return seen + ([("error", ran[0] if ran else call.tool_name, outcome)] if failed else [])
     if call.tool_name in WRITERS and not failed:
-        name = shell_commands.notable(shell_commands.file_of(call.text))
+        name = shell_commands.find_notable_name(shell_commands.read_file_path(call.text))
         return [("tool", name, outcome)] if name else []
     return [("error", call.tool_name, outcome)] if failed else []
 
 
-def _packet(
+def _make_packet(
     about: ObservedTurn, before: Sequence[ObservedTurn], now: ObservedTurn, kind: PacketKind, subject: str, outcome: str
 ) -> Packet:
     return Packet(
         kind=kind, subject=subject, outcome=outcome, uuid=about.uuid, session_id=about.session_id,
         project_seq=about.project_seq, ordinal=about.ordinal, at=about.at, words=len(about.text.split()),
-        state=state(_moment(before, now)),
+        state=estimate_state(_read_moment(before, now)),
     )  # fmt: skip
 
 
-def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
+def _read_moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
     prompts = [turn for turn in (*before, now) if turn.kind in PROMPTS]
     gap = -1.0
     if len(prompts) > 1:
@@ -295,9 +297,9 @@ def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
 
 STAGE = "packets"
 #: Sessions that one step looks at.
-SESSIONS = 8
+SESSION_BATCH = 8
 #: Turns of each.
-BATCH = 400
+TURN_BATCH = 400
 
 
 def step(store: Store) -> int:
@@ -306,7 +308,7 @@ def step(store: Store) -> int:
     for session in store.read(lambda rows: cursors.sessions_behind(rows, STAGE)):
         turns = _observe(store, session)
         looked, with_new = looked + turns, with_new + (turns > 0)
-        if with_new == SESSIONS:
+        if with_new == SESSION_BATCH:
             break
     return looked
 
@@ -315,19 +317,19 @@ def _observe(store: Store, session: SessionBehind) -> int:
     """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
     def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:
-        upto = min(session.turns, session.position + BATCH)
+        upto = min(session.turns, session.position + TURN_BATCH)
         provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
         noted = tampered_transcripts.is_tampered(
             rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
         )
-        after = max(0, session.position - WINDOW)
+        after = max(0, session.position - WINDOW_TURNS)
         return packet_rows.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
         return 0
-    new_packets = [] if noted else packets(turns, after=session.position)
+    new_packets = [] if noted else make_packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
         packet_rows.put_packets(rows, new_packets)

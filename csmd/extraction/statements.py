@@ -19,10 +19,10 @@ from csmd.vocabulary import TurnKind
 
 TOOL_WORDS_STAGE = "tool words"
 #: What an agent reported is said in a conversation of its own.
-ROLES = ("plan", "commit")
-TOOLS = tuple(tool for tool, (role, _) in tool_calls.CALLS.items() if role in ROLES)
+CALL_ROLES = ("plan", "commit")
+TOOLS = tuple(tool for tool, (role, _) in tool_calls.CALLS.items() if role in CALL_ROLES)
 #: Sessions that one step looks at.
-SESSIONS = 8
+SESSION_BATCH = 8
 
 
 def tool_words_step(store: Store, *, quiet_before: str) -> int:
@@ -32,14 +32,14 @@ def tool_words_step(store: Store, *, quiet_before: str) -> int:
     """
     passed = looked_at = 0
     for session in store.read(lambda rows: cursors.sessions_behind(rows, TOOL_WORDS_STAGE)):
-        went = _go_through(store, session, settled=is_settled(session, quiet_before=quiet_before))
+        went = _store_call_words(store, session, settled=is_settled(session, quiet_before=quiet_before))
         passed, looked_at = passed + went, looked_at + (went > 0)
-        if looked_at == SESSIONS:
+        if looked_at == SESSION_BATCH:
             break
     return passed
 
 
-def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
+def _store_call_words(store: Store, session: SessionBehind, *, settled: bool) -> int:
     def read_calls(rows: Rows) -> tuple[list[turns.Call], int]:
         calls = turns.tool_calls(
             rows, session.session_seq, after=session.position, tools=TOOLS, holding=tool_calls.CALL_PATTERNS
@@ -67,14 +67,14 @@ def _go_through(store: Store, session: SessionBehind, *, settled: bool) -> int:
 
 STAGE = "distill"
 #: Kinds of turns with somebody's words; tools work between them.
-SPOKEN: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
+SPOKEN_KINDS: tuple[TurnKind, ...] = ("user", "relayed", "assistant", "summary")
 #: Kinds of turns that notify.
-BESIDE: tuple[TurnKind, ...] = ("notification",)
+NOTIFYING_KINDS: tuple[TurnKind, ...] = ("notification",)
 #: How many exchanges are searched backwards for the assistant's last words.
-LOOKS_BACK = 8
+MAX_EXCHANGES_BACK = 8
 
 
-def behind(store: Store) -> list[SessionBehind]:
+def list_behind(store: Store) -> list[SessionBehind]:
     """The conversations with turns not distilled yet, oldest first."""
     return store.read(lambda rows: cursors.sessions_behind(rows, STAGE))
 
@@ -95,7 +95,7 @@ def distill(store: Store, session: SessionBehind, *, settled: bool) -> int:
     a tool has written.
     """
 
-    view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
+    view = store.read(lambda rows: _read_view(rows, session, settled=settled, key=store.hash_key))
     chosen = chooser.choose(
         store.hook_priority.giving_way(view.sources), earlier=view.earlier, last_reply=view.last_reply
     )
@@ -140,16 +140,16 @@ class View(NamedTuple):
     last_reply: str
 
 
-def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> View:
+def _read_view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> View:
     """Reads what to choose from, starting with the exchange at the conversation's cursor."""
     if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")
     begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
     after, spoken_turns = max(0, begun - 1), list[StoredTurn]()
-    for _ in range(LOOKS_BACK):  # to what the assistant said last before that
+    for _ in range(MAX_EXCHANGES_BACK):  # to what the assistant said last before that
         after = max(0, cursors.exchange_start(rows, session.session_seq, at=after) - 1)
         spoken_turns = turns.stream_turns(
-            rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True
+            rows, session.session_seq, after=after, kinds=(*SPOKEN_KINDS, *NOTIFYING_KINDS), written=True
         )
         if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in spoken_turns):
             break
@@ -164,7 +164,7 @@ def _view(rows: Rows, session: SessionBehind, *, settled: bool, key: bytes) -> V
         if (source := exchange_sources.read_call_source(call.turn, call.tool, call.result)) is not None
     ]
     worked = [source for source in worked if begun <= source.turn.ordinal <= session.turns]
-    spoken = [turn for turn in in_reach if turn.kind in SPOKEN]
+    spoken = [turn for turn in in_reach if turn.kind in SPOKEN_KINDS]
     replies = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
     stated = statement_rows.stated_before(rows, session.session_seq, begun)
     return View(

@@ -17,18 +17,18 @@ from csmd.text.tokens import content_words
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
 #: Most characters of a question.
-QUESTION_CHARACTERS = 400
+MAX_QUESTION_CHARACTERS = 400
 #: Most characters of its answer.
-ANSWER_CHARACTERS = 400
+MAX_ANSWER_CHARACTERS = 400
 #: Content words of a question that "yes" or "no" says something about.
-ASKED_WORDS = 2
+MIN_QUESTION_WORDS = 2
 #: Most words of a title.
-HEADING_WORDS = 3
+MAX_HEADING_WORDS = 3
 _QUOTE = "> "
 _NOTE = re.compile(r"# +(\S.*)")
 
 
-def of_prompt(turn: StoredTurn) -> list[Statement]:
+def find_verbatim(turn: StoredTurn) -> list[Statement]:
     """The statements that a prompt makes by its form; [] for a prompt of another form."""
     if turn.kind not in PROMPTS:
         return []
@@ -50,7 +50,7 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
             text=text, gate="epistemic", category="decision", confidence=CATEGORIES["decision"].high,
             authority=authority, reasons=("pick",),
         )
-        for text in (picks(turn.text) if "/" in turn.uuid else [])
+        for text in (find_picks(turn.text) if "/" in turn.uuid else [])
     ]  # fmt: skip
 
 
@@ -58,10 +58,10 @@ def _is_heading(text: str) -> bool:
     """Whether a line is a title: a capital, a few words, and none that says or lays down something."""
     read = sentence.parse(text)
     says_something = read.kind != "states" or read.lasting or read.refutes or sentence.has("finite", "en", text)
-    return text[0].isupper() and len(text.split()) <= HEADING_WORDS and not says_something
+    return text[0].isupper() and len(text.split()) <= MAX_HEADING_WORDS and not says_something
 
 
-def picks(text: str) -> list[str]:
+def find_picks(text: str) -> list[str]:
     """The answers in a text that follow a quoted question, as "question -> answer"."""
     texts: list[str] = []
     question: list[str] = []
@@ -71,17 +71,16 @@ def picks(text: str) -> list[str]:
             answer.append(line)
             continue
         if "".join(answer).strip():
-            question_text, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
-            if question_text and (content_words(answered) or len(content_words(question_text)) >= ASKED_WORDS):
-                texts.append(
-                    f"{display.cut(question_text, QUESTION_CHARACTERS)}{display.ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
-                )
+            question_text = display.cut(_find_asking(display.squeeze(" ".join(question))), MAX_QUESTION_CHARACTERS)
+            answered = display.squeeze(" ".join(answer))
+            if question_text and (content_words(answered) or len(content_words(question_text)) >= MIN_QUESTION_WORDS):
+                texts.append(f"{question_text}{display.ARROW}{display.cut(answered, MAX_ANSWER_CHARACTERS)}")
             question, answer = [], []
         question.append(line.removeprefix(_QUOTE.rstrip()))
     return texts
 
 
-def _asked(question: str) -> str:
+def _find_asking(question: str) -> str:
     """The sentences of a question that ask, else its last one; assertions next to them were not answered."""
     text = prose.split_sentences(question)
     asking = [each for each in text if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]

@@ -15,7 +15,7 @@ from csmd.text.prose import read_prose_lines, split_sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem, words_of
 
-LONGEST_COMMAND = 100
+MAX_COMMAND_CHARACTERS = 100
 #: How many characters of an output's beginning are searched for a failure that a pipe hid; of its end three times as
 #: many.
 HALF = 500
@@ -111,7 +111,7 @@ _BEFORE = frozenset("was were had did didn't previously".split())
 #: Between the paragraphs of a message, whose lines are wrapped, and before an entry of a list in it.
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
-_ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
+_OTHER_DIRECTORY = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
 #: What is called by a name of its own of the checks that shell lines run.
 _CHECK_NAMES = {"test": "tests", "format": "format", "check types": "lint", "lint": "lint", "build": "build"}
@@ -126,17 +126,17 @@ _ERROR_LINE = re.compile(
     r"^.{0,200}?(?:\w*error\b|\bfail(?:ed|ure)?\b|\bpanic\b|\w*exception|undefined|cannot|not found|no such|fatal|denied).{0,200}$",
     re.I | re.M,
 )
-_VARIES = re.compile(
+_VARIABLE_PART = re.compile(
     r"0x[0-9a-f]+|\b[0-9a-f]{7,40}\b|\d+(?:\.\d+)*(?:ms|s)?|(?<![\w.])(?:/[\w.@-]+){2,}/|['\"`][^'\"`]{60,}['\"`]", re.I
 )
 
 
-def check_of(command: str) -> str:
+def find_check(command: str) -> str:
     """Which check a command is (tests, format, lint, build); "" for another command."""
-    return _CHECK_NAMES.get(shell_commands.purpose(command), "")
+    return _CHECK_NAMES.get(shell_commands.find_purpose(command), "")
 
 
-def commands(line: str) -> list[str]:
+def split_commands(line: str) -> list[str]:
     """Splits a shell line into its commands, without redirections, assignments, `cd` and commands that only look."""
     kept: list[str] = []
     quotes: list[str] = []
@@ -146,11 +146,11 @@ def commands(line: str) -> list[str]:
         return f"\0{len(quotes) - 1}\0"
 
     bare = shell_commands.QUOTED.sub(hide, shell_commands.HEREDOC.sub("<<", line.replace("\\\n", " ")))
-    for words in shell_commands.words_of_parts(bare):
+    for words in shell_commands.split_parts(bare):
         if shell_commands.looks_only(words):
             continue
         shown = _HIDDEN.sub(lambda match: quotes[int(match[1])], shell_commands.without_assignments(words))
-        shown_command = cut(squeeze(shown), LONGEST_COMMAND)
+        shown_command = cut(squeeze(shown), MAX_COMMAND_CHARACTERS)
         if shown_command not in kept:
             kept.append(shown_command)
     return kept
@@ -159,22 +159,22 @@ def commands(line: str) -> list[str]:
 def is_notable(ran: Ran) -> bool:
     """Whether a command is worth keeping: a known program or check, or a failure."""
     is_failure = bool(ran.error) and not ran.passed
-    return is_failure or shell_commands.is_of_work(ran.command) or bool(check_of(ran.command))
+    return is_failure or shell_commands.is_of_work(ran.command) or bool(find_check(ran.command))
 
 
-def error_of(text: str) -> str:
+def find_error(text: str) -> str:
     """The first line that reports an error, with numbers, hashes and paths masked; "" for none."""
     body = text.partition("\n")[2] if text.startswith("Exit code") else text
     match = _ERROR_LINE.search(body[:4000])
-    return cut(squeeze(_VARIES.sub("N", match[0])).strip(), 160) if match else ""
+    return cut(squeeze(_VARIABLE_PART.sub("N", match[0])).strip(), 160) if match else ""
 
 
-def _ends(text: str) -> str:
+def _cut_output(text: str) -> str:
     """The beginning and the end of an output, where a check reports its result."""
     return text if len(text) <= 4 * HALF else f"{text[:HALF]}\n{text[-3 * HALF :]}"
 
 
-def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
+def summarise(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     """Sums up the work in a conversation's entries; commits outside `cwd` do not count."""
     work = Work()
     results = {entry.tool_id: entry for entry in entries if entry.kind == "tool_result" and entry.tool_id}
@@ -197,7 +197,7 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
             if done.kind == "change":
                 work.turned_down.append(answer.ordinal)
         elif done.kind == "run":
-            _ran(work, entry, answer, done.subject, failed=how == "failed", cwd=cwd)
+            _record_run(work, entry, answer, done.subject, failed=how == "failed", cwd=cwd)
         elif how == "passed" and done.kind == "change":
             work.files.setdefault(done.subject, []).append(entry.uuid)
             work.changed_at = answer.ordinal
@@ -214,38 +214,38 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
     return work
 
 
-def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cwd: str) -> None:
-    commands_run = commands(line)
+def _record_run(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cwd: str) -> None:
+    commands_run = split_commands(line)
     piped = "|" in line or "; " in line
     for command in commands_run:
         ran = work.ran.setdefault(command, Ran(command))
         # Which of several commands joined by && failed is unknown: the last is the likeliest.
         blamed = failed and command == commands_run[-1]
-        bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
+        bad = blamed or (piped and bool(find_check(command)) and bool(_SAYS_FAILED.search(_cut_output(answer.text))))
         ran.runs += 1
         ran.failures += bad
         ran.passed, ran.uuid, ran.at = not bad, entry.uuid, answer.ordinal
         if bad:
-            ran.error, ran.error_uuid = error_of(answer.text), answer.uuid
-    gone = _ELSEWHERE.search(line)
+            ran.error, ran.error_uuid = find_error(answer.text), answer.uuid
+    gone = _OTHER_DIRECTORY.search(line)
     if failed or (gone and not (gone[1] or "init").startswith(cwd or "/")):
         return
     if "git " in line:
-        work.commits += _commits(entry, answer, line)
+        work.commits += _find_commits(entry, answer, line)
         for begun in _BRANCH.finditer(line):
             work.branches.setdefault(begun[1], entry.uuid)
-    if "pull request" in _milestones(line) and (opened := _PULL.findall(answer.text)):
+    if "pull request" in _find_milestones(line) and (opened := _PULL.findall(answer.text)):
         title = _TITLE.search(line)
         named = (title[1] or title[2] or "").replace('\\"', '"') if title else ""
         work.pulls[f"#{opened[-1]} {squeeze('' if '$' in named else named)}".strip()] = entry.uuid
 
 
-def _milestones(line: str) -> set[str]:
+def _find_milestones(line: str) -> set[str]:
     """The milestones that the commands of a shell line reach."""
-    return set(map(shell_commands.milestone, shell_commands.commands(line)))
+    return set(map(shell_commands.find_milestone, shell_commands.list_commands(line)))
 
 
-def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
+def _find_commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
     """The commits that a call made: as git printed them or, if its output is missing, by their message."""
     subject, _, body = tool_calls.read_commit(entry.text, answer.text).partition("\n")
     made = [
@@ -253,14 +253,16 @@ def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
         for match in _COMMIT.finditer(answer.text)
     ]
     subject = squeeze(subject).rstrip(".")
-    is_run = "--dry-run" not in line and "commit" in _milestones(line)
+    is_run = "--dry-run" not in line and "commit" in _find_milestones(line)
     if not made and subject and is_run and not (subject.startswith("-") or _NO_COMMIT.search(answer.text)):
         made = [Commit("", "", subject, entry.uuid, answer.ordinal)]
     # With several commits in one call the message that was read is of the one that has its subject.
-    return [commit._replace(reason=_reason_in(body)) if commit.subject.endswith(subject) else commit for commit in made]
+    return [
+        commit._replace(reason=_find_reason(body)) if commit.subject.endswith(subject) else commit for commit in made
+    ]
 
 
-def _reason_in(body: str) -> str:
+def _find_reason(body: str) -> str:
     """The first sentence of a commit's message that says why, and not how it was before; "" for none."""
     paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
     stated = [
@@ -276,24 +278,24 @@ ItemKind = Literal[
 ]  # fmt: skip
 
 #: Most characters of a harvested sentence.
-SENTENCE = 170
+MAX_SENTENCE_CHARACTERS = 170
 #: Most characters of a goal.
-GOAL = 220
+MAX_GOAL_CHARACTERS = 220
 #: Most characters of an entry of a list.
-ENTRY = 90
+MAX_ENTRY_CHARACTERS = 90
 #: Characters of a commit's reason.
-REASON = 240
+MAX_REASON_CHARACTERS = 240
 #: Words by which a goal is compared.
-WORDS = 24
+MAX_SEARCH_WORDS = 24
 #: Characters of the user's words that are searched for them.
-WORDS_FROM = 600
+MAX_SEARCHED_CHARACTERS = 600
 #: A commit named in a prompt: a word for it, then a hash with letters and digits.
-_NAMES = re.compile(
+_NAMED_COMMIT = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"
     r"|diff))\b[\s:`'\"(]{1,3}(?:--?\w+ ){0,2}((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})\b"
 )
 #: A longer prompt is a paste, in which no commit is looked for.
-TYPED = 700
+MAX_TYPED_CHARACTERS = 700
 
 
 class Stated(NamedTuple):
@@ -319,7 +321,7 @@ class Item(NamedTuple):
     amount: int = 1
 
 
-def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
+def list_goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = ()) -> list[Item]:
     """The goal of a session: the first meaningful prompt, a plan's heading, or the host's title; with its search words.
 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
@@ -327,20 +329,22 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
     texts = [prompt.text for prompt in prompts]
     at, goal = _find_goal(texts, least=3)
     if not goal and not title:
-        summed = last_item(answers[:1])
+        summed = find_last_item(answers[:1])
         goal = summed.text if summed else ""
     openings = (
-        [Item("goal", cut(squeeze(title or goal), GOAL), prompts[at].uuid if prompts else "")] if title or goal else []
+        [Item("goal", cut(squeeze(title or goal), MAX_GOAL_CHARACTERS), prompts[at].uuid if prompts else "")]
+        if title or goal
+        else []
     )
     words: dict[str, str] = {}
     for number, prompt in enumerate(prompts):
-        if number > at and len(words) >= WORDS:
+        if number > at and len(words) >= MAX_SEARCH_WORDS:
             break
         plan, _ = tool_calls.parse_plan_prompt(prompt.text)
-        for word in content_words((plan or prompt.text)[:WORDS_FROM]):
+        for word in content_words((plan or prompt.text)[:MAX_SEARCHED_CHARACTERS]):
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
-    return [*openings, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
+    return [*openings, *(Item("word", word, uuid) for word, uuid in list(words.items())[:MAX_SEARCH_WORDS])]
 
 
 def find_goal(prompts: Sequence[str]) -> str:
@@ -353,7 +357,7 @@ def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
     first = 0, ""
     for number, prompt in enumerate(prompts):
         plan, _ = tool_calls.parse_plan_prompt(prompt)
-        rows = read_prose_lines(plan[:4000]) if plan else _typed_rows(prompt)
+        rows = read_prose_lines(plan[:4000]) if plan else _read_typed_rows(prompt)
         whole = " ".join(rows)
         if not plan and all(word.isdigit() or word in sentence.DIALOGUE for word in content_words(whole)):
             continue
@@ -365,19 +369,19 @@ def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
     return first
 
 
-def _typed_rows(prompt: str) -> list[str]:
+def _read_typed_rows(prompt: str) -> list[str]:
     """The lines of a prompt without quotations and program output."""
     rows = read_prose_lines(quotations.blank_quotations(prompt)[:4000])
     return [row for row in rows if parse(row).kind != "printed"]
 
 
-def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
+def list_decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
     """Corrections and decisions, the user's and the surest first, each once, and without the goal itself."""
     item_of: dict[str, Item] = {}
     for statement in sorted(
         stated, key=lambda statement: (statement.authority != "user", -statement.confidence, statement.ordinal)
     ):
-        if squeeze(statement.text)[:ENTRY] in goal:
+        if squeeze(statement.text)[:MAX_ENTRY_CHARACTERS] in goal:
             continue
         if statement.gate == "correction" and statement.authority == "user":
             item_of.setdefault(statement.text, Item("correction", squeeze(statement.text), statement.uuid))
@@ -386,7 +390,7 @@ def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
     return list(item_of.values())
 
 
-def done_items(work: Work, cwd: str) -> list[Item]:
+def list_done_items(work: Work, cwd: str) -> list[Item]:
     items: list[Item] = []
     root = cwd.rstrip("/") + "/"
     for path, uuids in sorted(work.files.items(), key=lambda item: -len(item[1])):
@@ -397,22 +401,25 @@ def done_items(work: Work, cwd: str) -> list[Item]:
         items.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
         if ran.error:
             items.append(
-                Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
+                Item("error", f"{find_check(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
             )
-    items += [Item("commit", f"{commit.hash} {cut(commit.subject, ENTRY)}", commit.uuid) for commit in work.commits]
     items += [
-        Item("reason", f"{commit.subject}: {cut(commit.reason, REASON)}", commit.uuid)
+        Item("commit", f"{commit.hash} {cut(commit.subject, MAX_ENTRY_CHARACTERS)}", commit.uuid)
+        for commit in work.commits
+    ]
+    items += [
+        Item("reason", f"{commit.subject}: {cut(commit.reason, MAX_REASON_CHARACTERS)}", commit.uuid)
         for commit in work.commits
         if commit.reason
     ]
-    items += [Item("pull", cut(pull, ENTRY), uuid) for pull, uuid in work.pulls.items()]
+    items += [Item("pull", cut(pull, MAX_ENTRY_CHARACTERS), uuid) for pull, uuid in work.pulls.items()]
     begun = {**work.branches, **{commit.branch: commit.uuid for commit in work.commits if commit.branch}}
     items += [Item("branch", name, uuid) for name, uuid in begun.items()]
     items += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
     return items
 
 
-def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
+def list_reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     """What the session refers to: a plan, a transcript, a commit, an earlier conversation."""
     items: list[Item] = []
     for prompt in prompts:
@@ -421,36 +428,40 @@ def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[
             items.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:
             items.append(Item("transcript", transcript, prompt.uuid))
-        if len(prompt.text) <= TYPED:
-            items += [Item("names", name[1], prompt.uuid) for name in _NAMES.finditer(prompt.text)]
+        if len(prompt.text) <= MAX_TYPED_CHARACTERS:
+            items += [Item("names", name[1], prompt.uuid) for name in _NAMED_COMMIT.finditer(prompt.text)]
             if all(sentence.has(name, "en", prompt.text) for name in ("earlier", "first_person")):
-                items.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
+                items.append(Item("continued", cut(squeeze(prompt.text), MAX_SENTENCE_CHARACTERS), prompt.uuid))
     first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
     if first is not None and first.kind == "summary" and tool_calls.is_continued(first.text):
         items.append(Item("continued", "a summary of an earlier conversation", first.uuid))
     return list(dict.fromkeys(items))
 
 
-def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
+def list_open_items(
+    work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False
+) -> list[Item]:
     """To-dos of the last list, what the last message leaves for later, its question, a prompt without an answer.
 
     Once a session is over, what was changed behind its last prompt has answered that.
     """
-    items = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
+    items = [Item("open", cut(squeeze(body), MAX_ENTRY_CHARACTERS), uuid) for body, uuid in work.open]
     if prompts and (not answers or answers[-1].ordinal < prompts[-1].ordinal):
         if is_over and work.changed_at > prompts[-1].ordinal:
             return items
-        unanswered = f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}"
+        unanswered = f"asked and not answered: {cut(squeeze(prompts[-1].text), MAX_ENTRY_CHARACTERS)}"
         return [*items, Item("open", unanswered, prompts[-1].uuid)]
     if answers:
-        sentences = _prose(answers[-1].text)
-        left = [line for line in sentences if _leaves_something(line)]
+        sentences = _split_prose(answers[-1].text)
+        left = [line for line in sentences if _leaves_work(line)]
         questions = [line for line in sentences[-2:] if sentence.ends_with_question(line)]
-        items += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *questions[-1:]]]
+        items += [
+            Item("open", cut(line, MAX_SENTENCE_CHARACTERS), answers[-1].uuid) for line in [*left[:2], *questions[-1:]]
+        ]
     return items
 
 
-def _leaves_something(line: str) -> bool:
+def _leaves_work(line: str) -> bool:
     """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in
     it."""
     if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
@@ -463,10 +474,10 @@ def _leaves_something(line: str) -> bool:
 _NOT_YET = re.compile(r"(?:\bnot|n['’]t)(?: [\w-]+){1,4} yet\b", re.IGNORECASE)
 
 
-def last_item(answers: Sequence[Entry]) -> Item | None:
+def find_last_item(answers: Sequence[Entry]) -> Item | None:
     """The first self-contained sentence of the last message, else its last sentence."""
     for answer in reversed(answers[-3:]):
-        sentences = [line for line in _prose(answer.text) if not sentence.ends_with_question(line)]
+        sentences = [line for line in _split_prose(answer.text) if not sentence.ends_with_question(line)]
         good = [
             line
             for line in sentences
@@ -474,9 +485,9 @@ def last_item(answers: Sequence[Entry]) -> Item | None:
         ]
         whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
         if good or sentences:
-            return Item("last", cut((whole or good or sentences[-1:])[0], SENTENCE), answer.uuid)
+            return Item("last", cut((whole or good or sentences[-1:])[0], MAX_SENTENCE_CHARACTERS), answer.uuid)
     return None
 
 
-def _prose(body: str) -> list[str]:
+def _split_prose(body: str) -> list[str]:
     return [squeeze(line.replace("**", "")) for row in read_prose_lines(body[-6000:]) for line in split_sentences(row)]

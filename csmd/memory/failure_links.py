@@ -11,7 +11,7 @@ from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction import statements as distill
 from csmd.extraction.failure_reports import Refutation, Symptom
-from csmd.extraction.shell_commands import command_of, file_of
+from csmd.extraction.shell_commands import read_command, read_file_path
 from csmd.extraction.statement_context import Scene
 from csmd.hosts.tool_calls import SHELL, WRITERS
 from csmd.knowledge import Link, Memory
@@ -113,12 +113,12 @@ def _find_observations(rows: Rows, session: SessionBehind) -> list[_Observation]
         if turn.ordinal <= session.position:
             continue
         if turn.kind == "user":
-            pasted = failure_reports.pasted_error(turn.text, at=turn.at, uuid=turn.uuid)
+            pasted = failure_reports.find_pasted_error(turn.text, at=turn.at, uuid=turn.uuid)
             observations += [_Observation(turn, pasted)] if pasted else []
         elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
-            line = command_of(call.text) if call.tool_name == SHELL else ""
-            failure = failure_reports.observed_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
+            line = read_command(call.text) if call.tool_name == SHELL else ""
+            failure = failure_reports.find_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if failure or (line and failure_reports.succeeded(turn.text)):
                 observations.append(_Observation(turn, failure, call, line))
     return observations
@@ -145,7 +145,7 @@ def _store_observations(rows: Rows, session: SessionBehind, waiting: Sequence[_O
 
 def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn: TranscriptTurn, line: str) -> None:
     """Stores fixes of earlier failures of the commands that now succeeded, if files were edited in between."""
-    succeeded = frozenset(shell_commands.commands(line))
+    succeeded = frozenset(shell_commands.list_commands(line))
     earlier = failures.session_failures(rows, session.session_seq, before=turn.ordinal)
     failed = [failure for failure in earlier if failure.command in succeeded]
     for error, failure in {failure.error_seq: failure for failure in failed}.items():
@@ -153,7 +153,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
             continue
         start = max(0, failure.ordinal - failures.MAX_CALL_DISTANCE)
         around = failures.transcript_turns(rows, session.session_seq, after=start, upto=session.turns)
-        before, now = _find_scope(around, failure), shell_commands.scope(line, failure.command)
+        before, now = _find_scope(around, failure), shell_commands.find_arguments(line, failure.command)
         # A run on a part of the failed files proves no fix.
         if not now <= before or not shell_commands.shows_mended(failure.command, same=now == before):
             continue
@@ -164,7 +164,7 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
         if not files:
             continue
         passages = _find_passages(between, next_run=next_run, success=turn.ordinal)
-        uuid, diagnosis = failure_reports.diagnosis(passages, about=failures.error_message(rows, error))
+        uuid, diagnosis = failure_reports.find_diagnosis(passages, about=failures.error_message(rows, error))
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
             files=files, text=diagnosis,
@@ -174,14 +174,14 @@ def _store_fixes(rows: Rows, session: SessionBehind, call: TranscriptTurn, turn:
 def _find_scope(around: Sequence[TranscriptTurn], failure: failures.OpenFailure) -> frozenset[str]:
     """Returns the arguments of the command that failed."""
     tool = next((turn.tool_id for turn in around if turn.seq == failure.turn_seq), "")
-    line = next((command_of(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
-    return shell_commands.scope(line, failure.command)
+    line = next((read_command(turn.text) for turn in around if turn.kind == "tool_call" and turn.tool_id == tool), "")
+    return shell_commands.find_arguments(line, failure.command)
 
 
 def _find_changed_files(between: Sequence[TranscriptTurn], *, upto: int) -> list[str]:
     """Returns the names of the files that were edited up to an ordinal, in order."""
     calls = [turn for turn in between if turn.kind == "tool_call" and turn.ordinal < upto]
-    names = [file_of(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
+    names = [read_file_path(call.text).rpartition("/")[2] for call in calls if call.tool_name in WRITERS]
     return list(filter(None, dict.fromkeys(names)))[:MAX_FILES]
 
 
@@ -251,7 +251,7 @@ def _find_relations(rows: Rows, session_seq: int, ident: str, *, upto: int, key:
 def _store_symptom(rows: Rows, symptom: Symptom) -> None:
     fingerprint = symptom.fingerprint
     if not fingerprint:
-        pasted = failure_reports.pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
+        pasted = failure_reports.find_pasted_error(symptom.text, at=symptom.at, uuid=symptom.uuid)
         fingerprint = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint) if pasted else ""
     failures.add_symptom(
         rows, symptom.key, uuid=symptom.uuid, at=symptom.at, text=symptom.text, fingerprint=fingerprint
@@ -290,7 +290,7 @@ def _find_symptoms_elsewhere(
             Symptom(memory.seq, turn.uuid, turn.at, report, "")
             for memory in near
             if _is_cause(memory)
-            and failure_reports.belongs_across(report, turn.at, memory.text, memory.created_at)
+            and failure_reports.is_report_of_cause(report, turn.at, memory.text, memory.created_at)
             and not failures.is_stated_in(rows, memory.seq, session_seq)
         ]
     times = {turn.uuid: turn.at for turn in turns}
@@ -301,7 +301,7 @@ def _find_symptoms_elsewhere(
             Symptom(cause.memory_seq, turn.uuid, turn.at, report, "")
             for turn in search.turns_by_seq(rows, matching).values()
             if (report := _find_report(turn))
-            and failure_reports.belongs_across(report, turn.at, cause.text, times.get(cause.uuid, ""))
+            and failure_reports.is_report_of_cause(report, turn.at, cause.text, times.get(cause.uuid, ""))
             and not failures.is_listed(rows, turn.seq, session_seq)
             and not _is_tampered(rows, failures.transcript_of_turn(rows, turn.seq), key)
         ]
@@ -309,13 +309,13 @@ def _find_symptoms_elsewhere(
 
 
 def _find_report(turn: TranscriptTurn | search.TurnRow) -> str:
-    return failure_reports.symptom_in(turn.text) if turn.kind == "user" else ""
+    return failure_reports.find_symptom(turn.text) if turn.kind == "user" else ""
 
 
 def _find_distinctive_names(text: str) -> list[str]:
     """Returns the names in a text, [] if they are too few to recognise a failure in another session."""
-    names = sorted(failure_reports.names(text))
-    return names if len(names) >= failure_reports.NAMES_ACROSS else []
+    names = sorted(failure_reports.find_names(text))
+    return names if len(names) >= failure_reports.MIN_NAMES_ACROSS else []
 
 
 def _is_cause(memory: Memory | StatedMemory) -> bool:

@@ -240,7 +240,7 @@ def _find_usual_commands(packets: Sequence[Packet]) -> list[Habit]:
     """Finds the habit that names, for each purpose, the command that serves it in most sessions."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
-        if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
+        if packet.kind == "tool" and (purpose := shell_commands.find_purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
     usual: list[tuple[float, str, int, list[Packet]]] = []
     for purpose in (purpose for purpose in PURPOSES if purpose in runs):
@@ -274,7 +274,7 @@ def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
     for _, run in sorted(by_session.items()):
         steps: dict[str, dict[str, Packet]] = defaultdict(dict)
         for packet in sorted(run, key=lambda packet: packet.ordinal):
-            name = shell_commands.milestone(packet.subject) if packet.kind == "milestone" else ""
+            name = shell_commands.find_milestone(packet.subject) if packet.kind == "milestone" else ""
             if name and packet.outcome != "failed":
                 if name != "commit" or steps[name]:
                     milestones[name].append((packet, steps[name]))
@@ -289,7 +289,7 @@ def _find_procedures(packets: Sequence[Packet]) -> list[Habit]:
 
 def _step_name(packet: Packet) -> str:
     """Returns the name of a packet that is a step of a procedure, a command or release that did not fail; else ""."""
-    is_release = packet.kind == "milestone" and shell_commands.milestone(packet.subject) == "release"
+    is_release = packet.kind == "milestone" and shell_commands.find_milestone(packet.subject) == "release"
     return packet.subject if packet.outcome != "failed" and (packet.kind == "tool" or is_release) else ""
 
 

@@ -70,6 +70,6 @@ def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:
     """Whether a statement was made in a turn of this kind and text by its speaker, and not quoted."""
     if kind == "notification" or of_agent:
         return False
-    if kind not in ("user", "relayed") or statement in verbatim_statements.picks(text):
+    if kind not in ("user", "relayed") or statement in verbatim_statements.find_picks(text):
         return True
     return not quotations.is_of_another(statement, text)

@@ -13,7 +13,7 @@ from csmd import wire
 from csmd.conversation import StatedMemory, TranscriptTurn
 from csmd.errors import BadInput
 from csmd.extraction import statement_context
-from csmd.extraction.shell_commands import file_of
+from csmd.extraction.shell_commands import read_file_path
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
@@ -60,7 +60,7 @@ def find_outdated(
 
 def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
     """Returns a memory's claim with the remark around it; edits before the next prompt answer the remark."""
-    remark = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
+    remark = statement_context.find_remark(statement.text, statement.category, users.get(statement.uuid, ""))
     following = bisect_right(prompts, statement.ordinal)
     next_prompt = prompts[following] if following < len(prompts) else sys.maxsize
     return Claim(statement.memory_seq, statement.text, statement.ordinal, remark, next_prompt if remark else 0)
@@ -72,7 +72,7 @@ def _parse_edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
         try:
             value = wire.loads(arguments)
         except BadInput:
-            value = {"file_path": file_of(arguments)}
+            value = {"file_path": read_file_path(arguments)}
         path = _text_field(value, "file_path")
         changes = value.get("edits") if isinstance(value, dict) else None
         for change in changes if isinstance(changes, list) else [value]:
@@ -92,7 +92,7 @@ def find_changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, 
     if not stated and not stored_scenes:
         return {}
     changes, is_whole = _read_changes(rows, session_seq, upto=upto)
-    scenes = statement_context.scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
+    scenes = statement_context.find_scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
     scenes = _drop_forgotten(rows, session_seq, scenes, key=key)
     return {
         seq: scene
@@ -121,7 +121,7 @@ def _read_changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Chan
     """Reads a session's last file changes, in order; returns them and whether they are complete and readable."""
     calls = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MAX_EDITS, characters=MAX_CALL_CHARACTERS)
     _, roots = memory_scenes.scene_directories(rows, session_seq)
-    paths = [(call, file_of(call.input_start)) for call in calls]
+    paths = [(call, read_file_path(call.input_start)) for call in calls]
     is_whole = len(calls) < MAX_EDITS and all(path for _, path in paths)
     changes = [Change(call.uuid, call.ordinal, _relative_path(path, roots), call.at, call.anew) for call, path in paths]
     return changes, is_whole

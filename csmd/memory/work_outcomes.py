@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from math import comb
 from typing import Literal, NamedTuple
 
-from csmd.extraction.work import check_of
+from csmd.extraction.work import find_check
 
 Ending = Literal["well", "badly", "undecided"]
 
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
 
     def is_command(self, command: str) -> bool:
         """Whether a command is work of this kind."""
-        return check_of(command) == self.check if self.check else self.commands.match(command) is not None
+        return find_check(command) == self.check if self.check else self.commands.match(command) is not None
 
 
 # fmt: off

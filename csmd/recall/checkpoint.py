@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from csmd.briefs import Brief
 from csmd.conversation import Event
 from csmd.extraction import work
-from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
+from csmd.extraction.work import MAX_ENTRY_CHARACTERS, MAX_SENTENCE_CHARACTERS, Entry, Stated, Work
 from csmd.hosts import adapters, tool_calls
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import supersession
@@ -150,14 +150,14 @@ def make_pieces(
     if not prompts and not answers:
         return None
     upto = entries[-1].ordinal
-    done = work.fold(entries, cwd=cwd)
+    done = work.summarise(entries, cwd=cwd)
     stated = [statement for statement in stated if statement.ordinal <= upto]
     goals = _find_goals(prompts)
     candidates = [
         *goals,
         *(Piece("plan", squeeze(plan), uuid, "agreed") for plan, uuid in done.plans[-1:]),
         *(Piece("plan", squeeze(text), uuid, progress) for text, progress, uuid in done.todo),
-        *(Piece(*item) for item in work.decision_items(stated, " ".join(goal.text for goal in goals))),
+        *(Piece(*item) for item in work.list_decision_items(stated, " ".join(goal.text for goal in goals))),
         *_find_failing(done),
         *_find_files(done, cwd),
         *_find_open(done, stated, prompts, answers),
@@ -179,7 +179,7 @@ def _is_said(prompt: Entry) -> bool:
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:
     """The task that was set last, then the one that the session began with where that is another."""
     orders = tasks(prompts)
-    goals = [Piece(*item) for some in (orders[:1], orders[-1:]) for item in work.goal_items(some, "")[:1]]
+    goals = [Piece(*item) for some in (orders[:1], orders[-1:]) for item in work.list_goal_items(some, "")[:1]]
     return list({goal.uuid: goal for goal in goals}.values())
 
 
@@ -187,7 +187,7 @@ def _find_failing(done: Work) -> list[Piece]:
     """Commands and checks whose last run failed, the latest first, each followed by its error."""
     pieces: list[Piece] = []
     for ran in sorted(done.ran.values(), key=lambda ran: -ran.at):
-        if ran.state == "failed" and (ran.error or work.check_of(ran.command)):
+        if ran.state == "failed" and (ran.error or work.find_check(ran.command)):
             pieces.append(Piece("failing", ran.command, ran.uuid, amount=ran.failures))
             pieces += [Piece("error", ran.error, ran.error_uuid)] if ran.error else []
     return pieces
@@ -224,7 +224,7 @@ def _find_open(
     done: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
 ) -> Iterable[Piece]:
     """What was asked and not answered, left for later, or promised; the to-do list is the plan's."""
-    left = work.open_items(done, prompts, answers)[len(done.open) :]
+    left = work.list_open_items(done, prompts, answers)[len(done.open) :]
     pieces = [Piece(*item) for item in left]
     pieces += [
         Piece("open", squeeze(statement.text), statement.uuid)
@@ -262,13 +262,13 @@ class EssentialBlock(NamedTuple):
 
 #: In the order in which they are shown.
 ESSENTIAL: dict[str, EssentialBlock] = {
-    "goal": EssentialBlock("Asked for", 2, work.GOAL, 1.5),
-    "plan": EssentialBlock("Plan", 6, ENTRY, 1.1),
-    "correction": EssentialBlock("Corrected by the user", 3, SENTENCE, 1.3),
-    "decision": EssentialBlock("Decided", 5, SENTENCE, 1.0),
+    "goal": EssentialBlock("Asked for", 2, work.MAX_GOAL_CHARACTERS, 1.5),
+    "plan": EssentialBlock("Plan", 6, MAX_ENTRY_CHARACTERS, 1.1),
+    "correction": EssentialBlock("Corrected by the user", 3, MAX_SENTENCE_CHARACTERS, 1.3),
+    "decision": EssentialBlock("Decided", 5, MAX_SENTENCE_CHARACTERS, 1.0),
     "failing": EssentialBlock("Failing at that time", 3, 160, 1.4),
     "edited": EssentialBlock("Files changed", 10, 60, 1.2),
-    "open": EssentialBlock("Open", 4, SENTENCE, 0.9),
+    "open": EssentialBlock("Open", 4, MAX_SENTENCE_CHARACTERS, 0.9),
     "read": EssentialBlock("Files read", 6, 60, 0.5),
     "output": EssentialBlock("Long outputs, whole", 3, 200, 0.4),
 }

@@ -235,7 +235,7 @@ def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
 
 def _find_fixes(rows: Rows, question: str, search_query: Query) -> tuple[list[int], list[Memory]]:
     """Returns the turns that fixed a pasted failure, and the memories of its cause."""
-    pasted = failure_reports.pasted_error(question, at="", uuid="")
+    pasted = failure_reports.find_pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
     same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from csmd.briefs import Brief
 from csmd.conversation import Failure
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.shell_commands import file_of
+from csmd.extraction.shell_commands import read_file_path
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.hosts.tool_calls import READ, WRITERS
 from csmd.knowledge import Memory
@@ -51,7 +51,7 @@ class FailureHistory(NamedTuple):
 
 def names_something(message: str) -> bool:
     """Whether a message names what is wrong: an identifier, a file, something quoted, a code."""
-    return bool(failure_reports.names(message)) or _NAMED.search(message) is not None
+    return bool(failure_reports.find_names(message)) or _NAMED.search(message) is not None
 
 
 def find_reason(failure: FailureHistory) -> str:
@@ -61,7 +61,7 @@ def find_reason(failure: FailureHistory) -> str:
     if not failure.is_same:
         return "a similar one was solved" if is_named and is_explained else ""
     # A message that names nothing may stand for many failures of a check.
-    is_one = is_named or shell_commands.program(seen.command) not in shell_commands.CHECKS
+    is_one = is_named or shell_commands.program_of(seen.command) not in shell_commands.CHECKS
     if (is_one and is_explained) or (is_named and seen.fixed_at):
         return "solved before"
     return "seen again and again" if is_one and seen.sessions >= UNSOLVED_SESSIONS else ""
@@ -103,7 +103,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
     `kept_bytes` is how much of a tool's output is stored: no more of it is compared.
     """
     output = display.cut_middle(failed.output, limit=kept_bytes)
-    seen = failure_reports.observed_failure(failed.tool, failed.command, output, at="", uuid="")
+    seen = failure_reports.find_failure(failed.tool, failed.command, output, at="", uuid="")
     if seen is None:
         return NOTHING
     here = failures.PresentContext(session_id, receipts.context_since(rows, session_id))
@@ -241,7 +241,7 @@ def file_block(
     Nothing that the session has in its context, nothing of `exclude` (ids); None for nothing.
     """
     calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
-    at_hand = list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]
+    at_hand = list(dict.fromkeys(path for call in calls if (path := read_file_path(call))))[:AT_HAND]
     in_context = receipts.ids_in_context(rows, session_id)
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MAX_FILES]
     return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)

@@ -17,7 +17,7 @@ from csmd.conversation import StoredTurn, Turn  # noqa: E402
 from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import exchange_sources  # noqa: E402
 from csmd.extraction.exchange_sources import Source  # noqa: E402
-from csmd.extraction.statements import SPOKEN  # noqa: E402
+from csmd.extraction.statements import SPOKEN_KINDS  # noqa: E402
 from csmd.hosts import transcript_reading  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.text import tokens  # noqa: E402
@@ -92,7 +92,7 @@ def sources_of(session: Session) -> list[Source]:
 
 def spoken(session: Session) -> list[StoredTurn]:
     """What distillation reads of a session."""
-    return [turn for turn in session.turns if turn.kind in SPOKEN]
+    return [turn for turn in session.turns if turn.kind in SPOKEN_KINDS]
 
 
 def line_of(uuid: str) -> str:

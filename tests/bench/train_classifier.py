@@ -234,7 +234,7 @@ def main() -> None:
     if options.folds:
         folds(options.eval)
     elif options.score:
-        show("odd rows", figures(sentences(options.eval, odd=True), classifier.shipped()))
+        show("odd rows", figures(sentences(options.eval, odd=True), classifier.load_model()))
     else:
         rows = [*written(), *sentences(options.eval, odd=False), *labels(options.eval)]
         TARGET.write_text(json.dumps(fit(rows)) + "\n", encoding="utf-8")

@@ -69,7 +69,7 @@ def test_every_sentence_is_something_within_what_its_gate_and_category_allow(sai
     found = classify(said, speaker=speaker)
     rule = CATEGORIES[found.category]
     assert found.gate in GATES_OF[speaker] and found.category in CATEGORIES_OF[found.gate] and found.reasons
-    assert rule.low <= found.confidence <= min(rule.high, classifier.CONFIDENCE_MOST)
+    assert rule.low <= found.confidence <= min(rule.high, classifier.MAX_CONFIDENCE)
     assert found.decay == "durable" or not found.for_good or found.reasons[0] == classifier.ASKED
     assert not (found.gate == "promissory" and found.decay == "durable"), "plans change"
 
@@ -122,7 +122,7 @@ def test_on_rows_that_it_was_not_fitted_on_the_gates_have_a_macro_f1_of_seven_te
 
     rows = bench.sentences(EVALUATION, odd=True)
     assert len(rows) == 1006
-    found = bench.figures(rows, classifier.shipped())
+    found = bench.figures(rows, classifier.load_model())
     assert found["with none"]["macro"] >= 0.70
     assert found["gates"]["macro"] >= 0.70
     assert min(found["gates"].values()) >= 0.65

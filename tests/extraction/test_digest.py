@@ -47,7 +47,7 @@ TEST_RUN = "cd /p/alpha && uv run pytest -q 2>&1 | tail -5"
 
 
 def only(*said: Any, stated: tuple[Stated, ...] = (), title: str = "") -> digest.Digest:
-    made = digest.versions(entries(*said), stated, title=title, cwd=CWD)
+    made = digest.make_versions(entries(*said), stated, title=title, cwd=CWD)
     assert len(made) == 1
     return made[0]
 
@@ -186,7 +186,7 @@ def test_what_the_user_said_last_of_all_counts_against_the_change() -> None:
 
 def test_there_is_a_version_of_everything_before_each_compaction() -> None:
     said = entries(ASKED, edit("a.py"), DONE, ("summary", "This session is being continued"), edit("b.py"), DONE)
-    first, last = digest.versions(said, (), title="", cwd=CWD, why="end")
+    first, last = digest.make_versions(said, (), title="", cwd=CWD, why="end")
     assert (first.why, first.upto, kept(first, "file")) == ("compaction", 4, ["a.py"])
     assert (last.why, last.upto, kept(last, "file")) == ("end", 8, ["a.py", "b.py"])
 
@@ -198,10 +198,10 @@ def test_commands_are_known_without_where_they_ran_and_what_their_output_went_th
         "CI=1 make test > /dev/null",
         "export A=b; make test",
     ):
-        assert work.commands(line) == ["make test"]
-    assert work.commands("mise run fmt && mise run lint") == ["mise run fmt", "mise run lint"]
-    assert work.commands("git commit -m 'a && b | c'") == ["git commit -m 'a && b | c'"]
-    assert work.commands("ls -la && cat x && git status") == []
+        assert work.split_commands(line) == ["make test"]
+    assert work.split_commands("mise run fmt && mise run lint") == ["mise run fmt", "mise run lint"]
+    assert work.split_commands("git commit -m 'a && b | c'") == ["git commit -m 'a && b | c'"]
+    assert work.split_commands("ls -la && cat x && git status") == []
 
 
 #: What ran and what it printed -> the commits, reasons and pull requests that a digest has of it.
@@ -229,8 +229,8 @@ def test_commits_their_reasons_and_pull_requests_are_known_however_they_are_prin
 
 
 def test_an_error_is_the_same_error_in_another_place_and_at_another_time() -> None:
-    one = work.error_of("Exit code 1\n/home/a/x/parse.py:12: NameError: tz_name is not defined (0.31s)")
-    assert one == work.error_of("/srv/b/c/parse.py:99: NameError: tz_name is not defined (1.2s)") != ""
+    one = work.find_error("Exit code 1\n/home/a/x/parse.py:12: NameError: tz_name is not defined (0.31s)")
+    assert one == work.find_error("/srv/b/c/parse.py:99: NameError: tz_name is not defined (1.2s)") != ""
 
 
 def test_a_call_that_was_cut_still_tells_its_file() -> None:
@@ -241,8 +241,8 @@ def test_a_call_that_was_cut_still_tells_its_file() -> None:
 
 
 def test_a_session_without_words_has_no_digest() -> None:
-    assert digest.versions(entries(run("ls", "x")), (), title="", cwd=CWD) == []
-    assert digest.versions([], (), title="", cwd=CWD) == []
+    assert digest.make_versions(entries(run("ls", "x")), (), title="", cwd=CWD) == []
+    assert digest.make_versions([], (), title="", cwd=CWD) == []
 
 
 _said = st.one_of(
@@ -256,8 +256,8 @@ _said = st.one_of(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_said, max_size=30))
 def test_whatever_was_said_a_digest_is_bounded_and_the_same_again(said: list[Any]) -> None:
-    made = digest.versions(entries(*said), (), title="", cwd=CWD)
-    assert made == digest.versions(entries(*said), (), title="", cwd=CWD)
+    made = digest.make_versions(entries(*said), (), title="", cwd=CWD)
+    assert made == digest.make_versions(entries(*said), (), title="", cwd=CWD)
     for one in made:
-        assert len(one.text) <= digest.LIMIT
+        assert len(one.text) <= digest.MAX_DIGEST_CHARACTERS
         assert all(item.text for item in one.items)

@@ -111,7 +111,7 @@ CASES = [
 
 
 def check(line: str, said: str) -> ObservedFailure | None:
-    return failure_reports.observed_failure("Bash", line, said, at="2026-01-01T00:00:00.000Z", uuid="u")
+    return failure_reports.find_failure("Bash", line, said, at="2026-01-01T00:00:00.000Z", uuid="u")
 
 
 @pytest.mark.parametrize("line, said, command, code, message", CASES, ids=[case[2] for case in CASES])
@@ -189,25 +189,27 @@ def test_what_is_no_failure_of_a_command_is_none(line: str, said: str) -> None:
 
 
 def test_a_failing_server_is_known_by_its_tool_and_other_tools_are_the_hosts() -> None:
-    found = failure_reports.observed_failure("mcp__tracker__get", "", "Error: issue 12 not found", at="", uuid="u")
+    found = failure_reports.find_failure("mcp__tracker__get", "", "Error: issue 12 not found", at="", uuid="u")
     assert found and (found.command, found.message) == ("tracker get", "Error: issue <n> not found")
-    assert failure_reports.observed_failure("Edit", "", "String to replace not found in file.", at="", uuid="u") is None
+    assert failure_reports.find_failure("Edit", "", "String to replace not found in file.", at="", uuid="u") is None
 
 
 def test_a_pasted_error_is_found_by_its_message() -> None:
     said = "I now get this when I start it:\n```\nfatal: bad object 3f2a9c1d\n```\nany idea?"
-    found = failure_reports.pasted_error(said, at="", uuid="u")
+    found = failure_reports.find_pasted_error(said, at="", uuid="u")
     told = check("git gc", "Exit code 128\nfatal: bad object 91be0c77a1")
     assert found and told and found.message == told.message and found.command == ""
-    assert failure_reports.pasted_error("should we print an error: or not?", at="", uuid="u") is None
+    assert failure_reports.find_pasted_error("should we print an error: or not?", at="", uuid="u") is None
 
 
 @given(st.text(max_size=400), st.text(max_size=600))
 @settings(max_examples=150, deadline=None)
 def test_whatever_comes_in_there_is_an_answer_and_its_message_is_short(line: str, said: str) -> None:
-    for found in (check(line, f"Exit code 1\n{said}"), failure_reports.pasted_error(said, at="", uuid="u")):
-        assert found is None or (0 < len(found.message) <= failure_reports.MESSAGE and "\n" not in found.message)
-    assert all(0 < len(one) <= 80 for one in shell_commands.commands(line))
+    for found in (check(line, f"Exit code 1\n{said}"), failure_reports.find_pasted_error(said, at="", uuid="u")):
+        assert found is None or (
+            0 < len(found.message) <= failure_reports.MAX_MESSAGE_CHARACTERS and "\n" not in found.message
+        )
+    assert all(0 < len(one) <= 80 for one in shell_commands.list_commands(line))
 
 
 NASTY = ["a" * 1_000_000, "/a" * 500_000, "a.b:1:2: " * 110_000, "[x] " * 250_000, "0f" * 500_000, "'" * 1_000_000,
@@ -220,15 +222,15 @@ def test_a_million_characters_take_about_as_long_as_any_other_million() -> None:
     for text in NASTY:
         begun = time.perf_counter()
         check(text, f"Exit code 1\n{text}")
-        failure_reports.pasted_error(text, at="", uuid="u")
+        failure_reports.find_pasted_error(text, at="", uuid="u")
         took.append(time.perf_counter() - begun)
     assert max(took) < 2.0 + 20 * sorted(took)[len(took) // 2], took
 
 
 @pytest.mark.parametrize("chain", ["env ", "sudo ", "python -m ", "uv run "])
 def test_a_chain_of_wrappers_ends_however_long_it_is(chain: str) -> None:
-    assert isinstance(shell_commands.commands(f"{chain * 1500}x"), list)
-    assert shell_commands.commands(f"{chain * 20}pytest") == ["pytest"]
+    assert isinstance(shell_commands.list_commands(f"{chain * 1500}x"), list)
+    assert shell_commands.list_commands(f"{chain * 20}pytest") == ["pytest"]
 
 
 # --- The two halves of a gotcha find each other, and what speaks against a cause is told from what does not.
@@ -275,7 +277,7 @@ REPORTS = [
 
 @pytest.mark.parametrize("said, reports", REPORTS)
 def test_a_report_is_told_from_an_order(said: str, reports: bool) -> None:
-    assert bool(failure_reports.symptom_in(said)) is reports
+    assert bool(failure_reports.find_symptom(said)) is reports
 
 
 def test_an_older_report_belongs_to_a_cause_only_when_both_name_the_same() -> None:
@@ -367,7 +369,7 @@ def test_the_same_error_after_its_cause_was_named_speaks_against_the_cause() -> 
         turns(("user", "x"), ("assistant", "."), ("assistant", CAUSE)), [told(CAUSE, 3)], failed
     )
     assert [(one.uuid, one.lowered, one.reason) for one in found.refutations] == [
-        ("r4", 0.20, failure_reports.AGAIN[1])
+        ("r4", 0.20, failure_reports.REPEATED[1])
     ]
 
 
@@ -381,21 +383,21 @@ def test_a_refuted_cause_names_the_one_that_stands_against_it() -> None:
 def test_over_a_sessions_end_only_names_count_and_only_for_some_days() -> None:
     symptom, cause = "load_settings loses push_setting", "push_setting was dropped because load_settings is fresh"
     day = "2026-03-02T10:00:00.000Z"
-    assert failure_reports.belongs_across(symptom, AT, cause, day)
-    assert not failure_reports.belongs_across(symptom, day, cause, AT)
-    assert not failure_reports.belongs_across(symptom, AT, cause, "2026-04-02T10:00:00.000Z")
-    assert not failure_reports.belongs_across("load_settings is slow", AT, cause, day)
-    assert not failure_reports.belongs_across(symptom, "", cause, day)
+    assert failure_reports.is_report_of_cause(symptom, AT, cause, day)
+    assert not failure_reports.is_report_of_cause(symptom, day, cause, AT)
+    assert not failure_reports.is_report_of_cause(symptom, AT, cause, "2026-04-02T10:00:00.000Z")
+    assert not failure_reports.is_report_of_cause("load_settings is slow", AT, cause, day)
+    assert not failure_reports.is_report_of_cause(symptom, "", cause, day)
 
 
 def test_a_diagnosis_is_a_sentence_that_was_said_and_none_is_better_than_another_failures() -> None:
     before = ("a1", "Let me look. The test fails because `load_settings` returns a fresh object.", True)
     after = ("a2", "Fixed the colours of the chart. All tests pass now.", False)
-    assert failure_reports.diagnosis([before, after], about="--- FAIL: TestSettings") == (
+    assert failure_reports.find_diagnosis([before, after], about="--- FAIL: TestSettings") == (
         "a1",
         "The test fails because `load_settings` returns a fresh object.",
     )
-    assert failure_reports.diagnosis([after], about="--- FAIL: TestSettings") == ("", "")
+    assert failure_reports.find_diagnosis([after], about="--- FAIL: TestSettings") == ("", "")
 
 
 WORDS = st.lists(st.sampled_from(["I get", "because", "`a_b`", "still fails", "that's not it", "the cause was", "."]))

@@ -39,8 +39,8 @@ GOLDEN: list[tuple[Moment, tuple[float, ...], str]] = [
 def test_the_ten_functions_measure_what_the_golden_table_says(
     moment: Moment, measures: tuple[float, ...], stance: str
 ) -> None:
-    assert list(packets.measures(moment).values()) == pytest.approx(list(measures))
-    assert packets.stance(moment) == stance
+    assert list(packets.measure_signs(moment).values()) == pytest.approx(list(measures))
+    assert packets.find_stance(moment) == stance
 
 
 #: What a user types, how it stands to the work, and whether it is plainly (content, an objection, a hurry).
@@ -68,7 +68,7 @@ TYPED: list[tuple[str, str, tuple[bool, bool, bool]]] = [
 def test_a_mood_is_known_only_where_what_was_typed_plainly_says_so(
     said: str, stance: str, plainly: tuple[bool, bool, bool]
 ) -> None:
-    found = packets.state(Moment(prompt=said, gap_s=0, outcomes=(FAILED, OK)))
+    found = packets.estimate_state(Moment(prompt=said, gap_s=0, outcomes=(FAILED, OK)))
     content, objects, presses = plainly
     assert found.stance == stance
     assert (found.frustration is not None) == (content or objects)
@@ -86,11 +86,11 @@ def test_a_mood_is_known_only_where_what_was_typed_plainly_says_so(
     ],
 )  # fmt: skip
 def test_together_they_give_frustration_energy_stance_and_urgency(moment: Moment, wanted: State) -> None:
-    assert packets.state(moment) == wanted
+    assert packets.estimate_state(moment) == wanted
 
 
 def test_every_sign_has_its_weights() -> None:
-    assert list(packets.measures(Moment())) == list(packets.WEIGHTS)
+    assert list(packets.measure_signs(Moment())) == list(packets.WEIGHTS)
 
 
 @given(
@@ -100,7 +100,7 @@ def test_every_sign_has_its_weights() -> None:
     )
 )  # fmt: skip
 def test_every_figure_stays_within_its_bounds(moment: Moment) -> None:
-    found = packets.state(moment)
+    found = packets.estimate_state(moment)
     assert all(figure is None or 0 <= figure <= 1 for figure in (found.frustration, found.energy, found.urgency))
 
 
@@ -120,7 +120,7 @@ def ran(ordinal: int, line: str, result: str = "ok") -> list[ObservedTurn]:
 
 
 def told(turns: list[ObservedTurn], after: int = 0) -> list[tuple[str, str, str, str]]:
-    return [(one.kind, one.subject, one.outcome, one.uuid) for one in packets.packets(turns, after=after)]
+    return [(one.kind, one.subject, one.outcome, one.uuid) for one in packets.make_packets(turns, after=after)]
 
 
 STORY = [
@@ -162,11 +162,11 @@ def test_the_same_turns_give_the_same_packets_however_many_come_at_a_time(cuts: 
         for at in [number * 10]
         for one in (heard(at + 1, "user", "commit" if number % 2 else "no, add tests"), *ran(at + 2, "make lint", "Exit code 2"))
     ]  # fmt: skip
-    whole = packets.packets(turns, after=0)
+    whole = packets.make_packets(turns, after=0)
     pieces, reached = [], 0
     for cut in sorted({*cuts, 60}):
-        given_ = [turn for turn in turns if reached - packets.WINDOW < turn.ordinal <= cut]
-        pieces += packets.packets(given_, after=reached)
+        given_ = [turn for turn in turns if reached - packets.WINDOW_TURNS < turn.ordinal <= cut]
+        pieces += packets.make_packets(given_, after=reached)
         reached = cut
     assert pieces == whole
 
@@ -222,14 +222,14 @@ def test_an_order_is_kept_in_its_own_words_without_courtesies(said: str, wanted:
 def test_a_reviewers_remark_is_known_by_its_length_its_names_and_that_nobody_speaks_in_it(
     said: str, is_remark: bool
 ) -> None:
-    assert packets.remarks(said) == [said] * is_remark
+    assert packets.find_remarks(said) == [said] * is_remark
 
 
 @given(st.text(max_size=300))
 def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
     found = packets.find_orders(said)
     assert len(set(found)) == len(found) <= packets.MAX_ORDERS
-    assert all(0 < len(one.words) <= packets.ORDER_CHARACTERS for one in found)
+    assert all(0 < len(one.words) <= packets.MAX_ORDER_CHARACTERS for one in found)
 
 
 @pytest.mark.parametrize(
@@ -254,13 +254,13 @@ def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
 )
 def test_a_command_is_known_without_its_arguments(line: str, wanted: list[str]) -> None:
     assert shell_commands.significant_commands(line) == wanted
-    assert all(bool(shell_commands.purpose(name)) != bool(shell_commands.milestone(name)) for name in wanted)
+    assert all(bool(shell_commands.find_purpose(name)) != bool(shell_commands.find_milestone(name)) for name in wanted)
 
 
 def test_a_parameter_is_read_from_a_call_also_when_it_was_trimmed() -> None:
-    assert shell_commands.text_parameter(r'{"command":"echo \"a\"\nls","x":1}', "command") == 'echo "a"\nls'
-    assert shell_commands.text_parameter('{"command":"mise run te', "command") == "mise run te"
-    assert shell_commands.text_parameter("{}", "command") == ""
-    assert [shell_commands.notable(path) for path in ("/p/CHANGELOG.md", "/p/sub/package.json", "/p/main.py")] == [
+    assert shell_commands.read_text_parameter(r'{"command":"echo \"a\"\nls","x":1}', "command") == 'echo "a"\nls'
+    assert shell_commands.read_text_parameter('{"command":"mise run te', "command") == "mise run te"
+    assert shell_commands.read_text_parameter("{}", "command") == ""
+    assert [shell_commands.find_notable_name(path) for path in ("/p/CHANGELOG.md", "/p/sub/package.json", "/p/main.py")] == [
         "CHANGELOG.md", "package.json", "",
     ]  # fmt: skip

@@ -40,7 +40,7 @@ def check(
     at: int = 5,
 ) -> None:
     """The scene of what was said at an ordinal as "phrase, turn", "" for none."""
-    found = statement_context.scenes(
+    found = statement_context.find_scenes(
         [stated(said, at, by_user=by_user, turn=turn, corrects=corrects)],
         changes,
         [SessionPrompt(f"p{ordinal}", ordinal, text) for ordinal, text in prompts],
@@ -212,7 +212,7 @@ def test_a_scene_is_always_shown_by_a_turn_of_the_session(
     work = [Change(f"e{ordinal}.{number}", ordinal, path) for number, (ordinal, path) in enumerate(sorted(changes))]
     taken = {one.ordinal for one in work} | (set() if by_user else {at})  # an ordinal is of one turn
     typed = [SessionPrompt(f"p{at_}", at_, said) for at_, said in sorted(dict(prompts).items()) if at_ not in taken]
-    found = statement_context.scenes([stated(ANSWER, at, by_user=by_user)], work, typed)
+    found = statement_context.find_scenes([stated(ANSWER, at, by_user=by_user)], work, typed)
     if not found:
         return
     there = found[1]
@@ -231,10 +231,10 @@ def test_of_many_statements_each_exchange_is_counted_once() -> None:
     work = [Change(f"e{number}", number, f"src/{number % 7}.go") for number in range(2_000)]
     said = [stated(ANSWER, number, key=number) for number in range(2_000)]
     begun = time.process_time()
-    statement_context.scenes(said[:20], work, [SessionPrompt("p", 0, "go on")])
+    statement_context.find_scenes(said[:20], work, [SessionPrompt("p", 0, "go on")])
     few = time.process_time() - begun
     begun = time.process_time()
-    statement_context.scenes(said, work, [SessionPrompt("p", 0, "go on")])
+    statement_context.find_scenes(said, work, [SessionPrompt("p", 0, "go on")])
     assert time.process_time() - begun < 40 * max(few, 0.002)
 
 
@@ -260,7 +260,7 @@ def check_edited(
     """The uuid of the edit that changed what is spoken of, "" for none; said at ordinal 5, in answer up to `answered`."""
     found = (
         statement_context.find_edits(
-            [Claim(1, said, 5, statement_context.remark(said, category, turn), answered)], edits
+            [Claim(1, said, 5, statement_context.find_remark(said, category, turn), answered)], edits
         ).get(1)
         if statement_context.is_claim(said, category, by_assistant=by_assistant, turn=turn)
         else None

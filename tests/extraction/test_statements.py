@@ -37,7 +37,7 @@ def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> Non
 
 
 def distill(store: Store, *, settled: bool) -> list[str]:
-    for session in statements.behind(store):
+    for session in statements.list_behind(store):
         statements.distill(store, session, settled=settled)
     return [row[1].text for row in store.read(lambda rows: statement_rows.statements_after(rows, 0, limit=99))]
 
@@ -49,9 +49,9 @@ def test_an_assistants_message_waits_until_it_is_its_last(store: Store) -> None:
     say(store, "user", "we use uv here, not pip, for everything that touches dependencies", 1)
     say(store, "assistant", FINAL, 2)
     assert distill(store, settled=False) == ["we use uv here, not pip, for everything that touches dependencies"]
-    assert len(statements.behind(store)) == 1
+    assert len(statements.list_behind(store)) == 1
     distill(store, settled=True)
-    assert statements.behind(store) == []
+    assert statements.list_behind(store) == []
 
 
 SYMPTOM = (
@@ -148,7 +148,7 @@ def test_a_step_that_finds_nothing_and_moves_nothing_commits_nothing(store: Stor
     before = store.commits
     assert distill(store, settled=False) == []
     assert store.commits == before
-    assert len(statements.behind(store)) == 1, "it is looked at again when it is settled"
+    assert len(statements.list_behind(store)) == 1, "it is looked at again when it is settled"
 
 
 def test_a_settled_session_is_done_with_whatever_came_last(store: Store) -> None:
@@ -156,7 +156,7 @@ def test_a_settled_session_is_done_with_whatever_came_last(store: Store) -> None
     say(store, "tool_call", "{}", 2)
     say(store, "tool_result", "ok", 3)
     assert distill(store, settled=True) == []
-    assert statements.behind(store) == []
+    assert statements.list_behind(store) == []
 
 
 def test_a_settled_session_whose_last_turn_went_away_is_done_with(store: Store) -> None:
@@ -164,13 +164,13 @@ def test_a_settled_session_whose_last_turn_went_away_is_done_with(store: Store) 
     say(store, "user", "yes", 2)
     store.write(lambda rows: rows.run("delete from turns where uuid = 'u2'"))
     assert distill(store, settled=True) == []
-    assert statements.behind(store) == []
+    assert statements.list_behind(store) == []
 
 
 def test_what_came_after_the_session_was_looked_up_waits(store: Store) -> None:
     say(store, "user", "please fix the import", 1)
-    (session,) = statements.behind(store)
+    (session,) = statements.list_behind(store)
     say(store, "assistant", FINAL, 2)
     assert statements.distill(store, session, settled=True) == 0
-    assert len(statements.behind(store)) == 1
+    assert len(statements.list_behind(store)) == 1
     assert len(distill(store, settled=True)) == 1

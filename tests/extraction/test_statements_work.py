@@ -101,7 +101,7 @@ def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id
 
 
 def distilled(store: Store, *, settled: bool = True) -> list[tuple[str, str, str]]:
-    for session in statements.behind(store):
+    for session in statements.list_behind(store):
         statements.distill(store, session, settled=settled)
     rows = store.read(lambda rows: statement_rows.statements_after(rows, 0, limit=99))
     return [(row[2], row[1].authority, row[1].text) for row in rows]

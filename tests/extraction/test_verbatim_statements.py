@@ -42,24 +42,24 @@ PICKS = {
 @pytest.mark.parametrize("name", PICKS)
 def test_an_answer_is_a_decision_told_with_its_question(name: str) -> None:
     said, expected = PICKS[name]
-    found = verbatim_statements.of_prompt(turn(said))
+    found = verbatim_statements.find_verbatim(turn(said))
     assert texts(found) == expected
     assert {(one.authority, one.category) for one in found} <= {("user", "decision")}
     assert set(expected) <= set(chooser.find_wordings(said))
 
 
 def test_an_answer_that_a_program_gives_is_not_the_users() -> None:
-    (found,) = verbatim_statements.of_prompt(turn("> Which?\nThe first", kind="relayed"))
+    (found,) = verbatim_statements.find_verbatim(turn("> Which?\nThe first", kind="relayed"))
     assert found.authority == "assistant"
 
 
 def test_a_long_question_leaves_its_answer_room() -> None:
-    (text,) = texts(verbatim_statements.of_prompt(turn(f"> {'database ' * 1000}?\n{'feed ' * 1000}")))
-    assert len(text) <= verbatim_statements.QUESTION_CHARACTERS + verbatim_statements.ANSWER_CHARACTERS + 4
+    (text,) = texts(verbatim_statements.find_verbatim(turn(f"> {'database ' * 1000}?\n{'feed ' * 1000}")))
+    assert len(text) <= verbatim_statements.MAX_QUESTION_CHARACTERS + verbatim_statements.MAX_ANSWER_CHARACTERS + 4
 
 
 def test_what_a_user_types_below_a_quotation_is_no_answer_to_a_question() -> None:
-    assert verbatim_statements.of_prompt(turn("> Which database?\nPostgreSQL", uuid="u1")) == []
+    assert verbatim_statements.find_verbatim(turn("> Which database?\nPostgreSQL", uuid="u1")) == []
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_note_behind_a_hash_is_a_statement_however_short_it_is(said: str) -> N
     ["# Plan\n\nWe ship on Friday.", "#12 is open", "## Notes", "the # key", "# Known issues", "# API reference"],
 )
 def test_a_heading_and_a_number_are_no_notes(said: str) -> None:
-    assert verbatim_statements.of_prompt(turn(said, uuid="u1")) == []
+    assert verbatim_statements.find_verbatim(turn(said, uuid="u1")) == []
 
 
 def test_the_options_that_were_not_picked_are_no_statement() -> None:

@@ -72,7 +72,7 @@ def capture(store: Store, session: list[Turn], project: str = "alpha") -> None:
 
 def work_through(store: Store) -> int:
     """Distils, digests and compares all that is there; how many sessions were looked at."""
-    for behind in statements.behind(store):
+    for behind in statements.list_behind(store):
         statements.distill(store, behind, settled=True)
     steps = (lambda: digest.step(store) or self_model.step(store, now=NOW) for _ in itertools.count())
     return sum(itertools.takewhile(bool, (step() for step in steps)))

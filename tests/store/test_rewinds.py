@@ -58,7 +58,7 @@ class World:
         turns.add_turn(rows, turn, text_hash=text_hash, host="claude", project=project, path=path, file=path)
 
     def believe(self) -> None:
-        for session in statements.behind(self.store):
+        for session in statements.list_behind(self.store):
             statements.distill(self.store, session, settled=True)
         while any(remember.believe(self.store)):
             pass

@@ -57,7 +57,7 @@ def test_an_answer_to_the_assistants_question_is_the_users_and_a_decision(home: 
     ((uuid, kind),) = home.rows("select uuid, kind from turns where text like '> How are fares rounded%'")
     assert kind == "user" and "/" in uuid
     answer = next(text for kind, text in home.streams()[f"codex:{REVERTED}"] if text.startswith("> "))
-    assert verbatim_statements.picks(answer) == [
+    assert verbatim_statements.find_picks(answer) == [
         "How are fares rounded in the ticket printer? -> Five cents only in the north"
     ]
 
