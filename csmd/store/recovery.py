@@ -186,16 +186,10 @@ def _columns_of(rows: Rows, table: Table) -> str:
 
 
 def read_span(
-    rows: Rows,
-    table: Table,
-    low: int = MIN_ROWID,
-    high: int = MAX_ROWID,
-    *,
-    columns: str | None = None,
-    backwards: bool = False,
+    rows: Rows, table: Table, low: int = MIN_ROWID, high: int = MAX_ROWID, *, columns: str = "", backwards: bool = False
 ) -> Iterator[Row]:
     """(key, *columns) of the rows in a range of keys; nothing if the table is missing."""
-    columns = _columns_of(rows, table) if columns is None else columns
+    columns = columns or _columns_of(rows, table)
     if not columns:
         return
     sql = f"select {table.key or 'null'}, {columns} from {table.name}"  # noqa: S608
@@ -349,7 +343,7 @@ class SalvageCounts:
     filled: dict[str, int] = field(default_factory=dict)
     #: Ranges of keys without any readable, unaltered row that are missing in the copy, too.
     unfilled: dict[str, int] = field(default_factory=dict)
-    #: Sessions with a gap in their order.
+    #: Sessions to which turns were appended out of order.
     disordered_sessions: set[int] = field(default_factory=set)
     #: Tombstones that cannot be compared with anything any more.
     tombstones_lost: int = 0

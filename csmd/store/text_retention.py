@@ -1,4 +1,4 @@
-"""Drops the text of turns for age or for room, and marks what was dropped."""
+"""Drops the text of old turns, or of the oldest ones to free space, and records each."""
 
 from __future__ import annotations
 
@@ -12,26 +12,19 @@ from csmd.text import display
 
 #: The time of a turn whose line has none; such a turn is never old.
 UNDATED = "1970-01-01T00:00:00.000Z"
-
-
-#: The share of the limit from which room is reported as short.
+#: The share of the limit from which the database is near it.
 SHORT_SHARE = 0.9
-
-
 #: Names of counters.
 DROPPED_COUNTER = "tool outputs dropped"
 DROPPED_BYTES_COUNTER = "tool output bytes dropped"
-
-
+DROPPED_TURNS_COUNTER = "conversation turns dropped"
 #: Tool calls and results that still have their text.
 _UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
-
-
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
 class Room(NamedTuple):
-    """Bytes in use, without free pages inside the file, and the limit; 0 for none."""
+    """Bytes in use, without free pages inside the file, and the limit in bytes, 0 if there is none."""
 
     used: int
     limit: int
@@ -43,7 +36,7 @@ class Room(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Whether it is near its limit, or larger."""
+        """Whether the database is near its limit, or larger."""
         return bool(self.limit) and self.used > self.limit * SHORT_SHARE
 
 
@@ -68,10 +61,6 @@ def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest tool calls and results that still have theirs; returns how many."""
     texts = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
     return _drop(rows, texts, reason="dropped for room", cause="room")
-
-
-#: Name of the counter of dropped conversation turns.
-DROPPED_TURNS_COUNTER = "conversation turns dropped"
 
 
 def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
