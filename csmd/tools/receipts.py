@@ -9,7 +9,8 @@ from typing import NamedTuple, TypeVar
 from csmd.capture import whole_text
 from csmd.errors import BadInput, NotFound
 from csmd.privacy.fingerprints import PURGED
-from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibility
+from csmd.recall import advisory, last_sessions, usage, visibility
+from csmd.recall.scored_statement import SHOWN_ID_CHARACTERS
 from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
@@ -99,7 +100,7 @@ def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Gene
 
 def _match_turns(rows: Rows, ident: str) -> list[tuple[int, str]]:
     """(row, uuid) of the turns that begin with `ident`; [] if it is shorter than an id that csmd shows."""
-    return search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    return search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
 
 
 def _match_receipts(rows: Rows, ident: str) -> list[Receipt]:
