@@ -608,9 +608,7 @@ def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Bri
     about = checkpoints.find_session_state(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.list_items(rows, row.seq)]
-    goals = [goal.text for goal in goals.list_open_goals(rows, projects=places, session_id=event.session_id)][
-        :MAX_NAMES
-    ]
+    goals = [goal.text for goal in list_open_goals(rows, projects=places, session_id=event.session_id)][:MAX_NAMES]
     if about and not goals:
         prompts = [Entry(*row) for row in checkpoints.read_last_prompts(rows, about.session_seq)]
         prompts = [prompt for prompt in prompts if prompt.text != PURGED and _is_typed(prompt)]
