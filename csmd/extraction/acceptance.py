@@ -14,19 +14,20 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.text import prose
+from csmd.text.clauses import COPULA
 from csmd.text.display import ARROW, cut, squeeze
 from csmd.text.language import language_of
 from csmd.text.orders import is_about_errand
 from csmd.text.sentence import DIALOGUE, ends_with_question, has, opens, parse
-from csmd.text.sentence_words import UNSPACED, is_verb
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words
 
 #: Most words of an answer; a longer clause says by itself what it wants.
 MAX_ANSWER_WORDS = 9
 #: Most words of an answer with a value that nobody proposed.
 MAX_VALUE_WORDS = 5
-#: Most names of a thing that a message weighed against another, and most other words beside them.
-MAX_NAMES = 2
+#: Most words of an answer with a number: the number and its unit.
+MAX_NUMBER_WORDS = 3
 #: Most characters of an option, a proposal or an answer in the user's words.
 MAX_CHARACTERS = 300
 #: Most characters of the question before it.
@@ -37,8 +38,6 @@ MIN_CLEAR_WORDS = 3
 MIN_QUESTION_WORDS = 2
 #: Sentences at the end of a message that may ask.
 CLOSING_SENTENCES = 3
-#: Sentences at the end of a message that may weigh things.
-WEIGHING_SENTENCES = 2
 _WORDS = data.word_table("sentence_words.txt")
 _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
 #: Words for the position of an option; 0 is the last.
@@ -59,8 +58,11 @@ _BULLET = re.compile(r"^[ \t]{0,3}[-*•]\s+(?=\S)", re.MULTILINE)
 _OR = re.compile(r"[,.;?]?\s+(?:or|oder)\s+", re.IGNORECASE)
 #: Before the first alternative.
 _LEAD = re.compile(r"^.*(?::|\beither\b)\s+", re.IGNORECASE)
+#: The end of an answer's first sentence; the point of a number or a name is none.
+_OPENING_END = re.compile(r"[!;\n。！]|\.(?=\s|$)")
 _CLAUSE_END = re.compile(r"[,:]\s|\s[-–—(]")
 _REFUSING = frozenset("no nope nah not never none neither nor cannot without except nein nicht non нет não nee".split())
+_UNSPACED_REFUSING = ("不", "别", "別", "だめ", "ダメ", "아니", "말고")
 #: First words of a sentence that takes back the answer before it.
 _RETRACTING = frozenset("but wait actually no not instead hmm don't".split())
 #: Last words of an answer that asks for a moment.
@@ -72,14 +74,12 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 class _Choice(NamedTuple):
     """The question that a message asks, "" for none, and its options in order; either may be missing.
 
-    `is_asked`: the user is asked to choose, not only shown a list. `is_weighed`: the message only weighs one thing
-    against another, and an answer may name one of them.
+    `is_asked`: the user is asked to choose, not only shown a list.
     """
 
     question: str
     options: Sequence[str]
     is_asked: bool = True
-    is_weighed: bool = False
 
     def answer_with(self, answer: str) -> str:
         mark = "?" if self.is_asked else ""
@@ -94,7 +94,7 @@ def accepted(answer: str, before: str) -> str:
 
     It reads "question? -> option" or "proposal -> answer"; "" if there is none.
     """
-    opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
+    opening = _OPENING_END.split(answer.strip(), maxsplit=1)[0]
     words = _split_words(opening)
     if not words and not _NODS.isdisjoint(opening):
         words = ["yes"]
@@ -102,7 +102,7 @@ def accepted(answer: str, before: str) -> str:
     if not words or read.kind == "asks":
         return ""
     rest = parse(answer.strip()[len(opening) :].lstrip(".!;。！ \n"))
-    if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]):
+    if rest.refutes or not _RETRACTING.isdisjoint(rest.words[:1]) or opens("corrects", "en", rest.text):
         return ""
     refuses = read.refutes or any(word in _REFUSING or word.endswith("n't") for word in words)
     choice = _find_choice(before)
@@ -111,7 +111,7 @@ def accepted(answer: str, before: str) -> str:
     if refuses or len(words) > MAX_ANSWER_WORDS or not _only_assents(opening, words):
         return ""
     proposal = _find_proposal(before)
-    options = choice.options if choice.question and not choice.is_weighed else ()
+    options = choice.options if choice.question else ()
     if option := _match_option(options, content_words(proposal), least=1):
         return choice.answer_with(option)
     return f"{proposal}{ARROW}{squeeze(opening)}" if proposal else ""
@@ -147,7 +147,7 @@ def _find_choice(message: str) -> _Choice:
         marks = list(_BULLET.finditer(message))
     if len(marks) > 1:
         return _read_list(message, marks, questions)
-    return _find_question(message, sentences) or _find_weighed(message) or _NO_CHOICE
+    return _find_question(message, sentences) or _NO_CHOICE
 
 
 def _find_option_marks(message: str) -> list[re.Match[str]]:
@@ -174,8 +174,9 @@ def _read_list(message: str, marks: Sequence[re.Match[str]], closing_questions: 
     announcements = [text for text in leads if has("options", language_of(text), text)]
     row = message[: marks[-1].end()].rpartition("\n")[2] + options[-1]
     rows = [row] if announcements and options[0] in row else []
-    ranked = (text for texts in (questions, wishes, announcements, rows, leads) for text in reversed(texts))
-    question = next((text for text in ranked if _is_clear(text, ignored=_WORDS["options.en"])), "")
+    ranked = [text for texts in (questions, wishes, announcements, rows, leads) for text in reversed(texts)]
+    clear = (text for text in ranked if _is_clear(text, ignored=_WORDS["options.en"]))
+    question = next(clear, next((text for text in ranked if _is_clear(text)), ""))
     is_asked = bool(wishes) or question in (*questions, *announcements, *rows)
     return _Choice(_cut_question(question), options, is_asked=is_asked)
 
@@ -187,27 +188,22 @@ def _read_option(text: str) -> str:
 
 
 def _find_question(message: str, sentences: Sequence[str]) -> _Choice | None:
-    """Finds the last alternatives or wish that the end of a message asks for."""
-    for at in reversed(range(max(0, len(sentences) - CLOSING_SENTENCES), len(sentences))):
-        text = sentences[at]
-        asks = ends_with_question(text)
-        options = _split_alternatives(text) if asks or has("may_choose", "en", text) else []
-        if options or (asks and _asks_wish(text)):
+    """Finds the last alternatives that the end of a message puts, if it asks anything, else the last wish."""
+    closing = [(at, sentences[at]) for at in range(len(sentences))][-CLOSING_SENTENCES:]
+    questions = [text for _, text in closing if ends_with_question(text)]
+    wish: _Choice | None = None
+    for at, text in reversed(closing):
+        puts = text in questions or (questions and has("may_choose", "en", text))
+        options = _split_alternatives(text) if puts else []
+        if options or (wish is None and text in questions and _asks_wish(text)):
             needs_context = at and len(content_words(text)) < MIN_QUESTION_WORDS
             context = f"{sentences[at - 1]} {text}" if needs_context else text
             is_run = " ".join(_split_words(context)) in " ".join(_split_words(message))
-            return _Choice(_cut_question(context if is_run else text), options)
-    return None
-
-
-def _find_weighed(message: str) -> _Choice | None:
-    """Finds the sentences at the end of a message that weigh one thing against another."""
-    sentences = prose.split_sentences(message.strip().rpartition("\n")[2])[-WEIGHING_SENTENCES:]
-    text = " ".join(sentences)
-    is_weighed = any(has("contrast", language_of(sentence), sentence) for sentence in sentences)
-    if not is_weighed or len(text) > MAX_QUESTION_CHARACTERS:
-        return None
-    return _Choice(_cut_question(text), sentences, is_weighed=True)
+            choice = _Choice(_cut_question(context if is_run else text), options)
+            if options:
+                return choice
+            wish = choice
+    return wish
 
 
 def _asks_wish(text: str) -> bool:
@@ -240,46 +236,79 @@ def _pick_option(opening: str, choice: _Choice, *, refuses: bool) -> str:
 
     It is the answer itself if this gives the value or the thing that the message asks for; "" if nothing is picked.
     """
-    clauses = _CLAUSE_END.split(opening)
-    clause = next((part for part in clauses if set(_split_words(part)) - (_EMPTY - _POSITIONS.keys())), "")
-    words = _split_words(clause)
-    if not words or len(words) > MAX_ANSWER_WORDS or words[-2:] in _PAUSING:
+    clauses = [_split_words(part) for part in _CLAUSE_END.split(opening)]
+    at = next((at for at, part in enumerate(clauses) if set(part) - (_EMPTY - _POSITIONS.keys())), -1)
+    words = clauses[at]
+    is_doubtful = any(has(name, "en", opening) for name in ("doubt", "hedge"))
+    if (
+        at < 0
+        or len(words) > MAX_ANSWER_WORDS
+        or words[-2:] in _PAUSING
+        or is_doubtful
+        or _names_several(clauses, at, choice.options)
+    ):
         return ""
-    if not choice.is_weighed and (position := _find_position(clause, words, len(choice.options))):
+    if position := _find_position(words, len(choice.options)):
         return choice.options[position - 1]
     if refuses or not choice.question:
         return ""
     names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
     own = cut(squeeze(opening), MAX_CHARACTERS)
-    if choice.is_weighed:
-        is_short = 0 < len(names) <= MAX_NAMES and len(words) <= 2 * MAX_NAMES
-        is_named = is_short and set(names) <= set(_split_words(choice.question))
-        return own if is_named and parse(clause).kind == "states" and not is_verb(words) else ""
-    if option := _match_option(choice.options, names, least=len(names)):
+    if not _is_predicated(words) and (option := _match_option(choice.options, names, least=len(names))):
         return own if option in choice.question else option
-    keeps = not _KEEPING.isdisjoint(words) and (_KEEPING | _EMPTY | STOP_WORDS).issuperset(words)
-    return own if (keeps and choice.is_asked) or _is_value(clause, words, choice) else ""
+    keeps = not (_KEEPING - COPULA - {"as"}).isdisjoint(words) and (_KEEPING | _EMPTY | STOP_WORDS).issuperset(words)
+    return (
+        own
+        if (keeps and choice.is_asked) or _is_value([word for clause in clauses for word in clause], names, choice)
+        else ""
+    )
 
 
-def _is_value(clause: str, words: list[str], choice: _Choice) -> bool:
-    """Whether an answer is the value that a question without options asks for."""
-    is_position = "which" in _split_words(choice.question) and not _POSITIONS.keys().isdisjoint(words)
-    if choice.options or is_position or len(words) > MAX_VALUE_WORDS or parse(clause).kind != "states":
+def _names_several(clauses: Sequence[Sequence[str]], at: int, options: Sequence[str]) -> bool:
+    """Whether a clause after the first that says something takes it back or names another option."""
+    later = [word for clause in clauses[at + 1 :] for word in clause]
+    names = [word for word in later if word not in _EMPTY | STOP_WORDS]
+    names_option = any(name in _split_words(option) for name in names for option in options)
+    return names_option or not (_POSITIONS.keys() | _REFUSING | _RETRACTING).isdisjoint(later)
+
+
+def _is_predicated(words: Sequence[str]) -> bool:
+    """Whether an answer says how an option is and does not take it: "kafka is out", not "kafka it is"."""
+    return any(word in COPULA for word in words[:-1]) or "had" in words
+
+
+def _is_value(words: Sequence[str], names: Sequence[str], choice: _Choice) -> bool:
+    """Whether an answer is the number or the name that a question without options asks for.
+
+    A number begins with its digits; a name is taken by "it is".
+    """
+    if choice.options or not names or len(words) > MAX_VALUE_WORDS or _is_predicated(words):
         return False
-    return not (opens("first_person", "en", clause) or has("doubt", "en", clause))
+    asks_number = "how" in _split_words(choice.question)
+    if asks_number:
+        return names[0][0].isdigit() and len(words) <= MAX_NUMBER_WORDS
+    return words[-2:] == ["it", "is"]
 
 
-def _find_position(clause: str, words: list[str], among: int) -> int:
-    """Returns the position, from 1, of one of `among` options that a clause names; 0 if it names none."""
+def _find_position(words: Sequence[str], among: int) -> int:
+    """Returns the position, from 1, of one of `among` options that a clause names; 0 if it names none.
+
+    Nothing else may be said of it: "the first is out" and, in a script without spaces, "not the second" pick nothing.
+    """
     positions = {**_POSITIONS, "last": among}
+    text = "".join(words)
     named = {positions[word] for word in words if word in positions and (word != "a" or len(words) < 3)}
-    named |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in clause}
-    ignored = _EMPTY | {"option", "rather"}
-    has_other_words = any(word.isascii() and word not in positions and word not in ignored for word in words)
-    if len(named) != 1 or has_other_words or (among > 2 and words[-1] in ("former", "latter")):
+    unspaced = [word for word in _ORDINALS if not word.isascii() and len(word) > 2 and word in text]
+    named |= {_ORDINALS[word] for word in unspaced}
+    others = [word for word in words if word not in positions and word not in _EMPTY | {"option", "rather"}]
+    remainder = "".join(others)
+    for word in (*unspaced, *_UNSPACED_EMPTY):
+        remainder = remainder.replace(word, "")
+    refuses = not _REFUSING.isdisjoint(words) or any(word in text for word in _UNSPACED_REFUSING)
+    if len(named) != 1 or remainder or refuses or not COPULA.isdisjoint(words[1:-1]):
         return 0
     (position,) = named
-    return position if position <= among else 0
+    return position if position <= among and not (among > 2 and words[-1] in ("former", "latter")) else 0
 
 
 def _match_option(options: Sequence[str], names: Sequence[str], *, least: int) -> str:
