@@ -162,7 +162,7 @@ def read_sheets(rows: Rows, ended: EndedSession, standing: dict[int, list[brief.
         digest=versions[-1].text if versions and curations.is_of_one_project(rows, ended) else "",
         candidates=candidates,
         standing=[
-            Standing(memory_id=item.memory.id, text=brief.note_of(item).text, by=item.memory.authority)
+            Standing(memory_id=item.memory.id, text=brief.make_note(item).text, by=item.memory.authority)
             for item in brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
         ],
     )

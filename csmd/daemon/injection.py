@@ -273,7 +273,7 @@ class Rehearsal:
 
 
 def _rehearse_prompt(rows: Rows, project: int, text: str) -> tuple[int, list[str]]:
-    prompt.find_bearing(rows, places=[project, 0], prompt=text, embed=None, degraded=[])
+    prompt.find_relevant(rows, places=[project, 0], prompt=text, embed=None, degraded=[])
     return project, []
 
 

@@ -221,5 +221,5 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
         *capabilities(work_outcomes.sum_up_capabilities(counted)),
         *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
     ]
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = receipts.ids_in_context(rows, session_id)
     return judge_lines(lines, max_tokens=max_tokens, in_context=in_context)

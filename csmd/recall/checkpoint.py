@@ -523,7 +523,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 
     A goal that an assistant declared is shown in its own session only, and as the assistant's.
     """
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = receipts.ids_in_context(rows, session_id)
     notes = tuple(
         Note(
             id=goal.id,

@@ -1,7 +1,7 @@
-"""What a user's statement is worth at a session's start, by the evidence that it lasts; pure.
+"""Rates a user's statement for a session's start by the evidence that it lasts; pure.
 
-Only what the user said, picked or accepted is told unasked. A table names the evidence, what it is worth, and over how
-many sessions of its project it fades; whatever tells a statement, and whatever says when it is told, asks here.
+Only statements that the user made, picked or accepted are shown unasked. EVIDENCE lists the kinds of evidence, their worth,
+and over how many sessions of the project it fades.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from csmd.vocabulary import Authority, Gate
 
 
 class Evidence(NamedTuple):
-    """A reason to tell a user's statement: its worth, after how many sessions of its project half of it, and most in a brief."""
+    """A reason to show a user's statement: its worth, the sessions until that halves, the most shown in a brief, its test."""
 
     why: str
     worth: float
@@ -48,9 +48,9 @@ class Evidence(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What a statement is worth now, 0 if it is not shown; `why` is the evidence for it, or the reason against it.
+    """The worth of a statement, 0 if it is not shown; `why` is the evidence for it or the reason against it.
 
-    At most `most` are shown by that evidence at one start; unused, it stays for `left` more sessions of its project.
+    At most `most` are shown by that evidence at one start; unused, the worth lasts `left` more sessions of the project.
     """
 
     value: float
@@ -59,52 +59,54 @@ class Worth(NamedTuple):
     left: float = 0.0
 
 
-#: What a promise for a day is worth until then.
+#: The worth of a promise for a day, until that day.
 PROMISED = Worth(0.8, "promised for a day to come", 3, math.inf)
-#: Why a statement is not told for which there is no evidence, and nothing against it.
+#: The reason if there is neither evidence for a statement nor a reason against it.
 PLAIN = "nothing says that it lasts"
-#: What is worth less is not told.
+#: Statements of less worth are not shown.
 MIN_WORTH = 0.3
-#: A longer sentence is an explanation, and no rule; with its cause it may be longer.
-LONGEST_RULE, LONGEST_REASON = 160, 220
-#: A question of fewer content words does not say what it is about.
-MIN_ASKED = 2
-#: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
-MIN_WORDS, MIN_LAID_DOWN = 3, 5
-#: The words that make a rule one for always may be among this number of words at its end.
+#: A longer sentence is an explanation, not a rule; one with its cause may be longer.
+MAX_RULE_CHARACTERS = 160
+MAX_REASON_CHARACTERS = 220
+#: A question of fewer content words does not name its subject.
+MIN_QUESTION_WORDS = 2
+#: A statement of fewer words is unclear by itself; one without a strict word needs more to lay something down.
+MIN_WORDS = 3
+MIN_RULE_WORDS = 5
+#: Words at the end of a rule in which "always" and the like count.
 ENDING_WORDS = 3
-#: In so many sessions something was said again.
-SAID_AGAIN = 2
-#: What needs no strict word: who is in charge of something, and what somebody likes.
+#: Least number of sessions in which a repeated statement was made.
+MIN_REPEATED_SESSIONS = 2
+#: Lasting kinds that need no strict word: who is in charge of something, and what somebody likes.
 _STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
-_WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
-#: What opens an order for the moment, or a complaint.
-_AT_HAND = frozenset({"only", "still"})
-#: What was so tells how something went.
+_CONTRACTIONS_OF_I = frozenset({"i'd", "i'm", "i've", "i'll"})
+#: Words that open an order for the moment, or a complaint.
+_MOMENTARY = frozenset({"only", "still"})
+#: Words of a report of how something went.
 _PAST = frozenset({"was", "were"})
 _DENYING = frozenset("no not nobody nothing none cannot without".split())
-_ASKS = re.compile(r"[?？؟]")
+_QUESTION_MARK = re.compile(r"[?？؟]")
 
 
 def is_pick(memory: Memory) -> bool:
-    """Whether it is what the user answered to a question, or took of a list or a proposal, of the assistant's."""
+    """Whether a memory is the user's answer to a question, or choice from a list or proposal, of the assistant."""
     return memory.is_personal and ARROW in memory.text
 
 
 def was_asked_to_remember(memory: Memory) -> bool:
-    """Whether a statement counts as lasting though it is no rule: its speaker asked to keep it in mind.
+    """Whether a statement that is not a rule lasts because its speaker asked to remember it.
 
-    What was said in several sessions is durable for that alone.
+    A statement of several sessions is durable for that alone.
     """
     is_rule = any(parse(text).lasting in RULES for text in (*prose.split_sentences(memory.text), memory.text))
-    is_explicit = memory.tier == "durable" and len(memory.sessions) < SAID_AGAIN
+    is_explicit = memory.tier == "durable" and len(memory.sessions) < MIN_REPEATED_SESSIONS
     return memory.decay == "permanent" or (is_explicit and not is_rule and memory.gate != "correction")
 
 
 def _is_choice(memory: Memory) -> bool:
-    """Whether an answer decides something: permission for an errand, or the like, is soon done.
+    """Whether an answer decides something, and is not permission for an errand.
 
-    A mere yes decides what its question proposes.
+    A mere yes decides the proposal in its question.
     """
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
@@ -114,67 +116,67 @@ def _is_choice(memory: Memory) -> bool:
     if is_offer or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
     is_own = last.kind in ("narrates", "reports") or is_about_errand(last)
-    return len(content_words(question)) >= MIN_ASKED and not is_own
+    return len(content_words(question)) >= MIN_QUESTION_WORDS and not is_own
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
-    """Whether a sentence says that something is so from now on: `strictly` in words that allow no exception, or who is in charge.
+    """Whether a sentence lays down something from now on; `strictly`: without exception, or who is in charge.
 
-    A liking counts only where it is of the user, wherever they are: in the middle of work it is one of the moment.
+    A liking counts only if it holds in all projects or says "I prefer": in the middle of work it is momentary.
     """
-    is_everywhere, reads = memory.scope != "project", _sentences(memory)
-    is_passing = any(
-        read.is_of_moment or (read.kind == "orders" and not read.lasting and not strictly) for read in reads
-    )
-    return not is_passing and any(
-        read.lasting
-        and len(read.text) <= LONGEST_RULE
-        and (
-            is_everywhere
-            or read.words[:2] == ("i", "prefer")
-            or not (read.lasting == "taste" or read.words[:1] == ("i",))
-        )
-        and _is_said_of_things(read)
-        and (strictly or not is_task(read))
-        and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= MIN_LAID_DOWN)
-        for read in reads
-    )
+    sentences = _parse_sentences(memory)
+
+    def is_passing(read: Sentence) -> bool:
+        return read.is_of_moment or (read.kind == "orders" and not read.lasting and not strictly)
+
+    def is_rule(read: Sentence) -> bool:
+        if not read.lasting or len(read.text) > MAX_RULE_CHARACTERS or not _is_about_things(read):
+            return False
+        is_liking = read.lasting == "taste" or read.words[:1] == ("i",)
+        if is_liking and memory.scope == "project" and read.words[:2] != ("i", "prefer"):
+            return False
+        if strictly:
+            return read.lasting in _STRICT or _is_strict(read)
+        return not is_task(read) and len(read.words) >= MIN_RULE_WORDS
+
+    return not any(map(is_passing, sentences)) and any(map(is_rule, sentences))
 
 
 def _is_for_always(memory: Memory) -> bool:
-    """Whether a rule for people says itself that it holds at all times; "the ref is never deleted" says how something is."""
+    """Whether a rule for people says that it always holds; "the ref is never deleted" is no rule but a fact."""
     return _lays_down(memory, strictly=True) and any(
         read.lasting in RULES
         and has("at_all_times", "en", read.core)
         and (is_imperative(read) or opens("for_people", "en", read.core) or _says_always(read))
-        for read in _sentences(memory)
+        for read in _parse_sentences(memory)
     )
 
 
 def _says_always(read: Sentence) -> bool:
-    """Whether a sentence begins or ends with words that say that it holds at all times."""
+    """Whether a sentence begins or ends with "always" or the like."""
     ending = " ".join(read.core.split()[-ENDING_WORDS:])
     return opens("at_all_times", "en", read.core) or has("at_all_times", "en", ending)
 
 
 def _is_decision(memory: Memory) -> bool:
-    """Whether a sentence says that something was decided, as a choice or as a switch from one thing to another."""
-    reads = _sentences(memory)
+    """Whether a sentence states a decision: a choice, or a switch from one thing to another."""
+    reads = _parse_sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
-    whole = parse(
-        compose.durable_text(memory) if reads else ""
-    )  # two sentences may say together that one thing is left for another
+    # Two sentences together may state a switch from one thing to another.
+    whole = parse(compose.durable_text(memory) if reads else "")
     return is_settled or any(
-        (read.settles or _amends(read)) and len(read.text) <= LONGEST_RULE and _is_said_of_things(read)
+        (read.settles or _amends(read)) and len(read.text) <= MAX_RULE_CHARACTERS and _is_about_things(read)
         for read in (*reads, whole)
     )
 
 
 def _amends(read: Sentence) -> bool:
-    """Whether a sentence corrects what was said, and does not order or ask for something at hand."""
-    amended = parse(without_opening("amends", "en", read.text)) if opens("amends", "en", read.text) else read
-    return amended is not read and amended.kind == "states" and not amended.is_of_moment
+    """Whether a sentence corrects an earlier one, and does not order or ask for something now."""
+    if not opens("amends", "en", read.text):
+        return False
+    correction = parse(without_opening("amends", "en", read.text))
+    return correction.kind == "states" and not correction.is_of_moment
 
 
 def _denies(read: Sentence) -> bool:
@@ -182,20 +184,20 @@ def _denies(read: Sentence) -> bool:
 
 
 def _is_explained(memory: Memory) -> bool:
-    """Whether a sentence states a limit, what is always so or what is not, and why: it holds as long as its cause."""
-    return len(memory.text) <= LONGEST_REASON and any(
+    """Whether a sentence states a limit, a strict rule or a negation with its cause: it holds as long as the cause."""
+    return len(memory.text) <= MAX_REASON_CHARACTERS and any(
         read.language == "en"
         and (_is_strict(read) or _denies(read) or any(map(str.isdigit, read.core)))
-        and _is_said_of_things(read)
+        and _is_about_things(read)
         and explains(read.words)
-        for read in _sentences(memory)
+        for read in _parse_sentences(memory)
     )
 
 
-def _sentences(memory: Memory) -> list[Sentence]:
-    """The sentences of a statement; [] of a pick, whose words the assistant chose, except a mere yes.
+def _parse_sentences(memory: Memory) -> list[Sentence]:
+    """Parses the sentences of a statement; [] for a pick, whose words are the assistant's, unless the user assents to them.
 
-    What lays something down before its arrow is no pick: "never rename A -> B".
+    A rule before the arrow is no pick: "never rename A -> B".
     """
     question, _, answer = memory.text.rpartition(ARROW)
     if is_pick(memory) and parse(answer).kind != "assents" and not parse(question).lasting:
@@ -203,45 +205,43 @@ def _sentences(memory: Memory) -> list[Sentence]:
     return [parse(sentence) for sentence in prose.split_sentences(compose.durable_text(memory))]
 
 
-def _is_said_of_things(read: Sentence) -> bool:
-    """Whether a sentence says how things are, and not what its speaker thinks of or orders for the matter at hand."""
+def _is_about_things(read: Sentence) -> bool:
+    """Whether a sentence states how things are, not an opinion or an order for the current work."""
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
-    is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
+    is_at_hand = "just" in words or not _MOMENTARY.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
-    refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
-    if read.settles:  # what was so, what went wrong with it and who changed it belong to what is so now
-        return is_plain and not (is_at_hand or refers or _ASKS.search(read.text))
+    refers = _first_word(read) == "it" or refers_back(read) or read.text.rstrip().endswith(":")
+    # A sentence that settles something may also tell what was before, what failed and who changed it.
+    if read.settles:
+        return is_plain and not (is_at_hand or refers or _QUESTION_MARK.search(read.text))
     is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
-    return is_plain and not (is_over or is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
-
-
-def _announces(text: str) -> bool:
-    """Whether what a text is about comes only behind it."""
-    return text.rstrip().endswith(":")
+    return is_plain and not (
+        is_over or is_at_hand or refers or is_in_doubt or _is_opinion(read) or _QUESTION_MARK.search(read.text)
+    )
 
 
 def _first_word(read: Sentence) -> str:
-    """What a sentence begins with: "it" of "it's"."""
+    """Returns the first word without its contraction: "it" of "it's"."""
     return read.words[0].partition("'")[0] if read.words else ""
 
 
-def _thinks(read: Sentence) -> bool:
-    """Whether a sentence tells what its speaker thinks, did or would like, and no liking or rule of theirs."""
+def _is_opinion(read: Sentence) -> bool:
+    """Whether a sentence reports its speaker's thoughts, acts or wishes, and no liking or rule."""
     first = read.words[0] if read.words else ""
     is_of_self = _first_word(read) == "i" and read.lasting not in _STRICT and not _is_strict(read)
-    return first in _WOULD or is_of_self or has("musing", "en", read.core)
+    return first in _CONTRACTIONS_OF_I or is_of_self or has("musing", "en", read.core)
 
 
 def _is_strict(read: Sentence) -> bool:
-    """Whether a rule allows no exception; of other languages only words are known that allow none."""
+    """Whether a rule allows no exception; in other languages than English all known rules do not."""
     if read.language != "en":
         return read.lasting in ("ban", "rule")
     return read.lasting in RULES and has("unfailing", "en", read.core)
 
 
-#: In the order in which evidence is looked for: the first that a statement shows is its own.
+#: In order of precedence: the first that a statement shows counts.
 EVIDENCE: tuple[Evidence, ...] = (
     Evidence("pinned", 2.0, math.inf, 20, lambda memory: memory.pinned),
     Evidence("judged worth telling", 1.5, 12.0, 16, lambda memory: memory.tell == "starts" and memory.decay != "session"),
@@ -249,26 +249,26 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("asked to remember", 1.6, math.inf, 20, was_asked_to_remember),
     Evidence("picked", 1.0, 6.0, 5, _is_choice),
     Evidence("said again", 1.5, math.inf, 10,
-             lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
+             lambda memory: len(memory.sessions) >= MIN_REPEATED_SESSIONS and _lays_down(memory, strictly=False)),
     Evidence("said for always", 1.2, math.inf, 16, lambda memory: _is_for_always(memory)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
     Evidence("decided", 1.0, math.inf, 12, _is_decision),
     Evidence("stated with its cause", 0.8, 12.0, 4, _is_explained),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
-#: What is so instead of something that was said before, in whatever words.
+#: A statement that replaced an earlier one.
 REPLACES = Evidence("replaces what was said before", 1.0, math.inf, 8, lambda _: True)
-#: What a later word in passing may have changed.
+#: Evidence of statements that a later remark may have changed.
 FIRM = frozenset({"pinned", "asked to remember", "said again", "said for always", "a rule without exception"})
 
 
 def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Worth:
-    """What a memory is worth, `sessions_since` it was last said or used in its project; `replaces`: another one, said before."""
-    if against := _why_not(memory):
+    """Rates a memory `sessions_since` it was last stated or used in its project; `replaces`: it replaced an earlier one."""
+    if against := _find_objection(memory):
         return Worth(0.0, against)
     evidence = next((row for row in EVIDENCE if row.shows(memory)), REPLACES if replaces else None)
     if evidence is None:
-        states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
+        states = any(read.kind == "states" and not _is_opinion(read) for read in _parse_sentences(memory))
         return Worth(0.0, PLAIN if states else "of the matter at hand")
     left = evidence.halves * math.log2(evidence.worth / MIN_WORTH) - sessions_since
     if left < 0:
@@ -276,9 +276,9 @@ def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Wort
     return Worth(evidence.worth * 0.5 ** (sessions_since / evidence.halves), evidence.why, evidence.most, left)
 
 
-#: What is not told where a model reads the sessions, and has not judged it.
+#: Evidence that does not suffice if a model read the session and did not judge the statement.
 WEAK = frozenset({"lays something down"})
-#: Judgement -> why a start is not told it.
+#: Judgement -> why the statement is not shown at a start.
 JUDGED: Mapping[str, str] = {
     "tasks": "judged worth telling where a task needs it",
     "never": "judged not worth telling",
@@ -286,7 +286,7 @@ JUDGED: Mapping[str, str] = {
 }
 
 
-def _why_not(memory: Memory) -> str:
+def _find_objection(memory: Memory) -> str:
     if memory.tell and not memory.pinned:
         return JUDGED.get(memory.tell, "")
     if not (memory.is_personal or memory.pinned):
@@ -294,48 +294,52 @@ def _why_not(memory: Memory) -> str:
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
     text = compose.standalone_text(memory)
-    tells = len(text.split()) >= MIN_WORDS or (bool(text) and parse(text).language in UNSPACED)
-    if not (memory.pinned or is_pick(memory) or tells):
+    is_clear = len(text.split()) >= MIN_WORDS or (bool(text) and parse(text).language in UNSPACED)
+    if not (memory.pinned or is_pick(memory) or is_clear):
         return "tells nothing by itself"
     return find_transience(memory)
 
 
-# --- what was overtaken
+# --- overtaken statements
 
-#: A question with what it asks for in front: "which port should the gateway use" is about what the gateway uses.
+#: A question with its object in front: "which port should the gateway use" is about the port that the gateway uses.
 _ASKED_FOR = re.compile(
     r"(?:which|what|how|where|who|when)\b.*?\b(?:should|shall|do|does|will|would|can|is|are) (.+)", re.IGNORECASE
 )
 _REMARK = re.compile(r"\s*\([^()]*\)")
-#: How the subject of a commit begins that mends something, in its body or as Conventional Commits write it.
+#: The beginning of the subject of a fixing commit, also in the form of Conventional Commits.
 _FIXES = re.compile(
     r"(?:bug|hot)?fix(?:es|ed)?(?:\([^)]*\))?!?:?\s+|(?:resolve|mend|repair|correct)[sd]?\s+", re.IGNORECASE
 )
-#: Least words of a question that tell what it is about; least share of a commit's words that name what it mends, and how many.
-MIN_TWIN, MENDED_SHARE, MIN_MENDED = 2, 0.6, 2
+#: Least words of a question that identify it.
+MIN_TWIN_WORDS = 2
+#: Least share and number of a commit's words that name what it fixes.
+MIN_FIXED_SHARE = 0.6
+MIN_FIXED_WORDS = 2
 
 
 def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequence[tuple[str, str]]) -> bool:
-    """Whether what the user said or committed since ended a pick, or a commit mended what a statement complains of.
+    """Whether a later statement or commit ended a pick, or a later commit fixed the problem that a statement reports.
 
-    `later` are the user's statements and `commits` the subjects of commits, with their times; older ones say nothing.
+    `later` are (time, statement) of the user, `commits` are (time, subject); those before the memory are ignored.
     """
     if memory.pinned:
         return False
-    statements, done = ([text for at, text in texts if at > memory.confirmed_at] for texts in (later, commits))
-    if is_pick(memory):
-        return any(_turns_down(memory.text, text) for text in (*statements, *done))
-    return any(_mends(memory, subject) for subject in done)
+    subjects = [subject for at, subject in commits if at > memory.confirmed_at]
+    if not is_pick(memory):
+        return any(_fixes(memory, subject) for subject in subjects)
+    statements = [text for at, text in later if at > memory.confirmed_at]
+    return any(_rejects(text, memory.text) for text in (*statements, *subjects))
 
 
 def answers_same(answer: str, other: str) -> bool:
-    """Whether two answers are to one question."""
+    """Whether two answers are to the same question."""
     questions = [gist(text.rpartition(ARROW)[0]) for text in (answer, other) if ARROW in text]
-    return len(questions) == 2 and len(questions[0].stems) >= MIN_TWIN and is_twin(*questions)
+    return len(questions) == 2 and len(questions[0].stems) >= MIN_TWIN_WORDS and is_twin(*questions)
 
 
-def _turns_down(pick: str, later: str) -> bool:
-    """Whether a later statement certainly or perhaps ends what a pick says."""
+def _rejects(later: str, pick: str) -> bool:
+    """Whether a later statement contradicts a pick, certainly or perhaps."""
     question, _, answer = pick.rpartition(ARROW)
     answer = next(iter(prose.split_sentences(_REMARK.sub("", answer))), "")
     if ARROW in later or gist(answer).stems.isdisjoint(gist(later).stems):
@@ -346,20 +350,20 @@ def _turns_down(pick: str, later: str) -> bool:
     return any(compare(claim, later).contradicts for claim in claims)
 
 
-def _mends(memory: Memory, subject: str) -> bool:
-    """Whether a commit mends what a statement complains of; a rule holds on."""
+def _fixes(memory: Memory, subject: str) -> bool:
+    """Whether a commit fixes the problem that a statement reports; a rule continues to hold."""
     fixed, stems = _FIXES.match(subject), gist(memory.text).stems
     if fixed is None or any(parse(part).lasting for part in prose.split_sentences(memory.text)):
         return False
     named = gist(subject[fixed.end() :]).stems
-    return len(named & stems) >= MIN_MENDED and share(named, stems) >= MENDED_SHARE
+    return len(named & stems) >= MIN_FIXED_WORDS and share(named, stems) >= MIN_FIXED_SHARE
 
 
-# --- what is soon over
+# --- passing statements
 
 
 class Transience(NamedTuple):
-    """Why a statement is soon over: how a sentence shows it, whose it is ("" for anybody's), and in which gates (none: in all)."""
+    """A reason why a statement does not last: its speaker ("": anybody), the test of a sentence, its gates (none: all)."""
 
     why: str
     by: Authority | Literal[""]
@@ -367,9 +371,9 @@ class Transience(NamedTuple):
     gates: frozenset[Gate] = frozenset()
 
 
-#: The only reason that leaves a correction out.
+#: The only reason that counts against a correction.
 DOUBTED = "doubted"
-#: What other projects do, which an assistant looked at.
+#: Practices of other projects that an assistant studied.
 _OF_OTHERS = re.compile(
     r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b",
     re.IGNORECASE,
@@ -377,7 +381,7 @@ _OF_OTHERS = re.compile(
 
 
 def _is_report(text: str) -> bool:
-    """Whether a sentence tells what its speaker did, and nothing that is so by it."""
+    """Whether a sentence reports an action of its speaker."""
     read = parse(text, "assistant")
     is_own = read.kind == "reports" and opens("first_person", "en", read.core)
     return is_own or opens("reported", "en", read.core) or has("landed", "en", text)
@@ -402,7 +406,7 @@ TRANSIENT: tuple[Transience, ...] = (
 
 
 def find_transience(memory: Memory) -> str:
-    """Why a memory does not last, "" where it does."""
+    """Returns why a memory does not last, "" if it does."""
     if memory.pinned or memory.origin in compose.WHOLE or not memory.session_id:
         return ""
     reasons = [
@@ -412,6 +416,6 @@ def find_transience(memory: Memory) -> str:
         and rule.by in ("", memory.authority)
         and (not rule.gates or memory.gate in rule.gates)
     ]
-    # What a sentence says that is a rule lasts, whatever else it says.
+    # A sentence that is a rule lasts, whatever else it says.
     passing = [sentence for sentence in prose.split_sentences(memory.text) if not has("strict", "en", sentence)]
     return next((reason.why for reason in reasons if any(map(reason.shows, passing))), "")

@@ -1,7 +1,7 @@
-"""Passages and memories that bear on a question, by words and vectors.
+"""Finds the passages and memories relevant to a question, by words and vectors.
 
-Each index is asked once, for the 200 best by words and the 200 nearest by meaning. What these lists tell of a passage, of
-the passages next to it and of its session thins them out to CANDIDATES, which alone are read and scored (ranking.py).
+Each index returns its 200 best rows. Their scores, those of neighbouring passages and of their session select
+MAX_CANDIDATES statements; only these are read and scored (ranking.py).
 """
 
 from __future__ import annotations
@@ -9,158 +9,125 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import ranking
-from csmd.recall.query import unquoted
 from csmd.recall.ranking import Match, SearchTerms
+from csmd.recall.scored_statement import ScoredStatement, states_memory
 from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import display, search_terms, similarity, tokens
+from csmd.text import search_terms, tokens
 from csmd.text.renames import mentions_name
-from csmd.vocabulary import PROMPTS
 
-#: A text to its vector and the model's name; raises EmbeddingUnavailable.
+#: Encodes a text; returns its vector and the model's name, raises EmbeddingUnavailable.
 Embed = Callable[[str], tuple[bytes, str]]
 
-#: Rows taken from each index; of a search with filters, rows that are looked through for those that pass.
-POOL, WIDE_POOL = 200, 4000
-#: Most statements that are read and scored, best memories, and memories that no candidate passage states.
-CANDIDATES, MEMORIES, ALONE = 60, 30, 20
-#: Most terms of a search, and up to how many rows that hold one are counted.
-MAX_TERMS, COUNTED = 40, 1000
-#: Seconds for the search by words, and for that by meaning.
-LEXICAL_S = VECTOR_S = 1.5
-#: A passage states a memory when it holds this share of its words.
-STATES = 0.6
-ALL = SearchFilter()
-#: Characters of a turn's id that are shown; `csmd show` takes them.
-SHOWN_ID = 8
-#: Passages of one session whose row keys differ by at most this count as next to each other.
-NEXT_TO = 4
-#: What a passage that states one of the best memories gains when the pool is thinned out.
+#: Rows taken from each index, without and with filters.
+POOL_ROWS = 200
+FILTERED_POOL_ROWS = 4000
+#: Most statements that are read and scored.
+MAX_CANDIDATES = 60
+MAX_MEMORIES = 30
+#: Memories that no candidate passage states; more if there are fewer candidates.
+MAX_UNSTATED_MEMORIES = 20
+MAX_TERMS = 40
+#: Most rows that are counted to tell how rare a term is.
+MAX_COUNTED_ROWS = 1000
+LEXICAL_S = 1.5
+VECTOR_S = 1.5
+NO_FILTER = SearchFilter()
+#: Passages of one session whose row keys differ by at most this are neighbours.
+NEIGHBOUR_DISTANCE = 4
+#: Added to the selection score of a passage that states one of the best memories.
 STATED_BONUS = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question as the indexes are asked: its terms, its vector with the model's row key, and what may be seen.
+    """A question for the indexes: its terms, its vector with the model's row key, the visible projects, and filters.
 
-    `literal` is what no index holds (search_terms.unindexed).
+    `literal` is a text that no index contains (search_terms.find_unindexed).
     """
 
     terms: Sequence[str]
     literal: str = ""
     vector: tuple[bytes, int] | None = None
     places: Sequence[int] | None = None
-    narrow: SearchFilter = ALL
+    filters: SearchFilter = NO_FILTER
 
     @property
-    def pool(self) -> int:
-        """How many rows are taken from each index."""
-        return POOL if self.narrow.is_all else WIDE_POOL
+    def limit(self) -> int:
+        """The number of rows taken from each index."""
+        return POOL_ROWS if self.filters.is_all else FILTERED_POOL_ROWS
 
-    def by_words(self, rows: Rows, kind: str) -> dict[int, float]:
-        """The rows of a kind that hold the terms, with the bm25 of their best part."""
+    def search_words(self, rows: Rows, kind: str) -> dict[int, float]:
+        """Returns the rows of a kind that contain the terms, with the bm25 of their best part."""
         best: dict[int, float] = {}
-        for seq, score in fulltext.text_hits(rows, kind, self.terms, projects=self.places, limit=self.pool):
+        for seq, score in fulltext.text_hits(rows, kind, self.terms, projects=self.places, limit=self.limit):
             best[int(seq)] = max(best.get(int(seq), 0.0), float(score))
         return best
 
-    def by_meaning(self, rows: Rows, kind: str) -> dict[int, float]:
-        """The rows of a kind nearest to the vector, with the cosine of their nearest part; none without a vector."""
+    def search_vectors(self, rows: Rows, kind: str) -> dict[int, float]:
+        """Returns the rows of a kind nearest to the vector, with the cosine of their nearest part; {} without a vector."""
         nearest: dict[int, float] = {}
         if self.vector is not None:
             vector, model = self.vector
-            hits = vectors.vector_hits(rows, kind, model, vector, projects=self.places, limit=self.pool)
+            hits = vectors.vector_hits(rows, kind, model, vector, projects=self.places, limit=self.limit)
             for seq, _, _, distance in hits:
                 nearest[int(seq)] = max(nearest.get(int(seq), -1.0), ranking.cosine(distance))
         return nearest
 
-    def filtered(self, rows: Rows, kind: str, seqs: Sequence[int]) -> set[int]:
-        """Those of some rows that the filters of the search let in."""
-        return set(seqs) if self.narrow.is_all or not seqs else search.filter_rows(rows, kind, seqs, self.narrow)
+    def filter_seqs(self, rows: Rows, kind: str, seqs: Sequence[int]) -> set[int]:
+        """Returns the row keys that pass the filters."""
+        return set(seqs) if self.filters.is_all or not seqs else search.filter_rows(rows, kind, seqs, self.filters)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScoredStatement:
-    """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
+@dataclass(slots=True)
+class Scores:
+    """Scores by row key: the bm25 of words, the cosine of meaning."""
 
-    `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself. `replaced` is
-    the text of the superseded statement that the search matched, if this one takes its place.
-    """
-
-    score: float
-    features: Mapping[str, float]
-    passage: Passage | None = None
-    memory: Memory | None = None
-    words: float = 0.0
-    is_cold: bool = False
-    replaced: str = ""
+    words: dict[int, float] = field(default_factory=dict)
+    meaning: dict[int, float] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[int, str]:
-        """The passage's row key and the memory's id, which identify the statement."""
-        return (self.passage.seq if self.passage else 0, self.memory.id if self.memory else "")
+    def seqs(self) -> set[int]:
+        """The row keys that have a score."""
+        return {*self.words, *self.meaning}
 
-    @cached_property
-    def text(self) -> str:
-        """Its words: the memory's own where a person edited or pinned it."""
-        memory, passage = self.memory, self.passage
-        if memory is not None and (passage is None or memory.is_edited or memory.pinned):
-            return memory.text
-        assert passage is not None
-        # The lines that a user quotes with `>` are somebody else's.
-        return display.squeeze(unquoted(passage.text) if passage.kind in PROMPTS else passage.text)
+    def keep(self, seqs: Collection[int]) -> None:
+        """Drops the scores of all other row keys."""
+        self.words = {seq: score for seq, score in self.words.items() if seq in seqs}
+        self.meaning = {seq: score for seq, score in self.meaning.items() if seq in seqs}
 
-    @property
-    def at(self) -> str:
-        """When it was said last."""
-        return max(self.memory.confirmed_at if self.memory else "", self.passage.at if self.passage else "")
+    def add_words(self, scores: Mapping[int, float]) -> None:
+        """Raises the scores of words to these."""
+        for seq, score in scores.items():
+            self.words[seq] = max(self.words.get(seq, 0.0), score)
 
-    @property
-    def is_by_user(self) -> bool:
-        """Whether the user said it."""
-        return self.memory.is_personal if self.memory else self.passage is not None and self.passage.kind in PROMPTS
-
-    @property
-    def session_id(self) -> str:
-        """The session that said it."""
-        return self.passage.session_id if self.passage else self.memory.session_id if self.memory else ""
-
-
-def passage_id(passage: Passage) -> str:
-    """The id of a passage in receipts: its turn and where it begins in it."""
-    return f"{passage.uuid}#{passage.start}"
-
-
-def cite_passage(passage: Passage) -> str:
-    """Who said a passage, when, and an id to read on."""
-    speaker = f"the {passage.kind}" if passage.kind in ("user", "assistant") else passage.kind
-    return f"{speaker}, {display.day_of(passage.at)}, {passage.uuid[:SHOWN_ID]}"
+    def blend(self, words_share: float = ranking.WORDS_SHARE) -> dict[int, float]:
+        """Returns the weighted sum of both scores, each normalised."""
+        words, meaning = ranking.normalised(self.words), ranking.normalised(self.meaning)
+        return {seq: words_share * words.get(seq, 0.0) + (1 - words_share) * meaning.get(seq, 0.0) for seq in self.seqs}
 
 
 @dataclass(slots=True)
 class Pool:
-    """What the indexes returned, by row key: bm25 of words, cosine of meaning."""
+    """The scores that the indexes returned."""
 
-    words: dict[int, float] = field(default_factory=dict)
-    meaning: dict[int, float] = field(default_factory=dict)
-    memory_words: dict[int, float] = field(default_factory=dict)
-    memory_meaning: dict[int, float] = field(default_factory=dict)
+    passages: Scores = field(default_factory=Scores)
+    memories: Scores = field(default_factory=Scores)
 
 
 def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> list[str]:
-    """The terms to search for: the question's own, then the other names, old and new, of what it names."""
+    """Returns the question's terms, then the other names, old and new, of the things that it names."""
     terms = search_terms.question_terms(question)
-    named = [word for word in question.split() if ranking.names_something(word)][:MAX_TERMS]
-    renames = supersession.read_renames(rows, None if places is None else list(places), of=named) if named else {}
+    names = [word for word in question.split() if ranking.names_something(word)][:MAX_TERMS]
+    renames = supersession.read_renames(rows, None if places is None else list(places), of=names) if names else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
             if mentions_name(question, name):
@@ -169,7 +136,7 @@ def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> 
 
 
 def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[str]) -> tuple[bytes, int] | None:
-    """A question's vector and the row key of its model; None without a model, or with the reason in `degraded`."""
+    """Returns a question's vector and the row key of its model; None without a model, or with the reason in `degraded`."""
     if embed is None:
         return None
     try:
@@ -185,59 +152,59 @@ def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[s
 
 
 def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]:
-    """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
+    """Finds the passages relevant to a question with the memories that they state, and memories without a passage; best first."""
     pool = read_pool(rows, query, degraded)
-    best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
-    stating = _find_stating(rows, best, query.places)
-    origins = find_origins(rows, pool, {seq for _, seq in stating})
-    chosen = _thin_out(pool, _measure_context(pool.words, pool.meaning, origins), {seq for _, seq in stating})
-    stated = {memory for memory, seq in stating if seq in set(chosen)}
-    alone = [seq for seq in best if seq not in stated][: max(ALONE, CANDIDATES - len(chosen))]
-    chosen = chosen[: CANDIDATES - len(alone)]
-    read = passages.by_seqs(rows, chosen)
-    cosines = read_cosines(rows, query, read, pool.meaning)
-    by_seq = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
-    memory_of = _match_memories(stating, by_seq, read, pool)
+    blended = pool.memories.blend()
+    best = sorted(blended, key=lambda seq: (-blended[seq], seq))[:MAX_MEMORIES]
+    stating = _find_stating_passages(rows, best, query.places)
+    stating_seqs = {seq for _, seq in stating}
+    origins = find_origins(rows, pool, stating_seqs)
+    selected = _select_passages(pool.passages, _measure_contexts(pool.passages, origins), stating_seqs)
+    stated = {memory for memory, seq in stating if seq in selected}
+    unstated = [seq for seq in best if seq not in stated][: max(MAX_UNSTATED_MEMORIES, MAX_CANDIDATES - len(selected))]
+    read = passages.by_seqs(rows, selected[: MAX_CANDIDATES - len(unstated)])
+    by_seq = memories.by_seqs(rows, sorted({*unstated, *(memory for memory, seq in stating if seq in read)}))
+    memory_of = _match_memories(stating, by_seq, read, pool.memories)
     terms = weigh_terms(rows, query, degraded)
-    shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
-    sessions = {origins[seq][1] for seq in read}
-    lengths = passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION)
-    in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
-    contexts = _measure_context(shared, pool.meaning | cosines, in_sessions, lengths)
-
-    def score(passage: Passage | None, memory: Memory | None, context: Context, cosine: float) -> ScoredStatement:
-        by_words = pool.words.get(passage.seq, 0.0) if passage else 0.0
-        words = max(by_words, pool.memory_words.get(memory.seq, 0.0) if memory else 0.0)
-        statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
-        match = Match(
-            text=statement.text,
-            by_user=statement.is_by_user,
-            meaning=None if query.vector is None else cosine,
-            kept=memory is not None,
-            **context._asdict(),
-        )
-        features = ranking.features(match, terms)
-        return replace(statement, score=ranking.bearing(features), features=features)
-
+    cosines = read_cosines(rows, query, read, pool.passages.meaning)
+    contexts = _read_contexts(rows, read, origins, terms, pool.passages.meaning | cosines)
     scored: list[ScoredStatement] = []
     for seq, passage in read.items():
         memory = memory_of.get(seq)
-        cosine = max(cosines.get(seq, 0.0), pool.memory_meaning.get(memory.seq, 0.0) if memory else 0.0)
-        scored.append(score(passage, memory, contexts[seq], cosine))
+        cosine = max(cosines.get(seq, 0.0), pool.memories.meaning.get(memory.seq, 0.0) if memory else 0.0)
+        words = max(pool.passages.words.get(seq, 0.0), pool.memories.words.get(memory.seq, 0.0) if memory else 0.0)
+        statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
+        scored.append(_score(statement, contexts[seq], None if query.vector is None else cosine, terms))
     used = {memory.seq for memory in memory_of.values()}
-    for memory in [by_seq[seq] for seq in best if seq in by_seq and seq not in used][: CANDIDATES - len(read)]:
-        cosine = pool.memory_meaning.get(memory.seq, 0.0)
-        scored.append(score(None, memory, Context(ranking.shared_rarity(memory.text, terms), cosine), cosine))
+    for memory in [by_seq[seq] for seq in best if seq in by_seq and seq not in used][: MAX_CANDIDATES - len(read)]:
+        cosine = pool.memories.meaning.get(memory.seq, 0.0)
+        words = pool.memories.words.get(memory.seq, 0.0)
+        statement = ScoredStatement(score=0.0, features={}, memory=memory, words=words)
+        context = Context(ranking.shared_rarity(memory.text, terms), cosine)
+        scored.append(_score(statement, context, None if query.vector is None else cosine, terms))
     return sorted(scored, key=lambda statement: (-statement.score, statement.key))
 
 
+def _score(statement: ScoredStatement, context: Context, meaning: float | None, terms: SearchTerms) -> ScoredStatement:
+    match = Match(
+        text=statement.text,
+        by_user=statement.is_by_user,
+        meaning=meaning,
+        kept=statement.memory is not None,
+        **context._asdict(),
+    )
+    features = ranking.features(match, terms)
+    return replace(statement, score=ranking.rate_relevance(features), features=features)
+
+
 def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
-    """The stems of a question with how rare each is in the home; a word that was not counted in time is common."""
+    """Returns the stems of a question with their rarity in the home; a word that was not counted in time is common."""
     total = passages.last_passage_seq(rows)
     counts = dict.fromkeys((term for term in query.terms if " " not in term), total)
     try:
-        for term in counts:  # at most COUNTED rows each: they need no deadline of their own, which is a thread
-            counts[term] = fulltext.count_rows_with(rows, "passage", term, most=COUNTED)
+        # No deadline of its own, which takes a thread: each count stops at MAX_COUNTED_ROWS.
+        for term in counts:
+            counts[term] = fulltext.count_rows_with(rows, "passage", term, most=MAX_COUNTED_ROWS)
     except DeadlineExceeded:
         degraded.append("words: counting stopped at the deadline of the read")
     return SearchTerms(
@@ -250,79 +217,58 @@ def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
 
 
 def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
-    """What the indexes return for a question, within the limits of the search."""
+    """Reads the scores of a question from the indexes and applies its filters."""
     pool = Pool()
     try:
         with rows.within(rows.share(LEXICAL_S) if query.terms or query.literal else None):
             if query.literal:
-                stating_passages, stated, is_whole = fulltext.literal_hits(
-                    rows, query.literal, projects=query.places, limit=query.pool
-                )
-                pool.words, pool.memory_words = _by_rank(stating_passages), _by_rank(stated)
-                if not is_whole:
-                    degraded.append(
-                        f"words: {query.literal!r} is looked for in the newest turns only, no index holds it"
-                    )
+                _search_literal(rows, query, pool, degraded)
             elif query.terms:
-                pool.words = query.by_words(rows, "passage")
-                pool.memory_words = query.by_words(rows, "memory")
-                for seq, score in query.by_words(rows, "symptom").items():
-                    pool.memory_words[seq] = max(pool.memory_words.get(seq, 0.0), score)
+                pool.passages.words = query.search_words(rows, "passage")
+                pool.memories.words = query.search_words(rows, "memory")
+                pool.memories.add_words(query.search_words(rows, "symptom"))
     except DeadlineExceeded:
         degraded.append("words: search stopped at its deadline")
     try:
         with rows.within(rows.share(VECTOR_S) if query.vector else None):
-            pool.meaning = query.by_meaning(rows, "passage")
-            pool.memory_meaning = query.by_meaning(rows, "memory")
+            pool.passages.meaning = query.search_vectors(rows, "passage")
+            pool.memories.meaning = query.search_vectors(rows, "memory")
     except DeadlineExceeded:
         degraded.append("vectors: search stopped at its deadline")
-    if not query.narrow.is_all:
-        only_memories = query.narrow.gate or query.narrow.category or query.narrow.type
-        seqs = set() if only_memories else query.filtered(rows, "passage", [*{*pool.words, *pool.meaning}])
-        memory_seqs = query.filtered(rows, "memory", [*{*pool.memory_words, *pool.memory_meaning}])
-        kept = ((pool.words, seqs), (pool.meaning, seqs), (pool.memory_words, memory_seqs))
-        for scores, passing in (*kept, (pool.memory_meaning, memory_seqs)):
-            for seq in scores.keys() - passing:
-                del scores[seq]
+    if not query.filters.is_all:
+        may_be_passage = not query.filters.selects_memories
+        pool.passages.keep(query.filter_seqs(rows, "passage", [*pool.passages.seqs]) if may_be_passage else ())
+        pool.memories.keep(query.filter_seqs(rows, "memory", [*pool.memories.seqs]))
     return pool
 
 
-def _by_rank(seqs: Sequence[int]) -> dict[int, float]:
-    """Scores that keep an order."""
-    return {seq: 1 / rank for rank, seq in enumerate(seqs, 1)}
+def _search_literal(rows: Rows, query: Query, pool: Pool, degraded: list[str]) -> None:
+    passage_seqs, memory_seqs, is_whole = fulltext.literal_hits(
+        rows, query.literal, projects=query.places, limit=query.limit
+    )
+    pool.passages.words = {seq: 1 / rank for rank, seq in enumerate(passage_seqs, 1)}
+    pool.memories.words = {seq: 1 / rank for rank, seq in enumerate(memory_seqs, 1)}
+    if not is_whole:
+        degraded.append(f"words: {query.literal!r} is not indexed; only the newest turns were searched")
 
 
 def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[int, tuple[int, int]]:
-    """(turn, session) of each passage of the pool and of some others."""
-    return passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *others}))
+    """Returns (turn, session) of each passage of the pool and of `others`."""
+    return passages.passage_places(rows, sorted(pool.passages.seqs.union(others)))
 
 
-# --- thinning out
+# --- selection
 
 
-def blend(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
-    """The weighted sum of both scores, each normalised."""
-    by_words, by_meaning = ranking.normalised(words), ranking.normalised(meaning)
-    return {
-        seq: ranking.WORDS_SHARE * by_words.get(seq, 0.0) + (1 - ranking.WORDS_SHARE) * by_meaning.get(seq, 0.0)
-        for seq in {*words, *meaning}
-    }
-
-
-def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -> list[int]:
-    scores = blend(words, meaning)
-    return sorted(scores, key=lambda seq: (-scores[seq], seq))[:most]
-
-
-def _find_stating(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
-    """(memory, passage of a turn that states it) of the best memories, by row keys."""
+def _find_stating_passages(rows: Rows, best: Sequence[int], places: Sequence[int] | None) -> list[tuple[int, int]]:
+    """Returns (memory, passage of a turn that states it) of the best memories, by row keys."""
     turns = search.stating_turns(rows, best, projects=places) if best else []
     passages_of = passages.passages_of_turns(rows, sorted({turn for _, turn in turns}))
     return [(memory, seq) for memory, turn in turns for seq in passages_of.get(turn, ())]
 
 
 class Context(NamedTuple):
-    """The best of a passage and those next to it, and the mean of the best of its session, by words and by meaning."""
+    """The best score of a passage and its neighbours, and the mean of the best of its session, by words and by meaning."""
 
     near_shared: float = 0.0
     near_meaning: float = 0.0
@@ -330,49 +276,61 @@ class Context(NamedTuple):
     session_meaning: float = 0.0
 
 
-def _measure_context(
-    words: Mapping[int, float],
-    meaning: Mapping[int, float],
-    origins: Mapping[int, tuple[int, int]],
-    lengths: Mapping[int, int] | None = None,
+def _measure_contexts(
+    scores: Scores, origins: Mapping[int, tuple[int, int]], lengths: Mapping[int, int] | None = None
 ) -> dict[int, Context]:
-    """The context of each passage among these; `origins` are (turn, session) by passage, `lengths` those of short sessions."""
+    """Returns the context of each passage; `origins`: passage -> (turn, session), `lengths`: short session -> passages."""
     sessions: dict[int, list[int]] = {}
     for seq in sorted(origins):
         sessions.setdefault(origins[seq][1], []).append(seq)
     contexts: dict[int, Context] = {}
     for session, seqs in sessions.items():
         length = (lengths or {}).get(session, ranking.BEST_OF_SESSION)
-        scores = [[by.get(seq, 0.0) for seq in seqs] for by in (words, meaning)]
-        of_session = [ranking.best_mean(values, of=length) for values in scores]
+        columns = [[by_seq.get(seq, 0.0) for seq in seqs] for by_seq in (scores.words, scores.meaning)]
+        session_means = [ranking.best_mean(values, of=length) for values in columns]
         for seq in seqs:
-            near = slice(bisect_left(seqs, seq - NEXT_TO), bisect_right(seqs, seq + NEXT_TO))
-            contexts[seq] = Context(*(max(values[near]) for values in scores), *of_session)
+            near = slice(bisect_left(seqs, seq - NEIGHBOUR_DISTANCE), bisect_right(seqs, seq + NEIGHBOUR_DISTANCE))
+            contexts[seq] = Context(*(max(values[near]) for values in columns), *session_means)
     return contexts
 
 
-def _thin_out(pool: Pool, contexts: Mapping[int, Context], stating: set[int]) -> list[int]:
-    """The passages that are read: the best by what the indexes tell of them."""
-    own = blend(pool.words, pool.meaning)
+def _read_contexts(
+    rows: Rows,
+    read: Mapping[int, Passage],
+    origins: Mapping[int, tuple[int, int]],
+    terms: SearchTerms,
+    meaning: dict[int, float],
+) -> dict[int, Context]:
+    """Returns the contexts of passages among those of their sessions, by the rare words that were read in them."""
+    sessions = {origins[seq][1] for seq in read}
+    shared = {seq: ranking.shared_rarity(passage.text, terms) for seq, passage in read.items()}
+    in_sessions = {seq: origin for seq, origin in origins.items() if origin[1] in sessions}
+    lengths = passages.passage_lengths(rows, sessions, most=ranking.BEST_OF_SESSION)
+    return _measure_contexts(Scores(shared, meaning), in_sessions, lengths)
+
+
+def _select_passages(scores: Scores, contexts: Mapping[int, Context], stating: Collection[int]) -> list[int]:
+    """Returns the passages to read: the best by their index scores."""
+    own = scores.blend()
     near_words = ranking.normalised({seq: context.near_shared for seq, context in contexts.items()})
     near_meaning = ranking.normalised({seq: context.near_meaning for seq, context in contexts.items()})
     session = ranking.normalised(
         {seq: context.session_meaning or context.session_shared for seq, context in contexts.items()}
     )
 
-    def worth(seq: int) -> float:
+    def rate(seq: int) -> float:
         near = ranking.NEAR_SHARE * max(near_words[seq], near_meaning[seq])
         return own.get(seq, 0.0) + near + ranking.SESSION_SHARE * session[seq] + STATED_BONUS * (seq in stating)
 
-    return sorted(contexts, key=lambda seq: (-worth(seq), seq))[:CANDIDATES]
+    return sorted(contexts, key=lambda seq: (-rate(seq), seq))[:MAX_CANDIDATES]
 
 
 def read_cosines(
-    rows: Rows, query: Query, read: Collection[int], measured_before: Mapping[int, float] | None = None
+    rows: Rows, query: Query, seqs: Collection[int], measured_before: Mapping[int, float] | None = None
 ) -> dict[int, float]:
-    """The cosine of each of some passages (row keys), of those that are not `known` as well; none without a vector."""
-    cosines = {seq: measured_before[seq] for seq in read if seq in measured_before} if measured_before else {}
-    missing = [seq for seq in read if seq > 0 and seq not in cosines]
+    """Returns the cosines of passages; `measured_before` supplies those already known. Without a vector, only these."""
+    cosines = {seq: measured_before[seq] for seq in seqs if seq in measured_before} if measured_before else {}
+    missing = [seq for seq in seqs if seq > 0 and seq not in cosines]
     if query.vector is not None and missing:
         vector, model = query.vector
         measured = vectors.distances(rows, "passage", model, vector, missing)
@@ -381,18 +339,12 @@ def read_cosines(
 
 
 def _match_memories(
-    stating: Sequence[tuple[int, int]], by_seq: Mapping[int, Memory], read: Mapping[int, Passage], pool: Pool
+    stating: Sequence[tuple[int, int]], by_seq: Mapping[int, Memory], read: Mapping[int, Passage], scores: Scores
 ) -> dict[int, Memory]:
-    """Passage -> the memory that it states, the one that matches the question best."""
-    worth = {seq: pool.memory_meaning.get(seq, 0.0) + pool.memory_words.get(seq, 0.0) / 100 for seq in by_seq}
-    matched: dict[int, Memory] = {}
-    for memory, seq in sorted(stating, key=lambda pair: -worth.get(pair[0], 0.0)):
-        if memory in by_seq and seq in read and seq not in matched and states_memory(read[seq].text, by_seq[memory]):
-            matched[seq] = by_seq[memory]
-    return matched
-
-
-def states_memory(text: str, memory: Memory) -> bool:
-    """Whether a passage holds what a memory says."""
-    stems = ranking.stems(memory.text)
-    return similarity.share(stems, ranking.stems(text)) >= STATES
+    """Returns passage -> the memory that it states; of several, the one that matches the question best."""
+    match = {seq: scores.meaning.get(seq, 0.0) + scores.words.get(seq, 0.0) / 100 for seq in by_seq}
+    memory_of: dict[int, Memory] = {}
+    for memory, seq in sorted(stating, key=lambda pair: -match.get(pair[0], 0.0)):
+        if memory in by_seq and seq in read and seq not in memory_of and states_memory(read[seq].text, by_seq[memory]):
+            memory_of[seq] = by_seq[memory]
+    return memory_of

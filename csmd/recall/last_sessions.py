@@ -212,7 +212,7 @@ def _list_names(names: Sequence[str], total: int) -> str:
 def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[Block]:
     """What the last sessions of these places were on and came to, without what a session has in its context."""
     ended = read_session_summaries(rows, places=places, session_id=session_id, key=key)
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else ()
+    in_context = receipts.ids_in_context(rows, session_id)
     notes = tuple(note for note in session_notes(ended, every=True) if note.id not in in_context)
     return [Block(heading=ENDED[0], notes=notes, weight=2.0)] if notes else []
 

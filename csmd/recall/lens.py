@@ -1,6 +1,6 @@
-"""The lens of a directory: what is of its projects and topics ranks above the rest, and nothing else comes of it.
+"""Ranks items from a lens' projects and topics above others. A lens changes order only.
 
-What may be seen is settled before (visibility.py); whether anything is told at all does not depend on it either.
+Visibility is decided earlier (visibility.py); a lens neither adds nor removes results.
 """
 
 from __future__ import annotations
@@ -16,45 +16,46 @@ from csmd.store.workspaces import Lens
 from csmd.text import display, tokens
 from csmd.vocabulary import OWNER
 
-#: What a score is multiplied by for being of a lens' project, and once more for being about one of its topics.
-OF_PROJECT, ABOUT_TOPIC = 1.25, 1.25
+#: Score factors of an item from a lens' project, and of one about a topic of the lens.
+PROJECT_WEIGHT = 1.25
+TOPIC_WEIGHT = 1.25
 
-#: What a score is multiplied by, for a text, its project (row key or directory), the session that said it, and its own id.
-Weigh = Callable[[str, int | str, str, str], float]
+#: Returns the score factor of a text, given its project (row key or directory), its session and its own id.
+WeightOf = Callable[[str, int | str, str, str], float]
 
 
-def find(rows: Rows, directory: str) -> Lens | None:
-    """The lens of a directory; None for none, and for ""."""
+def find_lens(rows: Rows, directory: str) -> Lens | None:
+    """Returns the lens of a directory; None if it has no lens or is ""."""
     if directory in ("", OWNER) or not workspaces.has_lenses(rows):
         return None
     seq = project_identity.find_lens(rows, directory)
     return workspaces.find_lens(rows, seq) if seq else None
 
 
-def weigher(rows: Rows, lens: Lens | None) -> Weigh | None:
-    """How much more what is of a lens counts than the rest; None without one."""
+def make_weight(rows: Rows, lens: Lens | None) -> WeightOf | None:
+    """Returns a function that gives a text's score factor under a lens; None without a lens."""
     if lens is None:
         return None
-    inside: set[int | str] = {lens.seq, *lens.projects, *lens.projects.values()}
-    tagged = workspaces.lens_topic_ids(rows, lens.seq)
-    about = [tokens.content_stems(topic) for topic in lens.topics]
+    projects: set[int | str] = {lens.seq, *lens.projects, *lens.projects.values()}
+    tagged_ids = workspaces.lens_topic_ids(rows, lens.seq)
+    topics = [stems for topic in lens.topics if (stems := tokens.content_stems(topic))]
 
     @cache
-    def is_inside(session: str) -> bool:
-        """Whether a session is of the lens: what it said may hold everywhere."""
+    def is_session_inside(session: str) -> bool:
+        """Whether a session is in the lens; its statements may hold everywhere."""
         session_row = sessions.by_id(rows, session) if session else None
         return session_row is not None and session_row.project_seq in lens.projects
 
-    def weigh(text: str, project: int | str, session: str, ident: str) -> float:
-        is_own = project in inside or is_inside(session)
-        is_about = ident in tagged or (bool(about) and any(stems and stems <= ranking.stems(text) for stems in about))
-        return (OF_PROJECT if is_own else 1.0) * (ABOUT_TOPIC if is_about else 1.0)
+    def weight_of(text: str, project: int | str, session: str, ident: str) -> float:
+        is_inside = project in projects or is_session_inside(session)
+        is_on_topic = ident in tagged_ids or any(stems <= ranking.stems(text) for stems in topics)
+        return (PROJECT_WEIGHT if is_inside else 1.0) * (TOPIC_WEIGHT if is_on_topic else 1.0)
 
-    return weigh
+    return weight_of
 
 
 def describe(lens: Lens | None) -> str:
-    """A lens in words for the head of a brief, "" for none."""
+    """Describes a lens for the head of a brief; "" without a lens."""
     if lens is None:
         return ""
     topics = f", topics {', '.join(lens.topics)}" if lens.topics else ""

@@ -171,7 +171,7 @@ def _count_binding(text: str) -> int:
     return sum(map(_BINDING.__contains__, _WORD.findall(lower))) + negated
 
 
-def bearing(values: Mapping[str, float]) -> float:
+def rate_relevance(values: Mapping[str, float]) -> float:
     """How well a statement with these features bears on the question, 0-1, beside others that were found for it."""
     return logistic(weights()["meaning" if "meaning" in values else "words"], values)
 

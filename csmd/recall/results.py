@@ -1,7 +1,7 @@
 """Search results: memories and exchanges, each once, best first; and the neighbours of a memory.
 
-A turn is ranked by the plain fusion of both indexes: its best passage's words and meaning, each normalised among what was
-found, a share of the turns next to it and of the best of its session. A memory is ranked by itself or by its turns.
+A turn's score is the sum of its best passage's words and meaning, each normalised over the results, and a share of the
+scores of the turns next to it and of the best of its session. A memory is ranked by itself or by its turns.
 """
 
 from __future__ import annotations
@@ -22,63 +22,73 @@ from csmd.extraction import failure_reports
 from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import hybrid_search, lens, query, ranking
-from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
+from csmd.recall.hybrid_search import LEXICAL_S, NO_FILTER, Embed, Pool, Query
+from csmd.recall.scored_statement import states_memory
 from csmd.store import failures, memories, memory_graph, passages, search
 from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, search_terms, sentence, similarity, tokens
 
-#: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
-CHARACTERS, MATCHED_SHARE = 1200, 0.5
-#: Of a turn's score: words against meaning, and what the turns next to it and the best of its session add.
-WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.55, 0.3, 0.5
-#: What the time that is asked for adds, and having fixed a pasted failure.
-TIME_WEIGHT, MENDED_WEIGHT = 0.3, 0.5
-#: Most turns whose neighbours are looked up, and least share of the score that is left of a superseded statement.
-TURNS, SUPERSEDED_SHARE = 100, 0.5
-#: What a memory counts against its turn, which says it at length; what the score of a session's summary counts.
-MEMORY_SHARE, SUMMARY_SHARE = 0.9, 0.3
-#: Hits at the front of a list; there each further hit of a session counts so much less.
-FRONT, REPEATED_SHARE = 5, 0.85
-#: Two hits that share so much of their words are one.
+MAX_HIT_CHARACTERS = 1200
+#: Least share of them for the matched turn, if it is so long.
+MATCHED_SHARE = 0.5
+#: The share of words in a turn's score; the rest is meaning.
+WORDS_SHARE = 0.55
+#: What neighbouring turns, and the best of its session, add to a turn's score.
+NEAR_SHARE = 0.3
+SESSION_SHARE = 0.5
+#: Added to what is of the time in the question, and to what fixed a pasted failure.
+TIME_WEIGHT = 0.3
+FIX_WEIGHT = 0.5
+#: Most turns whose neighbours are looked up.
+MAX_TURNS = 100
+#: Score factors of superseded statements, of memories (their turns say more) and of session summaries.
+SUPERSEDED_SHARE = 0.5
+MEMORY_SHARE = 0.9
+SUMMARY_SHARE = 0.3
+#: Among the first hits, the score factor of each further hit of a session.
+FRONT_HITS = 5
+REPEATED_SHARE = 0.85
+#: Two hits that share this much of their words are one.
 TWIN_OVERLAP = 0.9
-#: Most prompts of a time that is asked for which come in by that alone.
-PROMPTS_OF_TIME = 40
-#: Where the turns around the one that matched begin in a hit's text (`render_exchange`).
+#: Most prompts that are added because of their time alone.
+MAX_PROMPTS_OF_TIME = 40
+#: The heading of a neighbouring turn in a hit's text (`render_exchange`).
 _NEIGHBOUR = re.compile(r"\n\[(?:before|after)\] ")
-#: A search counts as answered from this cosine of a hit on, or with this share of the question's content words in one.
-CLOSE, CLOSE_WORDS = 0.4, 0.65
-#: And with this share of what a question is about, without the verbs of every question.
-CLOSE_ASKED = 0.5
-_PLAIN = frozenset(map(tokens.stem, data.word_table("topic_words.txt")["verb"]))
-#: In a search by so few content words, which all that holds them fits alike, a mere order or question counts so much
-#: against what states something.
-FEW_WORDS, ORDER_SHARE = 2, 0.6
-#: What a memory that names a thing of the kind that is asked for counts against one that holds the word.
+#: A hit answers a search from this cosine on, or if it contains this share of the content words.
+MIN_CLOSE_COSINE = 0.4
+MIN_CLOSE_WORDS = 0.65
+#: The same for a question, without the verbs that all questions have.
+MIN_CLOSE_QUESTION_WORDS = 0.5
+_PLAIN_VERBS = frozenset(map(tokens.stem, data.word_table("topic_words.txt")["verb"]))
+#: With so few content words everything matches alike: orders and questions get this score factor.
+FEW_WORDS = 2
+ORDER_SHARE = 0.6
+#: Score factor of a memory that names a thing of the kind that was asked for.
 NAMED_SHARE = 0.9
 #: The stem of each word for a kind of thing -> the names of things of that kind.
 _NAMES: dict[str, frozenset[str]] = {
     tokens.stem(word): names for words, names in data.word_table("kind_words.txt").items() for word in words.split()
 }
-#: Turns cited as sources of a session summary.
-SOURCES = 4
+#: Most turns cited as sources of a session summary.
+MAX_SOURCES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking:
-    """What the indexes tell of turns, by row key: the best passage, its cosine, and the parts that its score is the sum of."""
+    """Turn (row key) -> its best passage, the cosine of that, and the named parts of its score."""
 
     best: dict[int, int] = field(default_factory=dict)
     cosines: dict[int, float] = field(default_factory=dict)
     parts: dict[int, dict[str, float]] = field(default_factory=dict)
 
     def score(self, turn: int) -> float:
-        """The score of a turn, 0 where it was not found."""
+        """Returns the score of a turn, 0 if it was not found."""
         return sum(self.parts.get(turn, {}).values())
 
     def add(self, part: str, worth: Mapping[int, float]) -> None:
-        """Adds a part to the scores of turns, which come in by it if need be."""
+        """Adds a part to the scores of turns, also of those that had none."""
         for turn, value in worth.items():
             self.parts.setdefault(turn, {})[part] = value
 
@@ -92,12 +102,12 @@ def find(
     limit: int,
     embed: Embed | None,
     now: datetime | None = None,
-    within: search.SearchFilter = ALL,
+    within: search.SearchFilter = NO_FILTER,
     asking: str = "",
 ) -> tuple[list[Hit], list[str]]:
-    """The best hits among memories, turns and session summaries, and what was degraded. Without `now` times mean nothing.
+    """Returns the best memories, turns and session summaries, and what was degraded. Without `now` no time is recognised.
 
-    What is of the lens of the directory `asking` ranks higher.
+    Hits in the lens of the directory `asking` rank higher.
     """
     question, degraded = wire.clean(question), list[str]()
     terms = hybrid_search.expand_terms(rows, question, places=projects)
@@ -106,33 +116,33 @@ def find(
         terms=terms[: hybrid_search.MAX_TERMS],
         literal=search_terms.find_unindexed(question),
         places=projects,
-        narrow=within,
+        filters=within,
     )
-    weigh = lens.weigher(rows, lens.find(rows, asking))
-    summaries = _weighed(_find_summaries(rows, search_query, degraded), weigh) if kind in ("all", "session") else []
+    weigh = lens.make_weight(rows, lens.find_lens(rows, asking))
+    summaries = _apply_lens(_find_summaries(rows, search_query, degraded), weigh) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
     search_query = replace(search_query, vector=hybrid_search.embed_query(rows, question, embed, degraded))
     pool = hybrid_search.read_pool(rows, search_query, degraded)
-    _add_named(rows, search_query, pool)
+    _add_named_things(rows, search_query, pool)
     window = query.find_window(question, now) if now else None
-    mended, causes = _find_mended(rows, question, search_query)
+    mended, causes = _find_fixes(rows, question, search_query)
     ranked = _rank_turns(rows, pool)
     # Memories first: their turns count for them without those next to them.
     hits = _find_memories(rows, search_query, pool, ranked, window, causes) if kind != "turn" else []
     hits += _find_turns(rows, search_query, ranked, window, mended, limit * 3) if kind != "memory" else []
     if len(tokens.content_stems(question)) <= FEW_WORDS:
         hits = [replace(hit, score=hit.score * ORDER_SHARE) if _is_order(hit) else hit for hit in hits]
-    hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
-    merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
+    hits = _apply_lens(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
+    merged = _insert_sessions(_move_replacements_up(_vary_sessions(_drop_twins(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
     scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
     scored = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
     return scored[:limit], sorted(set(degraded))
 
 
-def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
-    """The hits, those of a lens with a better score, which then stand before the rest."""
+def _apply_lens(hits: Sequence[Hit], weigh: lens.WeightOf | None) -> list[Hit]:
+    """Returns the hits sorted by their score under a lens."""
     if weigh is None:
         return list(hits)
     weights = [weigh(hit.text, hit.project, hit.session_id, hit.id) for hit in hits]
@@ -143,20 +153,18 @@ def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
     return sorted(weighed, key=lambda hit: -hit.score)
 
 
-def _add_named(rows: Rows, wanted: Query, pool: Pool) -> None:
-    """Adds the memories that name a thing of a kind that is asked for, next to those that hold the question's own words."""
-    names = tuple(dict.fromkeys(name for term in wanted.terms for name in _NAMES.get(tokens.stem(term), ())))
-    named = replace(wanted, terms=names).by_words(rows, "memory") if names else {}
-    passing = wanted.filtered(rows, "memory", sorted(named))
-    best, best_named = max(pool.memory_words.values(), default=1.0), max(named.values(), default=1.0)
-    for seq in passing:
-        score = NAMED_SHARE * best * named[seq] / best_named
-        pool.memory_words[seq] = max(pool.memory_words.get(seq, 0.0), score)
+def _add_named_things(rows: Rows, search_query: Query, pool: Pool) -> None:
+    """Adds the memories that name a thing of the kind in the question: "database" finds PostgreSQL."""
+    names = tuple(dict.fromkeys(name for term in search_query.terms for name in _NAMES.get(tokens.stem(term), ())))
+    named = replace(search_query, terms=names).search_words(rows, "memory") if names else {}
+    best, best_named = max(pool.memories.words.values(), default=1.0), max(named.values(), default=1.0)
+    passing = search_query.filter_seqs(rows, "memory", sorted(named))
+    pool.memories.add_words({seq: NAMED_SHARE * best * named[seq] / best_named for seq in passing})
 
 
 def _is_order(hit: Hit) -> bool:
-    """Whether a hit only orders, asks or agrees to something, and states nothing that lasts."""
-    text = _matched(hit)
+    """Whether a hit only orders, asks or agrees, and states nothing lasting."""
+    text = _matched_text(hit)
     speaker, colon, words = text.partition(": ")
     if hit.kind == "session" or (hit.kind == "turn" and colon and speaker not in ("user", "relayed")):
         return False
@@ -165,36 +173,36 @@ def _is_order(hit: Hit) -> bool:
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:
-    """Whether one of some hits is near the question in meaning or holds most of its content words; of a question two at least.
+    """Whether a hit is near the question in meaning or contains most of its content words, at least two of a question.
 
-    If not, the nearest are shown all the same.
+    If not, the nearest hits are shown nevertheless.
     """
     if search_terms.find_unindexed(question):
         return bool(hits)
     words, is_question = tokens.content_stems(question), _is_question(question)
     if is_question:  # "where do we keep orders" asks about orders
-        words = words - _PLAIN or words
+        words = words - _PLAIN_VERBS or words
     # A question word and a name, as in "why postgres", is a search for the name; a memory is a statement by itself.
-    least = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
-    enough = CLOSE_ASKED if is_question else CLOSE_WORDS
+    min_words = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
+    min_share = MIN_CLOSE_QUESTION_WORDS if is_question else MIN_CLOSE_WORDS
 
     def says_most(hit: Hit) -> bool:
         # A question is not answered by a question.
-        is_asking = is_question and _matched(hit).rstrip().endswith("?")
-        is_about = len(words) >= least or hit.kind == "memory" or hit.states != ""
-        return is_about and _share_said(hit, words) >= enough and not is_asking
+        is_asking = is_question and _matched_text(hit).rstrip().endswith("?")
+        is_about = len(words) >= min_words or hit.kind == "memory" or hit.states != ""
+        return is_about and _share_held(hit, words) >= min_share and not is_asking
 
-    return any(hit.answers >= CLOSE or says_most(hit) for hit in hits)
+    return any(hit.answers >= MIN_CLOSE_COSINE or says_most(hit) for hit in hits)
 
 
-def _matched(hit: Hit) -> str:
-    """What matched of a hit, without the turns next to it."""
+def _matched_text(hit: Hit) -> str:
+    """The text of the matched turn, without its neighbours."""
     return _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
 
 
-def _share_said(hit: Hit, words: frozenset[str]) -> float:
-    """The share of a question's content words that a hit holds, or names a thing of."""
-    held = tokens.content_stems(_matched(hit))
+def _share_held(hit: Hit, words: frozenset[str]) -> float:
+    """Returns the share of these words that a hit contains or names a thing of."""
+    held = tokens.content_stems(_matched_text(hit))
     named = {word for word in words - held if not held.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))}
     return similarity.share(words, held | named)
 
@@ -205,12 +213,11 @@ def _is_question(text: str) -> bool:
 
 
 def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
-    """The turns of the pool, each by the best of its passages and a little by the best of its session."""
-    share = WORDS_SHARE if pool.meaning else 1.0
-    words, meaning = ranking.normalised(pool.words), ranking.normalised(pool.meaning)
-    fused = {
-        seq: (share * words.get(seq, 0.0), (1 - share) * meaning.get(seq, 0.0)) for seq in {*pool.words, *pool.meaning}
-    }
+    """Ranks the turns of the pool by their best passage and the best passages of their session."""
+    scores = pool.passages
+    share = WORDS_SHARE if scores.meaning else 1.0
+    words, meaning = ranking.normalised(scores.words), ranking.normalised(scores.meaning)
+    fused = {seq: (share * words.get(seq, 0.0), (1 - share) * meaning.get(seq, 0.0)) for seq in scores.seqs}
     origins = hybrid_search.find_origins(rows, pool)
     ranked, of_session = Ranking(), dict[int, list[float]]()
     for seq in sorted(fused.keys() & origins.keys(), key=lambda seq: (-sum(fused[seq]), seq)):
@@ -218,37 +225,33 @@ def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
         if turn in ranked.best:
             continue
         of_session.setdefault(session, []).append(sum(fused[seq]))
-        ranked.best[turn], ranked.cosines[turn] = seq, pool.meaning.get(seq, 0.0)
-        if len(ranked.parts) < TURNS:
+        ranked.best[turn], ranked.cosines[turn] = seq, scores.meaning.get(seq, 0.0)
+        if len(ranked.parts) < MAX_TURNS:
             ranked.parts[turn] = dict(zip(("words", "meaning"), fused[seq], strict=True))
     sessions = {turn: origins[ranked.best[turn]][1] for turn in ranked.parts}
     ranked.add("session", {turn: SESSION_SHARE * ranking.best_mean(of_session[at]) for turn, at in sessions.items()})
     return ranked
 
 
-def _find_mended(rows: Rows, question: str, search_query: Query) -> tuple[list[int], list[Memory]]:
-    """The turns that fixed a failure that was pasted, and the memories that tell its cause."""
+def _find_fixes(rows: Rows, question: str, search_query: Query) -> tuple[list[int], list[Memory]]:
+    """Returns the turns that fixed a pasted failure, and the memories of its cause."""
     pasted = failure_reports.find_pasted_error(question, at="", uuid="")
     if pasted is None:
         return [], []
     same = failures.find_same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=search_query.places)
     errors = [failures.find_error(rows, mark, search_query.places) for mark in (same, pasted.fingerprint) if mark]
-    known_errors = [error for error in errors if error]
-    fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known_errors if error.fixed_uuid])
-    causes = [memories.by_id(rows, error.memory_id) for error in known_errors if error.memory_id]
-    seen = [
-        memory
-        for memory in causes
-        if memory and (search_query.places is None or memory.project_seq in search_query.places)
-    ]
-    return sorted(fixes.values()), seen
+    fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in errors if error and error.fixed_uuid])
+    causes = [memories.by_id(rows, error.memory_id) for error in errors if error and error.memory_id]
+    places = search_query.places
+    visible = [memory for memory in causes if memory and (places is None or memory.project_seq in places)]
+    return sorted(fixes.values()), visible
 
 
 # --- exchanges
 
 
 class Part(NamedTuple):
-    """A turn of an exchange: `place` is "" for the one that matched, else before or after; `cut` gives a passage of it."""
+    """A turn of an exchange: `place` is "" for the matched turn, else before or after; `cut` shortens it to a length."""
 
     speaker: str
     place: str
@@ -257,7 +260,7 @@ class Part(NamedTuple):
 
 
 def render_exchange(parts: Sequence[Part], *, limit: int) -> str:
-    """The text of a hit in at most `limit` characters, the turn that matched first; a turn alone has no heading."""
+    """Renders a hit in at most `limit` characters, the matched turn first; a single turn has no heading."""
     if len(parts) == 1:
         return parts[0].cut(limit)
     headings = [f"[{part.place}] {part.speaker}: " if part.place else f"{part.speaker}: " for part in parts]
@@ -278,9 +281,9 @@ def group_exchanges(
     most: int,
     midway: Collection[int] = frozenset(),
 ) -> list[list[int]]:
-    """The best `most` of `ranked` (best first), each with the turns next to it (0: none), the better first; none twice.
+    """Groups the best `most` turns of `ranked` (best first) with their neighbours (0: none); no turn is in two groups.
 
-    A turn `midway` in an exchange that is shown already is no hit of its own.
+    A turn `midway` in an exchange that is already in a group gets no group.
     """
     used: set[int] = set()
     groups: list[list[int]] = []
@@ -297,22 +300,17 @@ def group_exchanges(
 
 
 def _find_turns(
-    rows: Rows,
-    search_query: Query,
-    ranked: Ranking,
-    window: query.Window | None,
-    mended: Sequence[int],
-    limit: int,
+    rows: Rows, search_query: Query, ranked: Ranking, window: query.Window | None, mended: Sequence[int], limit: int
 ) -> list[Hit]:
-    """The best exchanges, each by the turn that bears most on the question."""
+    """Finds the best exchanges, each by its most relevant turn."""
     alone = {turn: ranked.score(turn) for turn in ranked.parts}
     if window is not None:
         prompts = search.user_turns_between(
-            rows, window.since, window.until, projects=search_query.places, limit=PROMPTS_OF_TIME
+            rows, window.since, window.until, projects=search_query.places, limit=MAX_PROMPTS_OF_TIME
         )
-        in_time = search_query.filtered(rows, "turn", [seq for seq, _ in prompts])
+        in_time = search_query.filter_seqs(rows, "turn", [seq for seq, _ in prompts])
         ranked.add("time", dict.fromkeys(sorted(in_time), TIME_WEIGHT))
-    ranked.add("mended", dict.fromkeys(sorted(search_query.filtered(rows, "turn", mended)), MENDED_WEIGHT))
+    ranked.add("mended", dict.fromkeys(sorted(search_query.filter_seqs(rows, "turn", mended)), FIX_WEIGHT))
     where = search.turn_neighbours(rows, sorted(ranked.parts), projects=search_query.places)
     if window is not None:
         ranked.add("time", {turn: TIME_WEIGHT for turn, place in where.items() if window.holds(place.at)})
@@ -332,7 +330,7 @@ def _find_turns(
     matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, seqs).values()}
     heirs = _find_heirs(rows, matched)
     return [
-        _exchange(
+        _make_exchange_hit(
             search_query, [read[turn] for turn in group if turn in read], where[group[0]], ranked, matched.get(group[0]),
             heirs.get(group[0]),
         )
@@ -341,18 +339,18 @@ def _find_turns(
 
 
 def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
-    """Turn -> what replaced the memory that its passage states."""
+    """Returns turn -> the memory that replaced the one that its passage states."""
     stated = search.superseded_by_turn(rows, sorted(matched))
     memory_of = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
     return {
         turn: heir
         for turn, memory in stated
-        if hybrid_search.states_memory(matched[turn].text, memory_of[memory])
+        if states_memory(matched[turn].text, memory_of[memory])
         and (heir := supersession.find_heir(rows, memory_of[memory])) is not None
     }
 
 
-def _exchange(
+def _make_exchange_hit(
     search_query: Query,
     turns: Sequence[TurnRow],
     where: TurnNeighbours,
@@ -364,7 +362,7 @@ def _exchange(
     start = passage.start if passage else 0
 
     def cut_matched(limit: int) -> str:
-        """The turn from its best passage on."""
+        """Cuts the turn so that it begins with its best passage."""
         if not start or len(own.text) <= limit:
             return display.cut(own.text, limit)
         return "…" + display.cut(own.text[min(start, len(own.text) - limit + 1) :], limit - 1)
@@ -379,7 +377,7 @@ def _exchange(
     return Hit(
         id=own.uuid,
         kind="turn",
-        text=render_exchange(parts, limit=CHARACTERS),
+        text=render_exchange(parts, limit=MAX_HIT_CHARACTERS),
         score=ranked.score(own.seq) * (SUPERSEDED_SHARE if heir else 1.0),
         project=own.project,
         session_id=own.session_id,
@@ -388,15 +386,15 @@ def _exchange(
         superseded_by=heir.id if heir else "",
         superseded_at=heir.confirmed_at if heir else "",
         answers=max(ranked.cosines.get(turn.seq, 0.0) for turn in turns),
-        factors=_factors(ranked.parts[own.seq]),
+        factors=_round_parts(ranked.parts[own.seq]),
     )
 
 
-def _total(parts: Mapping[str, float]) -> float:
+def _sum_parts(parts: Mapping[str, float]) -> float:
     return sum(parts.values())
 
 
-def _factors(parts: Mapping[str, float]) -> dict[str, float]:
+def _round_parts(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in parts.items() if value}
 
 
@@ -406,10 +404,10 @@ def _factors(parts: Mapping[str, float]) -> dict[str, float]:
 def _find_memories(
     rows: Rows, search_query: Query, pool: Pool, ranked: Ranking, window: query.Window | None, causes: Sequence[Memory]
 ) -> list[Hit]:
-    """The memories that match best, and what replaced them, each by itself or by the turns that state it."""
-    by_words = ranking.normalised(pool.memory_words)
-    alone = hybrid_search.blend(pool.memory_words, pool.memory_meaning) if pool.memory_meaning else by_words
-    best = sorted(alone, key=lambda seq: (-alone[seq], seq))[: hybrid_search.MEMORIES]
+    """Finds the best memories and their replacements, each ranked by itself or by a turn that states it."""
+    scores = pool.memories
+    alone = scores.blend() if scores.meaning else ranking.normalised(scores.words)
+    best = sorted(alone, key=lambda seq: (-alone[seq], seq))[: hybrid_search.MAX_MEMORIES]
     stating: dict[int, list[int]] = {}
     for stated, turn in search.stating_turns(rows, best, projects=search_query.places) if best else []:
         stating.setdefault(stated, []).append(turn)
@@ -417,41 +415,41 @@ def _find_memories(
     parts: dict[int, dict[str, float]] = {}
     for seq, memory in memory_of.items():
         turn_parts = [ranked.parts[turn] for turn in stating.get(seq, ()) if turn in ranked.parts]
-        best_parts: dict[str, float] = max([{"memory": alone[seq]}, *turn_parts], key=_total)
+        best_parts: dict[str, float] = max([{"memory": alone[seq]}, *turn_parts], key=_sum_parts)
         parts[seq] = dict(best_parts)
         if window is not None and window.holds(memory.confirmed_at):
             parts[seq] = {**parts[seq], "time": TIME_WEIGHT}
     for memory in causes:
-        memory_of[memory.seq], parts[memory.seq] = memory, {**parts.get(memory.seq, {}), "mended": MENDED_WEIGHT}
+        memory_of[memory.seq], parts[memory.seq] = memory, {**parts.get(memory.seq, {}), "mended": FIX_WEIGHT}
     heirs = {
         seq: heir for seq, old in memory_of.items() if old.superseded_by if (heir := supersession.find_heir(rows, old))
     }
     seen = {
         heir.seq for heir in heirs.values() if search_query.places is None or heir.project_seq in search_query.places
     }
-    passing = search_query.filtered(rows, "memory", sorted(seen - memory_of.keys()))
+    passing = search_query.filter_seqs(rows, "memory", sorted(seen - memory_of.keys()))
     for seq, heir in heirs.items():
         if heir.seq in passing or heir.seq in memory_of:
             memory_of[heir.seq] = heir
             # What replaced others matches as well as the best of them.
-            parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_total)
+            parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_sum_parts)
     roots = search.project_roots(rows)
     return [
-        _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
+        _make_memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
         for seq, memory in memory_of.items()
     ]
 
 
-def _memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float], root: str, pool: Pool) -> Hit:
+def _make_memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float], root: str, pool: Pool) -> Hit:
     overtaken = memory.superseded_by or memory.is_refuted
     return Hit(
         id=memory.id,
         kind="memory",
-        text=memory.text[:CHARACTERS],
+        text=memory.text[:MAX_HIT_CHARACTERS],
         score=sum(parts.values()) * MEMORY_SHARE * (SUPERSEDED_SHARE if overtaken else 1.0),
         project=root,
         session_id=memory.session_id,
-        source_uuids=tuple(dict.fromkeys(source.uuid for source in memory.provenance))[:SOURCES],
+        source_uuids=tuple(dict.fromkeys(source.uuid for source in memory.provenance))[:MAX_SOURCES],
         at=memory.confirmed_at,
         confidence=memory.confidence,
         gate=memory.gate,
@@ -462,16 +460,16 @@ def _memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float],
         refuted=memory.is_refuted,
         edited=memory.is_edited,
         scene=memory.scene,
-        answers=pool.memory_meaning.get(memory.seq, 0.0),
-        factors=_factors(parts),
+        answers=pool.memories.meaning.get(memory.seq, 0.0),
+        factors=_round_parts(parts),
     )
 
 
 # --- order
 
 
-def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The best hits, each from a source of its own: a memory and the turn that states it are one answer, which names both."""
+def _drop_twins(hits: Sequence[Hit], limit: int) -> list[Hit]:
+    """Keeps one hit of each source: a memory and the turn that states it are one answer, which names both."""
     kept: list[Hit] = []
     gists: list[similarity.Gist] = []
     sources: set[str] = set()
@@ -490,32 +488,29 @@ def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
 
 def _name_memory(kept: list[Hit], memory: Hit) -> None:
     """Names a memory in the hit of the turn that states it."""
-    for place, hit in enumerate(kept):
-        if (
-            hit.kind == "turn"
-            and not hit.states
-            and memory.kind == "memory"
-            and hit.source_uuids[:1] == memory.source_uuids[:1]
-        ):
-            kept[place] = replace(
+    if memory.kind != "memory":
+        return
+    for index, hit in enumerate(kept):
+        if hit.kind == "turn" and not hit.states and hit.source_uuids[:1] == memory.source_uuids[:1]:
+            kept[index] = replace(
                 hit, states=memory.id, gate=memory.gate, authority=memory.authority, confidence=memory.confidence
             )
 
 
-def _varied(hits: Sequence[Hit]) -> list[Hit]:
-    """The same with no session filling the front alone; behind it their order is kept."""
+def _vary_sessions(hits: Sequence[Hit]) -> list[Hit]:
+    """Reorders the first hits so that they come from several sessions."""
     rest, front = list(hits), list[Hit]()
-    times: Counter[str] = Counter()
-    while rest and len(front) < FRONT:
-        best = max(rest, key=lambda hit: hit.score * REPEATED_SHARE ** times[hit.session_id])
+    counts: Counter[str] = Counter()
+    while rest and len(front) < FRONT_HITS:
+        best = max(rest, key=lambda hit: hit.score * REPEATED_SHARE ** counts[hit.session_id])
         rest.remove(best)
         front.append(best)
-        times[best.session_id] += 1
+        counts[best.session_id] += 1
     return [*front, *rest]
 
 
-def _replacements_first(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with what replaced a memory before it; nothing else moves."""
+def _move_replacements_up(hits: Sequence[Hit]) -> list[Hit]:
+    """Moves the replacement of a memory before it; nothing else moves."""
     ordered: list[Hit] = []
     for hit in hits:
         before = (at for at, other in enumerate(ordered) if other.superseded_by == hit.id)
@@ -527,13 +522,13 @@ def _replacements_first(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> list[Hit]:
-    """The sessions whose summary holds any of the terms, best first, each once; none where only memories are let in."""
-    within = search_query.narrow
-    if within.gate or within.category or within.type:
+    """Finds the sessions whose summary contains a term, best first; none if only memories are searched."""
+    filters = search_query.filters
+    if filters.selects_memories:
         return []
     try:
         with rows.within(rows.share(LEXICAL_S)):
-            scores = ranking.normalised(search_query.by_words(rows, "session"))
+            scores = ranking.normalised(search_query.search_words(rows, "session"))
     except DeadlineExceeded:
         degraded.append("words: session search stopped at its deadline")
         return []
@@ -541,12 +536,12 @@ def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> lis
     hits: dict[str, Hit] = {}
     for seq, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0])):
         digest = digests[seq]
-        in_time = digest.at >= within.since and (not within.until or digest.at < within.until)
-        if digest.session_id not in hits and in_time and within.session in ("", digest.session_id):
+        in_time = digest.at >= filters.since and (not filters.until or digest.at < filters.until)
+        if digest.session_id not in hits and in_time and filters.session in ("", digest.session_id):
             hits[digest.session_id] = Hit(
                 id=digest.session_id,
                 kind="session",
-                text=prose.excerpt(digest.text, list(search_query.terms), limit=CHARACTERS),
+                text=prose.excerpt(digest.text, list(search_query.terms), limit=MAX_HIT_CHARACTERS),
                 score=SUMMARY_SHARE * score,
                 project=digest.project,
                 session_id=digest.session_id,
@@ -557,8 +552,8 @@ def _find_summaries(rows: Rows, search_query: Query, degraded: list[str]) -> lis
     return list(hits.values())
 
 
-def _among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
-    """Both as one list: each session before the first of `hits`, which keep their order, that scores less."""
+def _insert_sessions(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
+    """Inserts each session before the first hit that scores less; the hits keep their order."""
     merged = list(hits)
     for session in sessions:
         places = (at for at, hit in enumerate(merged) if hit.kind != "session" and hit.score < session.score)
@@ -567,12 +562,12 @@ def _among(hits: Sequence[Hit], sessions: Sequence[Hit]) -> list[Hit]:
 
 
 def _find_sources(digest: DigestRow, terms: Sequence[str]) -> tuple[str, ...]:
-    """The turns of a summary's items, those that hold most of the terms first."""
+    """Returns the turns of a summary's items, those with most of the terms first."""
     stems = {tokens.stem(term) for term in terms}
     shared: dict[str, int] = {}
     for text, uuid in digest.items:
         shared[uuid] = max(shared.get(uuid, 0), len(stems & ranking.stems(text)))
-    return tuple(sorted(shared, key=lambda uuid: -shared[uuid])[:SOURCES])
+    return tuple(sorted(shared, key=lambda uuid: -shared[uuid])[:MAX_SOURCES])
 
 
 # --- neighbours of a memory
@@ -596,35 +591,39 @@ LINK_WORTH: dict[str, tuple[float, float]] = {
 DRAWN_BY_HAND = tuple(sorted(set(LINK_WORTH) - {"superseded_by", "merged_into"}))
 #: Worth of a topic that two memories share (less the more memories share it), and of a session. Both are weak ties: an
 #: answer is five times as often as by chance in the session of a hit, twice in its topics.
-TOPIC_WORTH, SESSION_WORTH = 0.1, 0.1
-SAME_TOPIC, SAME_SESSION = "same_topic", "same_session"
-#: Most neighbours of one memory; topics and sessions of more memories than these tie nothing together.
-NEIGHBOURS, WIDEST_TOPIC, WIDEST_SESSION = 12, 20, 60
+TOPIC_WORTH = 0.1
+SESSION_WORTH = 0.1
+SAME_TOPIC = "same_topic"
+SAME_SESSION = "same_session"
+MAX_NEIGHBOURS = 12
+#: Topics and sessions of more memories tie nothing together.
+MAX_TOPIC_MEMORIES = 20
+MAX_SESSION_MEMORIES = 60
 
 #: A neighbour: its row key, how it is related, the worth of that, 0-1.
 Neighbour = tuple[int, str, float]
 
 
 def rate_topic(members: int) -> float:
-    """The worth of a topic that this many memories share."""
+    """Returns the worth of a topic that this many memories share."""
     return TOPIC_WORTH / math.log2(max(members, 2))
 
 
 def rank_neighbours(edges: Iterable[Neighbour]) -> list[Neighbour]:
-    """The neighbours of one memory, each once by its strongest edge and a little for every other, the nearest first."""
+    """Ranks the neighbours of one memory by their strongest edge; further edges add a little."""
     best: dict[int, tuple[str, float]] = {}
     for seq, relation, worth in sorted(edges, key=lambda edge: (-edge[2], edge[1], edge[0])):
         if worth > 0:
             first, total = best.get(seq, (relation, 0.0))
             best[seq] = first, total + (1 - total) * worth
-    nearest = sorted(best.items(), key=lambda pair: (-pair[1][1], pair[0]))[:NEIGHBOURS]
+    nearest = sorted(best.items(), key=lambda pair: (-pair[1][1], pair[0]))[:MAX_NEIGHBOURS]
     return [(seq, relation, round(worth, 4)) for seq, (relation, worth) in nearest]
 
 
 def find_neighbours(
     rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[int] | None = None
 ) -> dict[int, list[Neighbour]]:
-    """Memory -> its neighbours, the nearest first; only of `projects`, None for all: a link may lead to another scope."""
+    """Returns memory -> its neighbours in `projects` (None: all), the nearest first."""
     edges: dict[int, list[Neighbour]] = {seq: [] for seq in memory_seqs}
     for memory, other, relationship, weight, outwards in memory_graph.list_edges(rows, memory_seqs, projects=projects):
         ahead, back = LINK_WORTH.get(relationship, LINK_WORTH["relates_to"])
@@ -636,12 +635,12 @@ def find_neighbours(
 
 
 def find_same_topic(rows: Rows, memory_seq: int, *, projects: Sequence[int] | None) -> list[int]:
-    """The memories that share topics with one, those that share most and rarest first."""
+    """Returns the memories that share topics with one, those that share most and the rarest first."""
     ties = [tie for tie in _find_ties(rows, [memory_seq], projects) if tie[2] == "topic"]
     return [seq for seq, *_ in rank_neighbours((other, SAME_TOPIC, rate_topic(n)) for _, other, _, n in ties)]
 
 
 def _find_ties(rows: Rows, seqs: Sequence[int], projects: Sequence[int] | None) -> list[tuple[int, int, str, int]]:
     return memory_graph.list_shared(
-        rows, seqs, projects=projects, widest_topic=WIDEST_TOPIC, widest_session=WIDEST_SESSION
+        rows, seqs, projects=projects, widest_topic=MAX_TOPIC_MEMORIES, widest_session=MAX_SESSION_MEMORIES
     )

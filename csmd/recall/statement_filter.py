@@ -1,4 +1,7 @@
-"""Which statements a session may be shown: nothing forgotten, replaced, cold, in its context or of another checkout."""
+"""Filters the statements that may be shown to a session.
+
+Removes forgotten and replaced statements, those in the session's context and those about another checkout.
+"""
 
 from __future__ import annotations
 
@@ -7,131 +10,141 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
 
 from csmd.cache import cached
 from csmd.extraction import chooser
 from csmd.knowledge import Memory
 from csmd.memory import supersession
-from csmd.recall import compose, hybrid_search
-from csmd.recall.hybrid_search import ScoredStatement
+from csmd.recall import compose
+from csmd.recall.scored_statement import ScoredStatement, passage_id, states_memory
 from csmd.recall.visibility import attention, is_injectable, is_of_other_checkout, may_show
 from csmd.store import memories, passages, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
 
-#: Where a part of a sentence begins, how many of these are looked at, and how many sentences in a row may be one memory.
+#: Where a part of a sentence begins.
 _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
-MAX_BREAKS, MAX_IN_A_ROW = 6, 5
+#: Most parts of a sentence that are compared.
+MAX_BREAKS = 6
+#: Most consecutive sentences that may be one memory.
+MAX_RUN = 5
 
 
-class StatementFilter(Protocol):
-    """Leaves out of some statements those that may not be shown; with `questions` those that only ask may be."""
+class StatementFilter:
+    """Keeps the statements that may be shown to a session in the directory `asking`.
 
-    def __call__(self, statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]: ...
-
-
-def statement_filter(
-    rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes, asking: str = ""
-) -> StatementFilter:
-    """A function that leaves out of some statements those that may not be shown to a session in the directory `asking`.
-
-    What replaced a superseded memory takes its place. What is cold as a memory was still said, like all that never became
-    one: it may stand next to what is not, and is marked.
+    A superseded memory is replaced by its successor. A cold memory's words are still returned as a quotation, marked
+    `is_cold`.
     """
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    since = receipts.conversation_since(rows, session_id) if session_id else ""
-    attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
-    normalised_prompt = tokens.normalise(prompt)
 
-    def is_shown(memory: Memory) -> bool:
-        if memory.project_seq not in places or memory.id in in_context or not is_injectable(memory):
-            return False
-        return may_show(memory, "WARM", near=near) and not is_of_other_checkout(rows, memory, asking=asking)
+    def __init__(
+        self, rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes, asking: str = ""
+    ) -> None:
+        self._rows = rows
+        self._places = places
+        self._session_id = session_id
+        self._key = key
+        self._asking = asking
+        self._prompt = tokens.normalise(prompt)
+        self._in_context = receipts.ids_in_context(rows, session_id)
+        self._since = receipts.conversation_since(rows, session_id) if session_id else ""
+        self._attention_of = attention(rows, places)
+        self._near = receipts.recent_sessions(rows, places, session_id)
 
-    def is_cold(memory: Memory) -> bool:
-        return attention_of(memory) == "COLD" and not memory.pinned
-
-    def tells(statement: ScoredStatement) -> bool:
-        """Whether a statement says anything besides what is asked, questions and what its speaker is about to look at."""
-        if statement.memory is not None and statement.memory.pinned:
-            return True
-        return tokens.normalise(statement.text) != normalised_prompt and compose.has_statement(statement.text)
-
-    def choose(statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]:
-        # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
-        statements = [
-            statement
-            for statement in statements
-            if statement.passage is None or statement.passage.project_seq in places
-        ]
+    def __call__(self, statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]:
+        """Returns the statements that may be shown; with `questions` also those that only ask."""
+        rows, places = self._rows, self._places
+        # A linked passage may since have moved to another project or been isolated.
+        statements = [s for s in statements if s.passage is None or s.passage.project_seq in places]
         quoted = [statement.passage for statement in statements if statement.passage]
-        quotable = turns.filter_quotable(
+        quotable_turns = turns.filter_quotable(
             rows,
             [passage.turn_seq for passage in quoted],
-            session_id=session_id,
-            since=since,
-            hashed=lambda name: tokens.keyed_hash(name, key),
+            session_id=self._session_id,
+            since=self._since,
+            hashed=lambda name: tokens.keyed_hash(name, self._key),
         )
         by_turn = memories.memories_by_turn(rows, [passage.uuid for passage in quoted])
-        stated = [
-            *itertools.chain(*by_turn.values()),
-            *(statement.memory for statement in statements if statement.memory),
-        ]
+        stated = [*itertools.chain(*by_turn.values()), *(s.memory for s in statements if s.memory)]
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
         replaced = supersession.read_replacements(rows, superseded.values())
-        given_up = supersession.read_given_up(rows, places) if stated else {}
-        chosen: list[ScoredStatement] = []
-        quotes: dict[int, ScoredStatement] = {}
+        withdrawn = supersession.read_given_up(rows, places) if stated else {}
+        kept: list[ScoredStatement] = []
+        originals: dict[int, ScoredStatement] = {}
         for statement in statements:
             passage = statement.passage
-            if passage and (hybrid_search.passage_id(passage) in in_context or passage.turn_seq not in quotable):
+            if passage and (passage_id(passage) in self._in_context or passage.turn_seq not in quotable_turns):
                 continue
-            of_turn = by_turn.get(passage.uuid, []) if passage else []
-            own = (
-                [statement.memory]
-                if statement.memory
-                else [each for each in of_turn if hybrid_search.states_memory(statement.text, each)]
-            )
-            if any(memory.gives_way or memory.id in given_up for memory in own):
-                older = [memory for memory in own if memory.gives_way or memory.id in given_up]
-                heirs = [supersession.find_heir(rows, given_up.get(memory.id, memory)) for memory in older]
-                warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
-                chosen += [replace(statement, memory=heir, passage=None, replaced=statement.text) for heir in warm]
+            own = [statement.memory] if statement.memory else []
+            if passage and not own:
+                own = [memory for memory in by_turn.get(passage.uuid, []) if states_memory(statement.text, memory)]
+            if older := [memory for memory in own if memory.gives_way or memory.id in withdrawn]:
+                kept += self._replace_superseded(statement, older, withdrawn)
                 continue
             if not own and supersession.find_restated(
                 statement.text, at=statement.at, session=statement.session_id, replaced=replaced
             ):
                 continue
-            if not all(map(is_shown, own)) or not (questions or tells(statement)):
-                continue
-            quote = replace(statement, memory=own[0] if own else None)
-            if any(map(is_cold, own)):
-                quote = replace(statement, memory=None, is_cold=True)
-                if passage is None or statement.text != quote.text:
-                    continue
-            quotes[len(chosen)] = statement
-            chosen.append(quote)
-        forgotten = _find_forgotten(rows, list(quotes.values()), key)
-        return [statement for at, statement in enumerate(chosen) if at not in quotes or quotes[at].key not in forgotten]
+            candidate = self._quote(statement, own, questions=questions)
+            if candidate is not None:
+                originals[len(kept)] = statement
+                kept.append(candidate)
+        forgotten = _find_forgotten(rows, list(originals.values()), self._key)
+        return [
+            statement
+            for index, statement in enumerate(kept)
+            if index not in originals or originals[index].key not in forgotten
+        ]
 
-    return choose
+    def _replace_superseded(
+        self, statement: ScoredStatement, older: Sequence[Memory], withdrawn: Mapping[str, Memory]
+    ) -> list[ScoredStatement]:
+        """Returns the successors of a statement's superseded memories that may be shown."""
+        heirs = [supersession.find_heir(self._rows, withdrawn.get(memory.id, memory)) for memory in older]
+        return [
+            replace(statement, memory=heir, passage=None, replaced=statement.text)
+            for heir in heirs
+            if heir and self._is_shown(heir) and not self._is_cold(heir)
+        ]
+
+    def _quote(self, statement: ScoredStatement, own: Sequence[Memory], *, questions: bool) -> ScoredStatement | None:
+        """Returns the statement with its memory, or only its words if that is cold; None if it may not be shown."""
+        if not all(map(self._is_shown, own)) or not (questions or self._has_content(statement)):
+            return None
+        if not any(map(self._is_cold, own)):
+            return replace(statement, memory=own[0] if own else None)
+        if statement.passage is None:
+            return None
+        quote = replace(statement, memory=None, is_cold=True)
+        return quote if statement.text == quote.text else None
+
+    def _is_shown(self, memory: Memory) -> bool:
+        if memory.project_seq not in self._places or memory.id in self._in_context or not is_injectable(memory):
+            return False
+        is_near = may_show(memory, "WARM", near=self._near)
+        return is_near and not is_of_other_checkout(self._rows, memory, asking=self._asking)
+
+    def _is_cold(self, memory: Memory) -> bool:
+        return self._attention_of(memory) == "COLD" and not memory.pinned
+
+    def _has_content(self, statement: ScoredStatement) -> bool:
+        """Whether a statement adds something: not the prompt itself, a question or an announced step."""
+        if statement.memory is not None and statement.memory.pinned:
+            return True
+        return tokens.normalise(statement.text) != self._prompt and compose.has_statement(statement.text)
 
 
 def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: bytes) -> set[tuple[int, str]]:
-    """The keys of the statements that say what was forgotten; what no hash leads to is not looked up one by one."""
+    """Returns the keys of the statements that say what was forgotten; looks up only statements with a matching hash."""
     if not tombstones.has_kind(rows, "memory"):
         return set()
-    around = passages.surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
+    context = passages.surrounding_text(rows, [statement.passage for statement in statements if statement.passage])
     wordings: dict[tuple[int, str], Mapping[str, bool]] = {}
     for statement in statements:
-        wordings_of_text = _wordings(
-            statement.passage.text if statement.passage else statement.text, *around.get(statement.key[0], ())
-        )
-        wordings[statement.key] = (
-            {**wordings_of_text, **_wordings(statement.text)} if statement.memory else wordings_of_text
-        )
-    hashes = {which: tombstones.hashes_of_texts(texts, key) for which, texts in wordings.items()}
+        text = statement.passage.text if statement.passage else statement.text
+        of_memory = _find_wordings(statement.text) if statement.memory else {}
+        wordings[statement.key] = {**_find_wordings(text, *context.get(statement.key[0], ())), **of_memory}
+    hashes = {statement_key: tombstones.hashes_of_texts(texts, key) for statement_key, texts in wordings.items()}
     known_hashes = tombstones.match_hashes(rows, itertools.chain.from_iterable(hashes.values()))
     forgotten: set[tuple[int, str]] = set()
     for statement in statements:
@@ -149,26 +162,25 @@ def _find_forgotten(rows: Rows, statements: Sequence[ScoredStatement], key: byte
 
 
 @cached(256)
-def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool]:
-    """The forms in which a memory may say what a text says: what is chosen of it, each sentence, and its parts.
+def _find_wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool]:
+    """Returns the wordings that a memory of this text may have, each with whether a near match counts.
 
-    A part is what follows a break in a sentence ("no, wrong: the port is 8443"), or several sentences in a row, of which the
-    value is False: a memory has these in the very same words. With what a turn says `before` and `after` the text also
-    the forms of which it is a part only.
+    These are the chosen statements, each sentence, the part of it after a break ("no, wrong: the port is 8443"), and runs of
+    sentences, which count only word for word. `before` and `after` are the rest of the turn: runs may reach into it.
     """
     if before or after:
-        others = _wordings(before).keys() | _wordings(after).keys()
-        longer = _wordings("\n".join([before, text, after]))
-        return {**{form: nearly for form, nearly in longer.items() if form not in others}, **_wordings(text)}
+        others = _find_wordings(before).keys() | _find_wordings(after).keys()
+        longer = _find_wordings("\n".join([before, text, after]))
+        return {**{form: nearly for form, nearly in longer.items() if form not in others}, **_find_wordings(text)}
     sentences = prose.split_sentences(display.squeeze(text))
-    in_a_row = {
+    runs = {
         " ".join(sentences[start : start + length]): False
-        for length in range(2, MAX_IN_A_ROW + 1)
+        for length in range(2, MAX_RUN + 1)
         for start in range(len(sentences) - length + 1)
     }
     parts = {
-        sentence[at:]: True
+        sentence[start:]: True
         for sentence in sentences
-        for at in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
+        for start in (0, *(match.end() for match in itertools.islice(_BREAK.finditer(sentence), MAX_BREAKS)))
     }
-    return {**in_a_row, **dict.fromkeys(chooser.find_wordings(text), True), **parts}
+    return {**runs, **dict.fromkeys(chooser.find_wordings(text), True), **parts}

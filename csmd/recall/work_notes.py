@@ -14,9 +14,10 @@ from csmd.extraction.shell_commands import read_file_path
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.hosts.tool_calls import READ, WRITERS
 from csmd.knowledge import Memory
-from csmd.recall import compose, hybrid_search, loaded_instructions, statement_filter, visibility
+from csmd.recall import compose, loaded_instructions, visibility
 from csmd.recall.compose import Block, Note
-from csmd.recall.hybrid_search import ScoredStatement
+from csmd.recall.scored_statement import ScoredStatement, cite_passage, passage_id
+from csmd.recall.statement_filter import StatementFilter
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity
@@ -241,7 +242,7 @@ def file_block(
     """
     calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
     at_hand = list(dict.fromkeys(path for call in calls if (path := read_file_path(call))))[:AT_HAND]
-    in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    in_context = receipts.ids_in_context(rows, session_id)
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MAX_FILES]
     return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)
 
@@ -261,7 +262,7 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         for passage in passages.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
         if names_file(passage.text, path)
     ]
-    filter_visible = statement_filter.statement_filter(rows, places=places, session_id="", prompt="", key=key)
+    filter_visible = StatementFilter(rows, places=places, session_id="", prompt="", key=key)
     said_notes = [
         _statement_note(hit)
         for hit in filter_visible(naming)
@@ -277,8 +278,8 @@ def _statement_note(statement: ScoredStatement) -> Note:
         return compose.memory_note(statement.memory, text=statement.text, reason="names the file")
     assert statement.passage is not None
     text = compose.drop_refused(statement.text) if statement.passage.kind == "assistant" else statement.text
-    tail = hybrid_search.cite_passage(statement.passage)
-    return Note(id=hybrid_search.passage_id(statement.passage), text=text, tail=tail, reason="names the file")
+    tail = cite_passage(statement.passage)
+    return Note(id=passage_id(statement.passage), text=text, tail=tail, reason="names the file")
 
 
 def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:

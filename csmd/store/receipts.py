@@ -82,7 +82,9 @@ def previous_context_size(rows: Rows, session_id: str) -> tuple[str, int]:
 
 
 def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
-    """The ids of the memories in a session's context: injected or said since it began."""
+    """The ids of the memories in a session's context: injected or said since it began; none without a session."""
+    if not session_id:
+        return frozenset()
     return rows.distinct(
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
         "where n.session_id = :session and n.at >= :since union select m.id from provenance p "
@@ -112,7 +114,7 @@ def turns_in_context(rows: Rows, session_id: str) -> dict[int, str | None]:
 
     The memories are joined by line breaks; None for a turn that was injected itself.
     """
-    ids = ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    ids = ids_in_context(rows, session_id)
     listed_ids = wire.dumps(sorted({ident.partition("#")[0] for ident in ids}))
     stated = rows.all(
         "select t.seq, m.text from memories m join provenance p on p.memory_seq = m.seq "  # noqa: S608

@@ -257,6 +257,11 @@ class SearchFilter(NamedTuple):
         """Whether there is no limit."""
         return self == SearchFilter()
 
+    @property
+    def selects_memories(self) -> bool:
+        """Whether only memories can pass: a limit is on a field that only they have."""
+        return bool(self.gate or self.category or self.type)
+
 
 #: Kind of rows -> its key, its tables, its time, and the condition that it is of a session.
 _OF_SESSION = "s.id = :session or s.parent = :session"
@@ -277,7 +282,7 @@ _FILTERED_TABLES = {
 }
 
 
-def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter) -> set[int]:
+def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], filters: SearchFilter) -> set[int]:
     """Those of these turns, passages or memories (`kind`) that a limited search may show.
 
     A sub-agent's turns are its session's; a memory's time is its last confirmation.
@@ -285,9 +290,9 @@ def filter_rows(rows: Rows, kind: str, seqs: Sequence[int], narrow: SearchFilter
     key, source, at, of_session = _FILTERED_TABLES[kind]
     wanted = f"where {in_keys(key, seqs)} and (:since = '' or {at} >= :since) and (:until = '' or {at} < :until) "
     wanted += f"and (:session = '' or {of_session})"
-    values = {"since": narrow.since, "until": narrow.until, "session": narrow.session}
+    values = {"since": filters.since, "until": filters.until, "session": filters.session}
     if kind == "memory":
         for name in ("gate", "category", "type"):
             wanted += f" and (:{name} = '' or m.{name} = :{name})"
-            values[name] = getattr(narrow, name)
+            values[name] = getattr(filters, name)
     return set(rows.column(f"select {key} from {source} {wanted}", **values))  # noqa: S608

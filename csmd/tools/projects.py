@@ -33,7 +33,7 @@ class _DryRunDone(Exception):
 @TOOLS.add("csm_project_list")
 def _list_projects(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
     """List projects, lenses and workspaces, and which lens holds here."""
-    workspace_rows, current_lens = workspaces.list_workspaces(rows), lens.find(rows, asking)
+    workspace_rows, current_lens = workspaces.list_workspaces(rows), lens.find_lens(rows, asking)
     return {
         "projects": [_project_json(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in workspace_rows],

@@ -9,7 +9,8 @@ from typing import TypeVar
 from csmd.capture import whole_text
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED
-from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibility
+from csmd.recall import advisory, last_sessions, usage, visibility
+from csmd.recall.scored_statement import SHOWN_ID_CHARACTERS
 from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
@@ -98,7 +99,7 @@ def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Gene
 
 def _find_tool_turn(rows: Rows, ident: str) -> CutTurn | None:
     """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
-    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
     seqs = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
     return next(iter(turns.find_cut(rows, seqs)), None)
 
@@ -196,7 +197,7 @@ def _read_passage(rows: Rows, uuid: str, start: str) -> str:
 
 def _find_turn_uuid(rows: Rows, ident: str) -> str:
     """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
-    matches = search.turns_with_prefix(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    matches = search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
     return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
 
 

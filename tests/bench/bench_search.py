@@ -110,7 +110,7 @@ def questions(rows: Rows, words: Words, count: int, *, mark: str) -> list[Questi
 
 def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) -> None:
     """The queries of the pool."""
-    terms, most = search_terms.question_terms(one.text)[: hybrid_search.MAX_TERMS], hybrid_search.POOL
+    terms, most = search_terms.question_terms(one.text)[: hybrid_search.MAX_TERMS], hybrid_search.POOL_ROWS
     for kind in ("passage", "memory"):
         fulltext.text_hits(rows, kind, terms, projects=places, limit=most)
         vectors.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)

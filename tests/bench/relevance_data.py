@@ -26,9 +26,11 @@ from typing import Any
 
 from csmd.config import Settings
 from csmd.embedding import worker
-from csmd.recall import hybrid_search, prompt, statement_filter, threads, visibility
-from csmd.recall.hybrid_search import Embed, ScoredStatement
+from csmd.recall import hybrid_search, prompt, threads, visibility
+from csmd.recall.hybrid_search import Embed
 from csmd.recall.prompt import Line
+from csmd.recall.scored_statement import ScoredStatement
+from csmd.recall.statement_filter import StatementFilter
 from csmd.store import passages, sqlite
 from csmd.store.sqlite import Rows
 
@@ -133,22 +135,20 @@ class Asker:
         """The candidates of a prompt in a directory, best first."""
         rows.of_this_read = {}
         places = visibility.scopes(rows, cwd)
-        return prompt.find_bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
+        return prompt.find_relevant(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
 
     def lines(self, rows: Rows, cwd: str, said: str) -> tuple[list[Line], dict[str, float]] | None:
         """The lines that recall finds for a prompt, and what tells whether it needs any; None where nothing is looked for."""
         rows.of_this_read = {}
         places = visibility.scopes(rows, cwd)
-        asked = prompt.as_query(rows, said, places, self.embed(rows), [])
+        asked = prompt.make_query(rows, said, places, self.embed(rows), [])
         terms = hybrid_search.weigh_terms(rows, asked, [])
-        hits = hybrid_search.find(rows, asked, [])[: prompt.HITS] if prompt.rate_subject(terms) else []
+        hits = hybrid_search.find(rows, asked, [])[: prompt.MAX_HITS] if prompt.rate_subject(terms) else []
         if not hits:
             return None
-        visible = statement_filter.statement_filter(
-            rows, places=places, session_id="", prompt=said, key=b"x" * 32, asking=cwd
-        )
+        visible = StatementFilter(rows, places=places, session_id="", prompt=said, key=b"x" * 32, asking=cwd)
         lines = prompt.find_lines(rows, hits, asked, terms, visible)
-        return lines, prompt.measure(hits, lines, terms)
+        return lines, prompt.measure_need(hits, lines, terms)
 
     def recall(self, rows: Rows, cwd: str, said: str) -> str:
         """What a prompt is told in a directory; "" for nothing, and without one."""

@@ -25,13 +25,13 @@ def looked_for(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The prompts that were looked for, of a store that counts as large."""
     monkeypatch.setattr(injection, "MIN_TURNS", 1)
     asked: list[str] = []
-    own = injection.prompt.find_bearing
+    own = injection.prompt.find_relevant
 
     def bearing(rows: Rows, *, prompt: str, **rest: Any) -> Any:
         asked.append(prompt)
         return own(rows, prompt=prompt, **rest)
 
-    monkeypatch.setattr(injection.prompt, "find_bearing", bearing)
+    monkeypatch.setattr(injection.prompt, "find_relevant", bearing)
     return asked
 
 
@@ -98,7 +98,7 @@ def test_the_background_waits_for_no_rehearsal(
 ) -> None:
     say(parts, PROMPTS, cwd=str(parts.machine.project))
     may_end, poked = threading.Event(), threading.Event()
-    monkeypatch.setattr(injection.prompt, "find_bearing", lambda *_, **__: may_end.wait(30))
+    monkeypatch.setattr(injection.prompt, "find_relevant", lambda *_, **__: may_end.wait(30))
     rehearsal = injection.Rehearsal(parts.store, poked.set)
     assert rehearsal.step(1000.0)
     parts.store.read(lambda rows: None, lane="main")
@@ -131,7 +131,7 @@ def test_what_takes_too_long_is_left_and_the_next_is_looked_for(
         looked_for.append("late")
         raise DeadlineExceeded("a read was stopped at its deadline")
 
-    monkeypatch.setattr(injection.prompt, "find_bearing", late)
+    monkeypatch.setattr(injection.prompt, "find_relevant", late)
     through(parts.background)
     assert looked_for == ["late"] * 3
 

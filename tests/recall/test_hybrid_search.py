@@ -12,7 +12,8 @@ from recall_fixtures import ordinary
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.recall import hybrid_search, visibility
-from csmd.recall.hybrid_search import Query, ScoredStatement
+from csmd.recall.hybrid_search import Query
+from csmd.recall.scored_statement import ScoredStatement
 from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter
@@ -126,7 +127,7 @@ def test_limits_leave_out_whatever_they_do_not_let_in(
 ) -> None:
     state(store, "the queue lives in the jobs table of Postgres", 1)
     state(store, "the queue of mails is drained at night by its worker", 3, session="s2")
-    found = find(store, "queue", narrow=narrow)
+    found = find(store, "queue", filters=narrow)
     if narrow.gate or narrow.category:
         assert all(one.memory for one in found)
     else:
@@ -242,7 +243,7 @@ def test_no_more_is_read_than_the_candidates(store: Store) -> None:
         say(store, f"the queue number {number} lives in table {number}", number, session=f"a{number % 7}")
         say(store, f"the queue name {number} lives in table {number}", number, session=f"b{number % 7}")
     found = find(store, "queue table")
-    assert len(found) == hybrid_search.CANDIDATES
+    assert len(found) == hybrid_search.MAX_CANDIDATES
 
 
 bodies = st.lists(

@@ -95,7 +95,7 @@ def test_what_is_of_the_lens_stands_first_and_the_same_is_found(rows: Rows) -> N
         assert {hit.id for hit in hits} == {hit.id for hit in before}
     assert [hit.project for hit in seen[API][:2]] != [hit.project for hit in seen[TOOL][:2]]
     assert {hit.project for hit in seen[API][:2]} == {API, SITE}
-    assert seen[TOOL][0].project == TOOL and seen[TOOL][0].factors["lens"] == lens.OF_PROJECT
+    assert seen[TOOL][0].project == TOOL and seen[TOOL][0].factors["lens"] == lens.PROJECT_WEIGHT
     assert [hit.id for hit in seen["/elsewhere"]] == [hit.id for hit in before]
 
 
@@ -107,7 +107,7 @@ def test_a_directory_is_under_the_nearest_lens_around_it(rows: Rows) -> None:
     ):  # fmt: skip
         assert project_identity.find_lens(rows, directory) == seq, directory
     assert set(workspaces.find_lens(rows, work).projects.values()) == {"/jobs", API, SITE}  # type: ignore[union-attr]
-    assert lens.find(rows, "") is None and lens.find(rows, "owner") is None
+    assert lens.find_lens(rows, "") is None and lens.find_lens(rows, "owner") is None
 
 
 def test_what_is_about_a_topic_of_the_lens_stands_first_by_its_tag_or_its_words(rows: Rows) -> None:
@@ -123,7 +123,7 @@ def test_what_is_about_a_topic_of_the_lens_stands_first_by_its_tag_or_its_words(
     put_under(rows, "work", "/jobs", about=("money",))
     workspaces.remove_topic(rows, workspaces.find_workspace(rows, "work") or 0, "billing")
     best = found(rows, "what does the exporter write", asking=API)[0]
-    assert best.id in (tagged, "t2") and best.factors["lens"] == lens.OF_PROJECT * lens.ABOUT_TOPIC
+    assert best.id in (tagged, "t2") and best.factors["lens"] == lens.PROJECT_WEIGHT * lens.TOPIC_WEIGHT
 
 
 def test_a_brief_names_its_lens_in_its_head_and_prefers_what_was_said_in_it(rows: Rows) -> None:
@@ -140,7 +140,7 @@ def test_a_brief_names_its_lens_in_its_head_and_prefers_what_was_said_in_it(rows
         one.memory.text: one.worth.value
         for one in brief.read_candidates(rows, places=places, session_id="", through=through)
     }
-    assert worth[EVERYWHERE[API]] == pytest.approx(lens.OF_PROJECT * worth[EVERYWHERE[TOOL]])
+    assert worth[EVERYWHERE[API]] == pytest.approx(lens.PROJECT_WEIGHT * worth[EVERYWHERE[TOOL]])
 
 
 def test_a_lens_has_no_say_in_whether_a_prompt_is_told_anything(rows: Rows) -> None:
@@ -171,7 +171,7 @@ def test_a_line_of_the_lens_is_rated_higher_for_a_prompt_and_no_other(rows: Rows
     put_under(rows, "work", "/jobs")
     after = rated()
     assert after.keys() == before.keys() and ids[API] in after
-    assert after[ids[API]] == pytest.approx(lens.OF_PROJECT * before[ids[API]], rel=0.01)
+    assert after[ids[API]] == pytest.approx(lens.PROJECT_WEIGHT * before[ids[API]], rel=0.01)
     assert all(score == before[ident] for ident, score in after.items() if ident == ids[TOOL])
 
 

@@ -18,8 +18,9 @@ from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import prompt, ranking, threads, visibility
-from csmd.recall.hybrid_search import Embed, ScoredStatement
+from csmd.recall.hybrid_search import Embed
 from csmd.recall.prompt import Line
+from csmd.recall.scored_statement import ScoredStatement
 from csmd.store import instruction_rows, memories, passages, purge, receipts, tampered_transcripts, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -54,14 +55,14 @@ def test_what_is_chosen_never_passes_its_budget_and_is_of_few_conversations(
 ) -> None:
     lines = [a_line(body, n, score=score, session=f"s{session}") for n, (body, session, score) in enumerate(said, 1)]
     lines.sort(key=lambda line: -line.score)
-    chosen = prompt.choose(lines, most=most, tokens=budget)
-    assert len(chosen) <= most and len({line.statement.session_id for line in chosen}) <= prompt.BLOCKS
-    assert sum(display.estimate_tokens(line.text[: prompt.LINE_CHARACTERS]) for line in chosen) <= budget
-    assert prompt.choose(lines, most=most, tokens=budget) == chosen
+    chosen = prompt.choose_lines(lines, most=most, tokens=budget)
+    assert len(chosen) <= most and len({line.statement.session_id for line in chosen}) <= prompt.MAX_BLOCKS
+    assert sum(display.estimate_tokens(line.text[: prompt.MAX_LINE_CHARACTERS]) for line in chosen) <= budget
+    assert prompt.choose_lines(lines, most=most, tokens=budget) == chosen
 
 
 def chosen(*lines: Line, most: int = 9, tokens: int = 300) -> list[str]:
-    return [line.text for line in prompt.choose(lines, most=most, tokens=tokens)]
+    return [line.text for line in prompt.choose_lines(lines, most=most, tokens=tokens)]
 
 
 def test_of_two_lines_that_say_the_same_one_is_told() -> None:
@@ -76,7 +77,9 @@ def test_the_best_are_told_where_not_all_have_room() -> None:
 
 def test_of_many_conversations_the_best_are_told() -> None:
     bodies = [*APART, "reviews go to Sarah on Mondays"]
-    assert chosen(*(a_line(body, n, session=f"s{n}") for n, body in enumerate(bodies, 1))) == bodies[: prompt.BLOCKS]
+    assert (
+        chosen(*(a_line(body, n, session=f"s{n}") for n, body in enumerate(bodies, 1))) == bodies[: prompt.MAX_BLOCKS]
+    )
 
 
 def test_what_is_far_less_likely_needed_than_the_best_is_not_told() -> None:
@@ -95,10 +98,10 @@ def test_in_the_place_of_what_was_said_first_what_its_thread_leads_to_is_told() 
 
 @given(st.floats(0, 1), st.integers(0, 500))
 def test_late_in_a_session_a_prompt_needs_surer_evidence(sure: float, prompts: int) -> None:
-    late = prompt._as_late(sure, prompts)
+    late = prompt._discount_late(sure, prompts)
     assert 0 <= late <= sure
-    assert late >= prompt._as_late(sure, prompts + 1)
-    assert math.isclose(prompt._as_late(sure, 0), sure)
+    assert late >= prompt._discount_late(sure, prompts + 1)
+    assert math.isclose(prompt._discount_late(sure, 0), sure)
 
 
 def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
@@ -680,7 +683,7 @@ def test_what_was_decided_is_told_though_only_the_trouble_resembles_the_prompt(b
 def test_a_conversation_that_may_bear_on_the_prompt_is_pointed_at_once(store: Store) -> None:
     say(store, "the queue lives in the jobs table", 1)
     sure = next(floor / 100 for floor in range(99, 0, -1) if told(store, floor=floor / 100).text)
-    assert ids(told(store, floor=prompt.POINTED * sure)) == ["s1-1#0"], "where it is sure enough it is told"
+    assert ids(told(store, floor=prompt.MIN_POINTER_SHARE * sure)) == ["s1-1#0"], "where it is sure enough it is told"
     made = told(store, floor=sure)
     assert ids(made) == ["s1"] and "`csmd show s1-1`" in made.text and made.tokens <= 70
     note(store, made)
@@ -695,7 +698,7 @@ def test_a_conversation_that_was_told_in_lines_is_not_pointed_at(store: Store, t
     else:
         say(store, "the queue lives in the jobs table", 1)
     sure = next(floor / 100 for floor in range(99, 0, -1) if told(store, floor=floor / 100).text)
-    lines = told(store, floor=prompt.POINTED * sure)
+    lines = told(store, floor=prompt.MIN_POINTER_SHARE * sure)
     assert ids(told(store, floor=sure)) == ["s1"] != ids(lines)
     note(store, lines)
     assert told(store, floor=sure).text == ""

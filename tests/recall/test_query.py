@@ -190,4 +190,4 @@ def test_what_answers_corrects_or_refers_to_the_talk_at_hand_continues_it(prompt
     ],
 )
 def test_of_an_address_the_last_part_is_searched_for(text: str, rest: str) -> None:
-    assert query.without_addresses(text) == rest
+    assert query.shorten_addresses(text) == rest

@@ -55,7 +55,7 @@ def test_features_are_between_0_and_1_and_the_same_each_time(match: Match, of: S
         least, most = (-0.2, 1.0) if name in OF_MEANING else (0.0, 1.1)
         assert least <= value <= most, name
     assert ranking.features(dataclasses.replace(match), dataclasses.replace(of)) == found
-    assert 0.0 <= ranking.bearing(found) <= 1.0
+    assert 0.0 <= ranking.rate_relevance(found) <= 1.0
 
 
 @given(matches, asked)
@@ -88,7 +88,7 @@ def test_a_score_follows_its_weights(match: Match, of: SearchTerms, evidence: tu
     before, after = ranking.features(match, of), ranking.features(raised, of)
     assert after[name] >= before[name] if name in before else name not in after
     weight = ranking.weights()["meaning" if match.meaning is not None else "words"].get(name, 0.0)
-    change = ranking.bearing(after) - ranking.bearing(before)
+    change = ranking.rate_relevance(after) - ranking.rate_relevance(before)
     assert change * weight >= -1e-12
 
 
@@ -108,7 +108,7 @@ def test_an_answer_is_never_below_itself_put_as_a_question(match: Match, of: Sea
         asks = dataclasses.replace(match, text=match.text.rstrip("?") + "?")
         tells = dataclasses.replace(match, text=match.text.rstrip("?") + ".")
         assert ranking.features(asks, of)["asks"] == 1.0 and ranking.features(tells, of)["asks"] == 0.0
-        assert ranking.bearing(ranking.features(asks, of)) <= ranking.bearing(ranking.features(tells, of))
+        assert ranking.rate_relevance(ranking.features(asks, of)) <= ranking.rate_relevance(ranking.features(tells, of))
 
 
 @given(st.integers(0, 10_000), st.integers(0, 10_000))
@@ -173,7 +173,7 @@ def test_an_answer_stands_above_what_shares_nothing_with_the_question(
         )  # fmt: skip
 
     answer, other = match(body, 0.75), match("The logo is drawn by Kim, in blue", 0.05)
-    assert ranking.bearing(ranking.features(answer, of)) > ranking.bearing(ranking.features(other, of))
+    assert ranking.rate_relevance(ranking.features(answer, of)) > ranking.rate_relevance(ranking.features(other, of))
 
 
 @given(st.text(max_size=200), asked, st.booleans(), st.floats(0, 1), st.sampled_from([None, 0.4]))

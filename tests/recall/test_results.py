@@ -316,8 +316,8 @@ def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> No
         shown("short", 7, 0.8),
         shown("far", 8, 0.2),
     ]
-    order = results._varied(hits)
-    front = [one.session_id for one in order[: results.FRONT]]
+    order = results._vary_sessions(hits)
+    front = [one.session_id for one in order[: results.FRONT_HITS]]
     assert front.count("short") == 1 and "far" not in front
     assert sorted(one.id for one in order) == sorted(one.id for one in hits)
     assert [one.id for one in order if one.session_id == "long"] == [f"long{number}" for number in range(6)]
@@ -459,4 +459,4 @@ def test_sessions_are_put_among_hits_whose_order_stays() -> None:
 
     hits = [hit("a", 0.5), hit("b", 0.9), hit("c", 0.1)]
     sessions = [hit("s", 0.7, "session"), hit("t", 0.3, "session"), hit("u", 0.05, "session")]
-    assert [one.id for one in results._among(hits, sessions)] == ["s", "a", "b", "t", "c", "u"]
+    assert [one.id for one in results._insert_sessions(hits, sessions)] == ["s", "a", "b", "t", "c", "u"]
