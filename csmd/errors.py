@@ -3,6 +3,7 @@
 CsmdError                what, where, and a hint what to do; exit code 1
   ConfigError            a file or value the user can mend; exit code 1
   BadInput               a payload, line or frame from outside is malformed
+  NotFound               no record has the given id
   TooLarge               input beyond a limit we set
   DaemonUnreachable      no daemon answers on the socket; exit code 3
   DaemonBusy             it is there but told us to come back
@@ -44,6 +45,10 @@ class ConfigError(CsmdError):
 
 class BadInput(CsmdError):
     """A payload, line or frame from outside is malformed."""
+
+
+class NotFound(BadInput):
+    """Nothing that the caller may see has the given id."""
 
 
 class TooLarge(BadInput):

@@ -241,8 +241,8 @@ def with_event_names(text: str) -> str:
     from csmd.hook_events import EVENTS
 
     names = {
-        "INJECTING": [rule.hook for rule in EVENTS.values() if rule.injects],
-        "ONLY_ASKS": [rule.hook for rule in EVENTS.values() if not rule.is_report],
+        "INJECTING": [rule.hook_name for rule in EVENTS.values() if rule.can_inject],
+        "ONLY_ASKS": [rule.hook_name for rule in EVENTS.values() if not rule.is_stored],
     }
     constant = re.compile(rf"^({'|'.join(names)}) = .*(?=  # by docs/generate\.py$)", re.MULTILINE)
     return constant.sub(lambda found: f"{found[1]} = {tuple(names[found[1]])}".replace("'", '"'), text)

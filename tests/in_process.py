@@ -64,7 +64,7 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     """The parts in a new home; a step of the background is one batch, however fast the machine is."""
     monkeypatch.setattr("csmd.daemon.tasks.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.reading.SLICE_S", 0.0)
-    monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
+    monkeypatch.setattr("csmd.daemon.stages.SLICE_S", 0.0)
     monkeypatch.setattr("csmd.daemon.jobs.MAX_DREAM_S", 0.0)
     monkeypatch.setattr("csmd.store.core.BRIEF_RUN_S", 0.0)
     paths, config = machine.paths, machine.config()

@@ -188,7 +188,7 @@ def record_event(
             room=max_session_bytes,
             waited=is_replayed,
         )
-    if EVENTS[event.name].settles:
+    if EVENTS[event.name].is_settling:
         provisional_turns.record_settled(rows, event.session_id, at=event.at)
     return True
 
@@ -240,6 +240,11 @@ def permit_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Tu
     if not marks:
         return turn, place, listed
     return replace(turn, cwd=remove_purged(turn.cwd, marks)[0]), permit_project(place, marks), listed
+
+
+def ensure_project(rows: Rows, place: Project, *, key: bytes, now: str) -> int:
+    """Returns the row of a project, without purged text; adds it if it is new."""
+    return projects.ensure_with_directory(rows, permit_project(place, tombstones.purged_marks(rows, key)), now=now).seq
 
 
 def permit_project(place: Project, marks: Marks) -> Project:

@@ -73,7 +73,7 @@ def show_lines(text: str) -> Screen:
 
 
 #: Event -> when its notes were shown, in words.
-EVENT_LABELS: dict[str, str] = {name: rule.label for name, rule in EVENTS.items()}
+EVENT_LABELS: dict[str, str] = {name: rule.when for name, rule in EVENTS.items()}
 CONTEXT = VERBS.add_group("context", "Show the full text given to a session, and how full its context is.")
 
 

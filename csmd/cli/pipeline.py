@@ -1,4 +1,4 @@
-"""The commands of `csmd pipeline`, which show how statements become memories; and governance."""
+"""The commands of `csmd pipeline`, which show how statements become memories."""
 
 from __future__ import annotations
 
@@ -17,6 +17,19 @@ PIPELINE = VERBS.add_group("pipeline", "How statements become memories, step by 
 HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Worldviews"}
 #: Lines of a memory's text that are shown.
 MAX_LINES = 3
+#: Kind of an action -> its words when done and when planned.
+ACTION_WORDS = {
+    "merge": ("merged", "would merge"),
+    "archive": ("archived", "would archive"),
+    "embed": ("waits for its vector", "would embed"),
+}
+#: Step of a plan -> its words when planned and when done.
+STEP_WORDS = {
+    "promote": ("becomes a memory", "became a memory"),
+    "known": ("known already", "known already"),
+    "review": ("needs a person's answer", "needs a person's answer"),
+    "wait": ("waits", "waits"),
+}
 
 
 @PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, description="Beliefs of each kind."))
@@ -49,7 +62,7 @@ def _describe_speaker(row: dict[str, Any], separator: str) -> str:
 @PIPELINE.tool("duplicates", "csm_memory_dedup_detect", *verb.PROJECTS)
 @render.if_empty("duplicates", "no duplicates here")
 def show_duplicates(value: dict[str, Any]) -> Screen:
-    """List memories that say the same as another one, or nearly so."""
+    """List exact and near duplicates."""
     for number, row in enumerate(value["duplicates"]):
         keeper, duplicate = row["memories"]
         near = f"nearly the same: {percent(row['confidence'])} of their words"
@@ -62,14 +75,6 @@ def show_duplicates(value: dict[str, Any]) -> Screen:
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
     counts = f"{exact} say the same, {len(value['duplicates']) - exact} nearly"
     yield dim(f"{counts}; `csmd pipeline merge` merges the first, `csmd pipeline merge --near` all", gap=True)
-
-
-#: Kind of an action -> its words when done and when planned.
-ACTION_WORDS = {
-    "merge": ("merged", "would merge"),
-    "archive": ("archived", "would archive"),
-    "embed": ("waits for its vector", "would embed"),
-}
 
 
 @PIPELINE.tool("archive", "csm_memory_archive", *verb.PROJECTS, verb.DRY_RUN, sends_by_person=True)
@@ -101,54 +106,19 @@ def show_mended(value: dict[str, Any]) -> Screen:
 def merge(**options: Any) -> None:
     """Merge memory ID into INTO, or all duplicates here."""
     if options["undo"] and (options["id"] or options["near"]):
-        raise click.UsageError("--undo goes with one ID and nothing else")
+        raise click.UsageError("--undo takes one ID and no other option")
     if options["near"] and options["id"]:
-        raise click.UsageError("--near does not go with an ID")
+        raise click.UsageError("give either --near or an ID")
     if options["id"] or options["undo"]:  # memories of any project
         del options["project"], options["all_projects"]
     verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
 
 
 def show_undone(value: dict[str, Any]) -> Screen:
-    """The memory that is no longer merged or archived."""
+    """Shows the memory that is no longer merged or archived."""
     restored = "would be restored" if value["dry_run"] else "restored"
     origin = f", separate from {value['from']}" if value["from"] else ""
     yield Line(f"{restored}: {value['undone']}{origin}: {squeeze(value['text'])}", most=MAX_LINES)
-
-
-@VERBS.action("governance")
-def governance(as_json: bool) -> None:
-    """Check the invariants of stored memories.
-
-    The exit code is 1 if one is broken.
-    """
-    value = verb.ask("csm_memory_governance_report")
-    verb.print_answer(value, as_json, show_governance)
-    if not value["holds"]:
-        raise SystemExit(1)
-
-
-def show_governance(value: dict[str, Any]) -> Screen:
-    """Each rule and whether it holds; of a broken one the causes and the remedy."""
-    for row in value["rules"]:
-        if row["holds"]:
-            yield Line(row["rule"], head="ok      ")
-            continue
-        yield bold(row["rule"], head="BROKEN  ")
-        yield Line(f"by {', '.join(row['broken_by'])}", indent=8)
-        yield dim(f"try: {row['try']}", indent=8)
-    broken = sum(not row["holds"] for row in value["rules"])
-    state = "all of them hold" if value["holds"] else f"{broken} of them {'does' if broken == 1 else 'do'} not hold"
-    yield Line(f"{amount(len(value['rules']), 'rule')}: {state}", gap=True)
-
-
-#: Step of a plan -> its words when planned and when done.
-STEP_WORDS = {
-    "promote": ("becomes a memory", "became a memory"),
-    "known": ("known already", "known already"),
-    "review": ("needs a person's answer", "needs a person's answer"),
-    "wait": ("waits", "waits"),
-}
 
 
 def _describe_candidate(candidate: dict[str, Any]) -> str:
@@ -165,9 +135,9 @@ def _describe_candidate(candidate: dict[str, Any]) -> str:
     help="Use lower thresholds, to try it out on a small history."),
     sends_by_person=True,
 )  # fmt: skip
-@render.if_empty("actions", "no candidates wait here")
+@render.if_empty("actions", "no open candidates in this project")
 def show_promoted(value: dict[str, Any]) -> Screen:
-    """Make memories of candidates that are sure enough."""
+    """Promote candidates that reach the thresholds to memories."""
     promoted = [action for action in value["actions"] if action["step"] == "promote"]
     for action in value["actions"]:
         ident = f" {action['memory_id']}" if action["memory_id"] and action in promoted else ""

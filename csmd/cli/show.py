@@ -274,7 +274,7 @@ def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
             verb.reply(tool, screen, {"id": ident, "as_json": as_json})
             return
         except CsmdError as error:
-            if "there is no" not in error.what and "nothing was injected" not in error.what:
+            if "there is no" not in error.what:
                 raise
     if ident.startswith("cli:"):
         raise CsmdError(f"{ident} was typed in a terminal, so no session has it", hint="csmd memories")

@@ -36,7 +36,7 @@ MODULE_VERBS: dict[str, list[str]] = {
     "projects": ["project"],
     "encryption": ["encrypt"],
     "dreams": ["dream"],
-    "pipeline": ["pipeline", "governance"],
+    "pipeline": ["pipeline"],
     "import_export": ["import", "export", "sync"],
     "backups": ["backup", "restore", "repair"],
     "provider": ["provider", "ledger"],
@@ -46,7 +46,7 @@ MODULE_VERBS: dict[str, list[str]] = {
     "settings": ["config"],
     "overview": ["help"],
     "main": ["completion"],
-    **{name: [name] for name in "status search show instructions model team uninstall mcp tool web".split()},
+    **{name: [name] for name in "status search show governance instructions model team uninstall mcp tool web".split()},
 }
 
 

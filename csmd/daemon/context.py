@@ -376,6 +376,7 @@ class Context:
         self.embedder = embedder
         self.tasks: dict[str, Task] = {}
         self.trouble: dict[str, str] = {}
+        self.stage_failures: set[str] = set()
         self.pauses = PauseFile(config.paths.pauses)
         self.excludes = build_excludes(config, self.pauses)
         self.excluded_paths: set[Path] = set()
@@ -530,11 +531,14 @@ class Context:
             return None
         return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
-    def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
+    def guard(
+        self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False, is_stage: bool = False
+    ) -> T | None:
         """Returns the result of `work`; None if it fails, which is logged and shown in `csmd status`.
 
         Catches every error, so that other work continues. `what` is in csmd's own words and is logged; `about`, a file
         or session, is shown in `csmd status` only. With `strict`, StoreError is raised, because a client waits.
+        The key of a failed stage (`is_stage`) is added to `stage_failures`.
         """
         key = f"{what} {about}" if about else what
         try:
@@ -549,7 +553,10 @@ class Context:
                     "%s: %s; see `csmd status`", what, logs.describe_kind(error), exc_info=None if is_known else error
                 )
             self.trouble[key] = problem
+            if is_stage:
+                self.stage_failures.add(key)
             return None
+        self.stage_failures.discard(key)
         if self.trouble.pop(key, None):
             log.info("%s: works again", what)
         return result

@@ -18,41 +18,38 @@ from csmd.hosts.adapters import ADAPTERS
 from csmd.paths import is_directory
 from csmd.store import projects
 
-#: A project with a session within this many days is swept.
+#: Days since its last session within which a project is swept.
 RECENT_DAYS = 30
-#: How many projects a sweep reads; each has some twenty small files.
+#: Most projects that a sweep reads; each has some twenty small files.
 MAX_PROJECTS = 200
-#: How many paths are noted between two steps; the next sweep finds the rest.
+#: Most paths that are noted between two steps; the next sweep finds the rest.
 MAX_WAITING = 1000
-#: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are
+#: Most directories that are watched, those of the latest projects: each costs a thread. The files of other projects are
 #: read again when a session starts there, and by the sweep.
 MAX_WATCHED = 40
 INSTRUCTION_NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
-#: The names and patterns of other assistants' instruction files.
+#: Patterns for the names of other assistants' instruction files.
 OTHER_HOSTS_PATTERNS = {
     name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
 }
-
-
-#: A disk that did not answer is tried again after this.
+#: Time after which a disk that did not answer is tried again.
 HUNG_RETRY_S = 600.0
 
 
 class InstructionRefresh:
-    """Owns which instruction files have to be read again, and the directories of each project's files."""
+    """The instruction files that must be read again, and the directories of each project's files."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
         self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
-        #: (project, root) -> the directories of its instructions, and their stamp (() to read again); the latest is
-        #: last.
+        #: (project, root) -> the directories of its instructions, their stamp (() to read again); latest last.
         self._projects: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
         self._hung: dict[str, float] = {}
         """Project -> when its disk is tried again; monotonic."""
 
     def visit(self, directory: str) -> None:
-        """Notes that a session is active in a directory; cheap, from any thread."""
+        """Notes a directory in which a session is active; cheap, from any thread."""
         if directory:
             self._add_path("visited", directory)
 
@@ -87,7 +84,7 @@ class InstructionRefresh:
         return [Path(folder) for folder in islice(folders, MAX_WATCHED)]
 
     def has_waiting(self) -> bool:
-        """Whether something has to be read."""
+        """Whether any file must be read."""
         return any(self._waiting.values())
 
     def step(self) -> int:
@@ -143,7 +140,7 @@ class InstructionRefresh:
         return self._context.guard("instructions", read, about=root) or 0
 
     def _disk_answers(self, root: str) -> bool:
-        """Whether the disk of a project answers; one that did not is tried again after HUNG_S."""
+        """Whether the disk of a project answers; one that did not is tried again after HUNG_RETRY_S."""
         now = time.monotonic()
         if now < self._hung.get(root, now):
             return False

@@ -26,7 +26,7 @@ from csmd.daemon.housekeeping import HourlyLog
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.instruction_refresh import InstructionRefresh
 from csmd.daemon.page_reader import PageReader
-from csmd.daemon.pipeline import Stages
+from csmd.daemon.stages import Stages
 from csmd.daemon.tasks import SECRETS_CHECK_S, Tasks
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder

@@ -25,24 +25,22 @@ from csmd.store import found_secrets, purge, purge_files, stored_pages, tombston
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
 
-# --- scan
-
-#: How many findings are listed; further ones are only counted.
+#: Most findings that are listed; further ones are only counted.
 MAX_LISTED = 500
-#: How many lines of a transcript are scanned before others have their turn.
+#: Lines of a transcript that are scanned before other work has its turn.
 LINES_PER_BATCH = 2000
 #: (findings, number of changed texts) of a scan.
 Findings = tuple[list[dict[str, Any]], int]
 
 
 def scan(context: Context, task: Task) -> Work:
-    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes
-    them.
+    """Searches for secrets in the database, csmd's files and, on request, transcripts; `fix` removes them.
 
     Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for
     and removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
     """
-    began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
+    began = time.monotonic()
+    fix, kinds = bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
         spool_replay.replay(context)
     redact = partial(_redact, kinds=kinds)
@@ -58,7 +56,9 @@ def scan(context: Context, task: Task) -> Work:
         )
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
-    secrets, fixed, degraded = secrets + in_files, fixed + changed, degraded + refused
+    secrets += in_files
+    fixed += changed
+    degraded += refused
     yield None
     if fixed and fix:
         yield from cleanse(context)
@@ -85,7 +85,7 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 
 
 def record_scan(context: Context, remaining: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
-    """Notes the secrets that a scan has left in the store, by kind."""
+    """Records the secrets that a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
     store.write(
         lambda rows: found_secrets.record_scan(rows, rules, remaining, in_turns, key=store.hash_key, now=now_iso())
@@ -145,13 +145,13 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
 
 
 def _make_page_test(context: Context) -> purge_files.ShouldChange:
-    """Gives the test for files that are pages written by csmd."""
+    """Returns the test for files that are pages written by csmd."""
     pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.read_pages)}
     return lambda path, _: path in pages
 
 
 def _make_own_file_test(context: Context) -> purge_files.ShouldChange:
-    """Gives the test for files written by csmd: any other file among its pages is a person's."""
+    """Returns the test for files written by csmd: any other file among its pages is a person's."""
     memory, is_page = context.config.paths.memory, _make_page_test(context)
     return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_day_file(text)
 
@@ -159,7 +159,7 @@ def _make_own_file_test(context: Context) -> purge_files.ShouldChange:
 #: The files that repeat the store.
 PAGE_FILES: tuple[FileWay, ...] = ("page",)
 LAST_PAGE_COLUMN = [way for way in purge.TEXT_COLUMN_WAYS if way[0] == "pages"][-1]
-#: The files that csmd changes unasked: not the copies of the database.
+#: The files that csmd changes although no person asks: not the copies of the database.
 OWN_FILES: tuple[FileWay, ...] = (*PAGE_FILES, "lines", "rewrite")
 
 
@@ -167,10 +167,9 @@ def _change_files(
     context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
     chosen: purge_files.ShouldChange = lambda *_: True,
 ) -> int:  # fmt: skip
-    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed
-    or removed.
+    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many changed.
 
-    Files that cannot be changed are added to `refused`.
+    A removed file counts, too. Files that cannot be changed are added to `refused`.
     """
 
     def redact_and_count(text: str) -> tuple[str, int]:
@@ -197,28 +196,28 @@ def remove_late_secrets(context: Context, _: Task) -> Work:
     restored, this is done again.
     """
     store, began = context.store, time.monotonic()
-    seen = store.read(purge.sessions_with_late_secrets)
-    if not seen:  # an earlier task has done it
+    late_sessions = store.read(purge.sessions_with_late_secrets)
+    if not late_sessions:  # an earlier task has done it
         return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
-    marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
+    marks = store.read(lambda rows: tombstones.secrets_of(rows, list(late_sessions), store.hash_key))
 
     def redact(text: str) -> tuple[str, dict[str, int]]:
         cleaned, hits = remove_purged(text, marks, placeholder=redaction.KNOWN_AGAIN)
         return cleaned, {"known-again": hits} if hits else {}
 
-    keys = store.read(lambda rows: purge.session_keys(rows, seen))
+    keys = store.read(lambda rows: purge.session_keys(rows, late_sessions))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
     fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_make_own_file_test(context))
     if refused:
         raise StoreError(refused[0], hint="make it writable")
-    store.write(lambda rows: purge.end_late_secrets(rows, seen))
+    store.write(lambda rows: purge.end_late_secrets(rows, late_sessions))
     cache.clear()
     store.checkpoint(truncate=True)
-    return {"sessions": len(seen), "fixed": fixed, "took_s": seconds_since(began)}
+    return {"sessions": len(late_sessions), "fixed": fixed, "took_s": seconds_since(began)}
 
 
-#: After this, findings of newer rules are removed unasked if their kind is rare.
+#: Days after which findings of newer rules are removed automatically if their kind is rare.
 KEEP_DAYS = 7
 
 

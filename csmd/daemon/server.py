@@ -372,7 +372,7 @@ class Server(threading.Thread):
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing the injection for an event's answer; None if it has none."""
         context, left_s = self.background.context, exchange.until - time.monotonic() - SEND_MARGIN_S - RECEIPT_S
-        if not EVENTS[event.name].injects or not context.config.settings.stages_inject:
+        if not EVENTS[event.name].can_inject or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
@@ -417,7 +417,7 @@ class Server(threading.Thread):
     def _follow_up(self, event: Event) -> None:
         """Schedules the background work that an event calls for."""
         self.background.context.hint_from_hook(event.transcript_path, event.host)
-        if EVENTS[event.name].injects and event.failure is None:
+        if EVENTS[event.name].can_inject and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For later prompts; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():

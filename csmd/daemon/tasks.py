@@ -18,7 +18,7 @@ from csmd.daemon import housekeeping, import_task, provider_tasks, purge_task, s
 from csmd.daemon.context import Context, Task, Work, carry_out, iso_before
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.instruction_refresh import InstructionRefresh
-from csmd.daemon.pipeline import Stages
+from csmd.daemon.stages import Stages
 from csmd.daemon.task_steps import Batches, repeat_batches, seconds_since
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding import models, token_counter

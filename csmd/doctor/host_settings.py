@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.host_files import expand_words, split_command
+from csmd.hosts.host_files import expand_words, parse_days, split_command
 from csmd.hosts.registrations import CLAUDE
 
 Scope = Literal["managed", "local", "project", "user"]
@@ -163,10 +163,9 @@ def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
 
 
 def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
-    """(days after which transcripts are deleted, the file that sets them, "" for the default)."""
-    days, path = value_of(sources, "cleanupPeriodDays")
-    is_valid = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
-    return (int(days), path) if is_valid else (CLAUDE.transcript_days, "")
+    """(days after which transcripts are deleted, the first file that states them, "" for the default)."""
+    stated = ((parse_days(source.value.get("cleanupPeriodDays")), source.path) for source in sources)
+    return next(((days, path) for days, path in stated if days is not None), (CLAUDE.transcript_days, ""))
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from csmd.dream.page_content import FACTS_HEADING, strip_figures
 from csmd.dream.page_format import Page
@@ -20,7 +20,7 @@ MAX_LOST_SHARE = 0.3
 MIN_LOST_LINES = 4
 #: Most new lines of a page at once; a person does not type more.
 MAX_NEW_LINES = 100
-#: What sync services and editors append to a page's name for a copy: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
+#: Suffixes of copies by sync services and editors: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
 #: Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name in capitals.
 _COPY_SUFFIX = re.compile(
     r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
@@ -78,49 +78,67 @@ class Edits:
         return sum(map(len, parts))
 
 
-def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, Edits]:
-    """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
-    texts: dict[str, dict[str, str]] = defaultdict(dict)
+@dataclass(frozen=True, slots=True)
+class _KnownLines:
+    """The memories' lines on the stored pages."""
+
+    words: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """Memory id -> the words of its line, by page."""
-    ids: dict[str, str] = {}
+    ids: dict[str, str] = field(default_factory=dict)
     """Words of a line -> the memory's id."""
-    for path, page in sorted(olds.items()):
+
+    def has_wording(self, line: PageLine) -> bool:
+        """Whether a line has the wording of its memory on any page."""
+        return line_key(line.text) in self.words.get(line.id, {}).values()
+
+    def identify(self, page: Page) -> list[PageLine]:
+        """Returns the memories' lines on a page; a line without its comment is identified by its words."""
+        return [
+            PageLine(heading=heading, text=item.text, id=item.id or self.ids[line_key(item.text)])
+            for heading, item in page.lines()
+            if item.id or line_key(item.text) in self.ids
+        ]
+
+
+def _read_known_lines(pages: Mapping[str, Page]) -> _KnownLines:
+    stored_lines = _KnownLines()
+    for path, page in sorted(pages.items()):
         for _, item in page.lines():
             if item.id:
-                texts[item.id][path] = line_key(item.text)
-                ids.setdefault(line_key(item.text), item.id)
-    # A line without its comment is identified by its words, on any page.
-    lines = {
-        path: [
-            PageLine(heading=heading, text=item.text, id=item.id or ids[line_key(item.text)])
-            for heading, item in page.lines()
-            if item.id or line_key(item.text) in ids
-        ]
-        for path, page in news.items()
-    }
+                stored_lines.words[item.id][path] = line_key(item.text)
+                stored_lines.ids.setdefault(line_key(item.text), item.id)
+    return stored_lines
+
+
+def find_edits(olds: Mapping[str, Page], news: Mapping[str, Page]) -> dict[str, Edits]:
+    """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
+    stored_lines = _read_known_lines(olds)
+    lines = {path: stored_lines.identify(page) for path, page in news.items()}
     # A line that moved to another page is not gone.
-    moved = {line.id for path in lines for line in lines[path] if path not in texts.get(line.id, {path: ""})}
+    moved_ids = {
+        line.id for path in lines for line in lines[path] if path not in stored_lines.words.get(line.id, {path: ""})
+    }
     changed_ids: set[str] = set()
     return {
-        path: _find_page_edits(path, olds.get(path), news[path], lines[path], texts, ids, changed_ids, moved)
+        path: _find_page_edits(path, olds.get(path), news[path], lines[path], stored_lines, changed_ids, moved_ids)
         for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
     }
 
 
 def _find_page_edits(
-    path: str, previous: Page | None, new: Page, lines: Sequence[PageLine], texts: Mapping[str, Mapping[str, str]],
-    ids: Collection[str], changed_ids: set[str], moved: Collection[str],
+    path: str, previous: Page | None, new: Page, lines: Sequence[PageLine], stored_lines: _KnownLines, changed_ids: set[str],
+    moved_ids: Collection[str],
 ) -> Edits:  # fmt: skip
     """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
     old = previous or Page()
-    unchanged = {line.id for line in lines if line_key(line.text) in texts.get(line.id, {}).values()}
+    unchanged_ids = {line.id for line in lines if stored_lines.has_wording(line)}
     changed: list[PageLine] = []
     added: list[PageLine] = []
     for line in lines:
-        if line.id not in texts or line_key(line.text) in texts[line.id].values():
+        if line.id not in stored_lines.words or stored_lines.has_wording(line):
             continue
         # A second wording, or one next to the old wording, is a new line.
-        if line.id in changed_ids or line.id in unchanged:
+        if line.id in changed_ids or line.id in unchanged_ids:
             added.append(replace(line, id=""))
         else:
             changed.append(line)
@@ -128,21 +146,25 @@ def _find_page_edits(
     facts = {strip_figures(item.text): item.text for _, item in old.lines() if not item.id}
     removed_facts = dict(facts)
     for heading, item in new.lines():
-        if item.id or line_key(item.text) in ids or line_key(item.text) in old.generated:
+        if item.id or line_key(item.text) in stored_lines.ids or line_key(item.text) in old.generated:
             continue
         fact = strip_figures(item.text)
         removed_facts.pop(fact, None)
         if fact not in facts and (heading != FACTS_HEADING or previous is not None):
             added.append(PageLine(heading=heading, text=item.text))
-    own = dict.fromkeys(item.id for _, item in old.lines() if item.id)
-    gone = tuple(ident for ident in own if ident not in moved and ident not in {line.id for line in lines})
+    own_ids = dict.fromkeys(item.id for _, item in old.lines() if item.id)
+    present_ids = {*moved_ids, *(line.id for line in lines)}
+    removed_ids = tuple(ident for ident in own_ids if ident not in present_ids)
+    problem = (
+        f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else ""
+    )
     return Edits(
-        path=path, changed=tuple(changed), removed_ids=gone, removed_facts=tuple(removed_facts.values()),
+        path=path, changed=tuple(changed), removed_ids=removed_ids, removed_facts=tuple(removed_facts.values()),
         new=tuple({(line.heading, line_key(line.text)): line for line in added}.values()),
         # Lines that csmd wrote once: put back by a person, or by a restored copy.
-        restored_ids=tuple(dict.fromkeys(line.id for line in lines if line.id not in texts)),
-        lost_lines=len(gone) + len(removed_facts), old_lines=len(own) + len(facts), is_blank=new == Page(),
-        problem=f"{len(added)} new lines at once: csmd takes at most {MAX_NEW_LINES}" if len(added) > MAX_NEW_LINES else "",
+        restored_ids=tuple(dict.fromkeys(line.id for line in lines if line.id not in stored_lines.words)),
+        lost_lines=len(removed_ids) + len(removed_facts), old_lines=len(own_ids) + len(facts), is_blank=new == Page(),
+        problem=problem,
     )  # fmt: skip
 
 

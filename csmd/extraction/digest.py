@@ -214,7 +214,7 @@ SESSION_BATCH = 5
 #: Events looked at for sessions that have ended since.
 MAX_EVENTS = 500
 #: Events that end a session, and the reason that each gives for its last digest.
-ENDING_EVENTS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
+ENDING_EVENTS: dict[str, Why] = {name: rule.digest_reason for name, rule in EVENTS.items() if rule.digest_reason}
 
 
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen

@@ -17,7 +17,7 @@ from csmd.hosts.labels import MAX_ID_CHARACTERS, make_session_id, read_label
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
-EVENT_BY_HOOK: dict[str, EventName] = {rule.hook: name for name, rule in EVENTS.items()}
+EVENT_BY_HOOK: dict[str, EventName] = {rule.hook_name: name for name, rule in EVENTS.items()}
 
 
 def encode_context(name: EventName, text: str, notice: str, *, hook: str = "") -> bytes:
@@ -27,7 +27,7 @@ def encode_context(name: EventName, text: str, notice: str, *, hook: str = "") -
     """
     value: dict[str, Any] = {"systemMessage": notice} if notice else {}
     if text:
-        value["hookSpecificOutput"] = {"hookEventName": hook or EVENTS[name].hook, "additionalContext": text}
+        value["hookSpecificOutput"] = {"hookEventName": hook or EVENTS[name].hook_name, "additionalContext": text}
     return wire.dumps(value).encode("utf-8", "replace")
 
 
@@ -80,7 +80,7 @@ class Hooks:
 
     def make_turn(self, event: Event) -> Turn | None:
         """Returns the provisional turn of a prompt or a final message; None if an event reports no words."""
-        if not event.text or not EVENTS[event.name].words:
+        if not event.text or not EVENTS[event.name].text_field:
             return None
         kind = self.classify_prompt(event.text) if event.name == "prompt" else "assistant"
         return Turn(
@@ -90,7 +90,7 @@ class Hooks:
 
     def encode_answer(self, name: EventName, text: str, notice: str = "") -> bytes:
         """Returns the hook's output with `text` for the assistant and `notice` for its user; b"" if there is neither."""
-        return self.encode(name, text, notice) if (text or notice) and EVENTS[name].injects else b""
+        return self.encode(name, text, notice) if (text or notice) and EVENTS[name].can_inject else b""
 
 
 def _read_agent_id(value: dict[str, Any]) -> str:
@@ -112,4 +112,4 @@ def read_payload(body: bytes) -> dict[str, Any]:
 
 def read_text(value: dict[str, Any], name: EventName) -> str:
     """Returns the words that a payload reports, unchanged; "" if it reports none."""
-    return string(value, EVENTS[name].words) if EVENTS[name].words else ""
+    return string(value, EVENTS[name].text_field) if EVENTS[name].text_field else ""

@@ -28,12 +28,12 @@ HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 def hook_timeouts(*names: EventName) -> dict[str, int]:
     """Returns the timeouts of hooks in seconds by event, as it is named on their command lines."""
-    return {EVENTS[name].hook: EVENTS[name].seconds for name in names}
+    return {EVENTS[name].hook_name: EVENTS[name].timeout_s for name in names}
 
 
 #: Events whose hooks `csmd doctor` runs with a marker -> csmd's name of the event, and the field with the words.
 PROBED_EVENTS: dict[str, tuple[str, str]] = {
-    EVENTS[name].hook: (name, EVENTS[name].words) for name in ("prompt", "stop")
+    EVENTS[name].hook_name: (name, EVENTS[name].text_field) for name in ("prompt", "stop")
 }
 
 
@@ -169,6 +169,12 @@ class HostFiles:
     def environment(self, directory: Path) -> dict[str, str]:
         """The variable that makes it use this directory."""
         return {self.variable: str(directory.parent if self.inside else directory)} if self.variable else {}
+
+
+def parse_days(value: Any) -> int | None:
+    """The number of days that a setting states; None if it is missing or not a valid number."""
+    is_valid = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**31
+    return int(value) if is_valid else None
 
 
 # --- csmd's scripts in an entry

@@ -15,7 +15,7 @@ from typing import Any
 from csmd import config, wire
 from csmd.errors import BadInput, CsmdError
 from csmd.mcp import served_tools
-from csmd.parameters import JSON_TYPES, REQUIRED, Parameter, Parameters, check, schema
+from csmd.parameters import JSON_TYPES, REQUIRED, Parameter, Parameters, make_schema, validate
 from csmd.paths import Paths, is_directory
 from csmd.text import display
 
@@ -121,7 +121,7 @@ def _declare_tool(hints: Mapping[str, bool], **parameters: Parameter) -> Callabl
 
 
 @_declare_tool(
-    READ_HINTS, query=Parameter(str, about="A few telling words"), everywhere=Parameter(bool, False, "Other projects too"),
+    READ_HINTS, query=Parameter(str, description="A few telling words"), everywhere=Parameter(bool, False, "Other projects too"),
     limit=Parameter(int, 8, f"At most {MAX_HITS}", MAX_HITS),
 )  # fmt: skip
 def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
@@ -184,7 +184,7 @@ def _render_hit(hit: Hit, number: int, *, directory: str) -> str:
     return f"{number}. {text} ({', '.join(details)})"
 
 
-@_declare_tool(READ_HINTS, id=Parameter(str, about="As search gave it"))
+@_declare_tool(READ_HINTS, id=Parameter(str, description="As search gave it"))
 def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Show by its id what you were told or found: a memory with where it was said, a turn, a session."""
     ident = arguments["id"].strip()
@@ -259,7 +259,7 @@ def _render_session(session: Mapping[str, Any]) -> str:
     return _fence(lines)
 
 
-@_declare_tool(WRITE_HINTS, text=Parameter(str, about="One self-contained sentence"))
+@_declare_tool(WRITE_HINTS, text=Parameter(str, description="One self-contained sentence"))
 def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Keep a statement for later sessions. It counts as yours, not as the user's."""
     caller = {"project": asker.project, "asking": asker.asking, "session": asker.session}
@@ -282,7 +282,7 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     )
 
 
-@_declare_tool(WRITE_HINTS | {"destructiveHint": True}, id=Parameter(str, about="The memory's id"))
+@_declare_tool(WRITE_HINTS | {"destructiveHint": True}, id=Parameter(str, description="The memory's id"))
 def _forget(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Forget a memory for good, when the user asks. What the user said, only they can."""
     forgotten = ask("csm_memory_delete", {"id": arguments["id"].strip(), "asking": asker.asking})
@@ -330,7 +330,9 @@ def _adapt_hint(hint: str) -> str:
     if not verbs:
         return hint
     tools = dict.fromkeys(TOOL_BY_COMMAND.get(verb, "") for verb in verbs)
-    return f"ask the user to do it: {hint}" if "" in tools else f"call {' or '.join(tools)}"
+    if "" not in tools:
+        return f"call {' or '.join(tools)}"
+    return hint if hint.startswith("ask the user") else f"ask the user to do it: {hint}"
 
 
 def collect_tools(ask: Ask) -> dict[str, ModelTool]:
@@ -397,7 +399,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
         {
             "name": name,
             "description": tool.description,
-            "inputSchema": {**schema(tool.parameters), "additionalProperties": False},
+            "inputSchema": {**make_schema(tool.parameters), "additionalProperties": False},
             "annotations": dict(tool.hints),
             **({"_meta": {"anthropic/alwaysLoad": True}} if tool.is_basic else {}),
         }
@@ -413,7 +415,7 @@ def call_tool(
         if name not in chosen:
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(chosen)}")
         tool = TOOLS[name] if name in TOOLS else collect_tools(ask)[name]
-        return wire.clean(tool.run(asker, ask, check(name, tool.parameters, arguments))), False
+        return wire.clean(tool.run(asker, ask, validate(name, tool.parameters, arguments))), False
     except CsmdError as error:
         advice = f" What helps: {_adapt_hint(error.hint)}" if error.hint else ""
         return wire.clean(display.defuse(f"csmd: {error.what}.{advice}")), True

@@ -72,8 +72,9 @@ def believe(store: Store) -> tuple[int, int]:
         read_count = new_count = 0
         for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
-            _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
-            read_count, new_count = read_count + 1, new_count + is_new
+            _, is_new = remember(rows, statement, source, project=project, origin=STATED, key=store.hash_key)
+            read_count += 1
+            new_count += is_new
             cursors.move_cursor(rows, STAGE, "statements", seq)
         return read_count, new_count
 
@@ -98,7 +99,7 @@ def remember(
     scope: Scope | None = None,
     type_: MemoryType | None = None,
 ) -> tuple[str, bool]:
-    """Makes a memory of a statement, or confirms the one that says the same; returns (its id, whether it is new).
+    """Makes a memory of a statement, or confirms the memory that says the same; returns (its id, whether it is new).
 
     Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is
     evidence, and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises
@@ -113,8 +114,8 @@ def remember(
     if is_evidence or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
     if at and statement.authority == "user":
-        correction = statement.gate == "correction"
-        tombstones.record_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
+        is_correction = statement.gate == "correction"
+        tombstones.record_restated(rows, statement.text, correction=is_correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
@@ -230,7 +231,8 @@ def unpin(memory: Memory) -> Memory:
 def find_scope(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Returns the scope of a statement made in a project, and the row of the project or of its general memories."""
     if scope is None:
-        name, by_user = projects.name_of(rows, project), statement.authority == "user"
+        name = projects.name_of(rows, project)
+        by_user = statement.authority == "user"
         if by_user and describes_user(statement.text, project_name=name):
             scope = "user"
         else:
@@ -250,8 +252,8 @@ def is_forgotten(
 ) -> bool:
     """Whether the user made csmd forget this statement or a similar one, or purged a part of it.
 
-    It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the
-    forgetting is allowed.
+    The statement was made in a project at the time `at` ("" for a counted fact) and applies in `home`. A statement made
+    after the forgetting is allowed.
     """
     if PURGED in statement.text or tombstones.purged_marks(rows, key).spans(statement.text):
         return True
@@ -279,7 +281,8 @@ def forget(
     for whole in memory_links.whole_memories_of(rows, memory):
         if by_person or whole.authority != "user":
             forget(rows, whole, key=key, now=now, by_person=by_person)
-    text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
+    text_hash = tokens.keyed_hash(memory.text, key)
+    home = memory.project_seq
     same = forgotten.memories_below_scope(rows, text_hash, scope=home)
     same = [other for other in same if by_person or other.authority != "user"]
     traces = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
@@ -304,8 +307,9 @@ def forget(
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
-    correction, (_, home) = statement.gate == "correction", find_scope(rows, statement, project)
-    tombstones.remove_statement(rows, statement.text, correction=correction, project=project, home=home, key=key)
+    is_correction = statement.gate == "correction"
+    _, home = find_scope(rows, statement, project)
+    tombstones.remove_statement(rows, statement.text, correction=is_correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
@@ -341,18 +345,18 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
         return
     if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
-    if source.at < memory.created_at and memory.origin == "stated":
+    if source.at < memory.created_at and memory.origin == STATED:
         memories.set_stating_turn(rows, memory.seq, source)
     memory = supersession.undo_automatic_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
-    raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
+    is_raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     certainty = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay
     sessions = len(memory.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
     tier = confidence.choose_tier(decay=decay, for_good=for_good, sessions=sessions, confidence=certainty)
     confirmed = replace(
-        memory, confidence=certainty, authority=statement.authority if raised else memory.authority,
-        origin="stated" if raised else memory.origin,
+        memory, confidence=certainty, authority=statement.authority if is_raised else memory.authority,
+        origin=STATED if is_raised else memory.origin,
         tier=tier if tier == "durable" or memory.tier == "archive" else memory.tier, decay=decay,
         confirmed_at=max(memory.confirmed_at, source.at), pinned=memory.pinned or pinned,
     )  # fmt: skip

@@ -18,10 +18,11 @@ from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.store import failures, memory_scenes, statement_rows, tombstones
 from csmd.store.sqlite import Rows
 
-#: Most edits of a session that are read, the last ones; nearly all sessions have fewer.
+#: Most edits of a session that are read, its last ones; nearly all sessions have fewer.
 MAX_EDITS = 2_000
-#: Characters of each change that are read: it begins with the file's name.
+#: Characters of each call that are read: its input begins with the file's name.
 MAX_CALL_CHARACTERS = 1_200
+#: Stands for a scene that was lost.
 NO_SCENE = Scene("", "")
 
 
@@ -32,7 +33,7 @@ def find_outdated(
 
     An assistant's reply that is cited with a user's statement reports the work on it, and does not restate it.
     """
-    users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
+    prompt_texts = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
     citations = failures.context_citations(rows, session_seq)
     last_statements: dict[int, StatedMemory] = {}
     for statement in sorted(stated, key=lambda statement: statement.ordinal):
@@ -40,7 +41,7 @@ def find_outdated(
             continue
         is_claim = statement_context.is_claim(
             statement.text, statement.category, by_assistant=statement.authority == "assistant",
-            turn=users.get(statement.uuid, ""),
+            turn=prompt_texts.get(statement.uuid, ""),
         )  # fmt: skip
         if is_claim:
             last_statements[statement.memory_seq] = statement
@@ -51,18 +52,17 @@ def find_outdated(
     prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _read_changes(rows, session_seq, upto=upto)
     ordinals = [prompt.ordinal for prompt in prompts]
-    claims = [_to_claim(statement, users, ordinals) for statement in last_statements.values()]
+    claims = [_to_claim(statement, prompt_texts, ordinals) for statement in last_statements.values()]
     rewrites = statement_context.find_rewrites(last_statements.values(), changes, prompts)
-    rewritten = {key: (statement.uuid, statement.at) for key, statement in rewrites.items()}
-    edited = statement_context.find_edits(claims, edits)
-    return rewritten | {key: (edit.uuid, edit.at) for key, edit in edited.items()}
+    outdating: dict[int, Change | Edit] = {**rewrites, **statement_context.find_edits(claims, edits)}
+    return {key: (change.uuid, change.at) for key, change in outdating.items()}
 
 
-def _to_claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
-    """Returns a memory's claim with the remark around it; edits before the next prompt answer the remark."""
-    remark = statement_context.find_remark(statement.text, statement.category, users.get(statement.uuid, ""))
-    following = bisect_right(prompts, statement.ordinal)
-    next_prompt = prompts[following] if following < len(prompts) else sys.maxsize
+def _to_claim(statement: StatedMemory, prompt_texts: Mapping[str, str], prompt_ordinals: Sequence[int]) -> Claim:
+    """Returns a memory's claim with its remark; edits before the next prompt answer the remark."""
+    remark = statement_context.find_remark(statement.text, statement.category, prompt_texts.get(statement.uuid, ""))
+    following = bisect_right(prompt_ordinals, statement.ordinal)
+    next_prompt = prompt_ordinals[following] if following < len(prompt_ordinals) else sys.maxsize
     return Claim(statement.memory_seq, statement.text, statement.ordinal, remark, next_prompt if remark else 0)
 
 

@@ -18,6 +18,11 @@ from csmd.privacy.secret_words import (
     may_be_spelled_out,
 )
 
+#: Options of a row of the table that are flags of its rule.
+RULE_FLAGS = ("paired", "behind", "column", "words", "tail")
+#: All options that are flags: those of the rule, and those of its pattern (ignore case; let a dot match a newline).
+FLAGS = (*RULE_FLAGS, "i", "s")
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -129,6 +134,10 @@ def _parse_rule(head: str, literals: str, pattern: str) -> Rule:
         raise ValueError(
             f"csmd/data/secret_rules.txt: needs={need} names no test, or is in a row that reads beyond its line"
         )
+    tests = [TESTS[option] for option in options if option in TESTS]
+    unknown = [option for option in options if option not in TESTS and option not in FLAGS and "=" not in option]
+    if unknown or len(tests) > 1 or not settings.keys() <= {"needs", "back"}:
+        raise ValueError(f"csmd/data/secret_rules.txt: {head!r} has an unknown option, or two tests")
     flags = re.ASCII  # a letter of another script before a key does not hide it
     flags |= re.IGNORECASE if "i" in options else 0
     flags |= re.DOTALL if "s" in options else 0
@@ -136,10 +145,10 @@ def _parse_rule(head: str, literals: str, pattern: str) -> Rule:
         kind,
         literals=tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
         pattern=re.compile(_expand(pattern.strip()), flags),
-        accepts=next((TESTS[option] for option in options if option in TESTS), bool),
+        accepts=tests[0] if tests else bool,
         needs=need,
         back=int(settings.get("back", 0)),
-        **{flag: flag in options for flag in ("paired", "behind", "column", "words", "tail")},
+        **{flag: flag in options for flag in RULE_FLAGS},
     )
 
 

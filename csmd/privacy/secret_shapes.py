@@ -67,11 +67,6 @@ def has_digit(secret: str) -> bool:
     return _DIGIT.search(secret) is not None
 
 
-def is_chosen(secret: str) -> bool:
-    """Whether a text is a password that a person made up, not a placeholder."""
-    return has_digit(secret) and is_filled_in(secret)
-
-
 def is_mixed(secret: str) -> bool:
     """Whether letters and digits are mixed as in no word; not for a version, a path or a call."""
     if not has_digit(secret) or sum(map(str.isalpha, secret)) < 3 or "." in secret[1:-1]:

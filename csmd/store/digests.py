@@ -17,7 +17,7 @@ SELF_STAGE = "self"
 RECOUNT_SUBJECT = "endings"
 #: Characters of the beginning and of the end of a text that are read.
 HALF_CHARACTERS = 3000
-_ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
+_ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.digest_reason)
 #: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
     "s.seq, s.id, s.turns, s.title, s.cwd, s.path, coalesce((select e.name from events e where e.session_id = s.id "  # noqa: S608

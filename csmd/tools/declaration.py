@@ -53,6 +53,18 @@ class Task(Protocol):
         """The id by which it is looked up."""
 
 
+class Statement(Protocol):
+    """A memory or an open matter."""
+
+    @property
+    def id(self) -> str:
+        """Its id."""
+
+    @property
+    def authority(self) -> str:
+        """Who stated it."""
+
+
 class Dreams(Protocol):
     """The daemon's dreaming as tools use it."""
 
@@ -153,7 +165,7 @@ class Tool:
 
     def schema(self) -> Json:
         """The JSON schema of its parameters, without those that name the caller."""
-        return parameters.schema(
+        return parameters.make_schema(
             {key: parameter for key, parameter in self.parameters.items() if key not in (CALLER_DIRECTORY, "by_person")}
         )
 
@@ -163,7 +175,7 @@ class Tool:
         named = {names[key] if names[key] in self.parameters else key: value for key, value in params.items()}
         if CALLER_DIRECTORY not in self.parameters:
             named.pop(CALLER_DIRECTORY, None)
-        checked = parameters.check(self.name, self.parameters, named)
+        checked = parameters.validate(self.name, self.parameters, named)
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)
@@ -202,6 +214,12 @@ def refuse_in_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
     """Raises CsmdError if a question about the memory waits for a person and no person asks."""
     if not by_person and memory.id in candidates.asked_about(rows):
         raise CsmdError(f"{memory.id} is waiting for a person's review", hint="run `csmd review` to answer it")
+
+
+def refuse_users_statement(statement: Statement, command: str, *, by_person: bool) -> None:
+    """Raises CsmdError if the user made a statement and no person asks to change it with `command`."""
+    if statement.authority == "user" and not by_person:
+        raise CsmdError(f"{statement.id} is the user's statement", hint=f"ask the user to run `{command}`")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from csmd.capture import ingest, project_identity
-from csmd.errors import BadInput, CsmdError
+from csmd.errors import BadInput
 from csmd.memory import open_matters
 from csmd.memory.open_matters import OpenMatter
 from csmd.memory.supersession import ASSISTANT, PERSON
@@ -15,7 +15,7 @@ from csmd.recall import last_sessions
 from csmd.store import checkpoints, projects, sessions, tombstones
 from csmd.store.checkpoints import Goal
 from csmd.store.sqlite import Rows
-from csmd.tools.declaration import Json, Places, ToolContext, Tools, find_places
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, find_places, refuse_users_statement
 from csmd.tools.memories import refuse_if_excluded
 from csmd.tools.present import as_json, find_session, normalise_typed_text, read_roots, refuse_ambiguous, refuse_purged
 
@@ -43,9 +43,7 @@ def _set_goal(
     def write(writing: Rows) -> tuple[Goal, bool]:
         project_seq = of_session.project_seq if of_session else 0
         if place is not None:
-            project_seq = projects.ensure_with_directory(
-                writing, ingest.permit_project(place, tombstones.purged_marks(writing, key)), now=now
-            ).seq
+            project_seq = ingest.ensure_project(writing, place, key=key, now=now)
         ident, is_new = checkpoints.add_goal(
             writing, project=project_seq, session_id=of_session.id if of_session else "", text=body,
             authority="user" if by_person else "assistant", now=now,
@@ -108,12 +106,8 @@ def _close_matters(
     chosen = list(dict.fromkeys(_find_matter(here, everywhere, typed) for typed in id_.replace(",", " ").split()))
     if not chosen:
         raise BadInput("no open matter was given", hint="`csmd done` lists them")
-    of_user = [matter for matter in chosen if matter.authority == "user"]
-    if of_user and not by_person:
-        raise CsmdError(
-            f"{of_user[0].id} was said by the user: only a person at a terminal can close it",
-            hint=f"type `csmd done {of_user[0].id}` in a terminal",
-        )
+    for matter in chosen:
+        refuse_users_statement(matter, f"csmd done {matter.id}", by_person=by_person)
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
     now = ctx.now()
     answers = ctx.store.write(

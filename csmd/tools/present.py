@@ -8,7 +8,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from csmd.briefs import Brief
-from csmd.errors import BadInput, CsmdError
+from csmd.errors import BadInput, CsmdError, NotFound
 from csmd.extraction.candidate_passages import MAX_CHARACTERS
 from csmd.knowledge import Candidate, Memory
 from csmd.memory import confidence, review_answers
@@ -119,10 +119,10 @@ def normalise_typed_text(typed: str) -> str:
 
 
 def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
-    """A memory by its id or the beginning of it; BadInput for none, or one behind a wall."""
+    """A memory by its id or the beginning of it; NotFound if the caller may see none."""
     memory = memories.by_id(rows, resolve_id(ident, ids_like(rows, "memories", ident)))
     if memory is None or not is_visible(rows, memory.project_seq, asking=asking):
-        raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
+        raise NotFound(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
     return memory
 
 
@@ -211,10 +211,10 @@ def surrounding_turns_json(rows: Rows, turn: TurnRow, asking: str) -> dict[str, 
 
 
 def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
-    """A candidate by its id or the beginning of it; BadInput for none, or one behind a wall."""
+    """A candidate by its id or the beginning of it; NotFound if the caller may see none."""
     candidate = candidates.by_id(rows, resolve_id(ident, ids_like(rows, "candidates", ident)))
     if candidate is None or not is_visible(rows, candidate.project_seq, asking=asking):
-        raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
+        raise NotFound(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
     return candidate
 
 
@@ -239,10 +239,10 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
 
 
 def find_session(rows: Rows, ident: str, asking: str) -> Session:
-    """A session by its id or the beginning of it; BadInput for none that the caller may see, or several."""
+    """A session by its id or the beginning of it; NotFound if the caller may see none."""
     session = sessions.by_id(rows, resolve_id(ident, sessions.ids_like(rows, ident) if ident else []))
     if session is None or not is_visible(rows, session.project_seq, asking=asking):
-        raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
+        raise NotFound(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
     return session
 
 

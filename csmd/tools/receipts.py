@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import asdict
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from csmd.capture import whole_text
-from csmd.errors import BadInput
+from csmd.errors import BadInput, NotFound
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import advisory, last_sessions, usage, visibility
 from csmd.recall.scored_statement import SHOWN_ID_CHARACTERS
@@ -21,12 +21,16 @@ from csmd.tools.present import as_json, find_memory, find_session, read_roots, r
 
 TOOLS = Tools()
 T = TypeVar("T")
-#: First letter of an id -> the kind of item it names; "" is a checkpoint that was not stored yet.
-KIND_BY_ID = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
+#: The id of a checkpoint that was not stored yet.
+UNSTORED_ID = ""
+#: First letter of an id -> the kind of item it names.
+KIND_BY_ID = {UNSTORED_ID: "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of items that name a session instead of a memory.
 SESSION_REASONS = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
 #: Characters shown of a quoted passage.
 MAX_QUOTE_CHARACTERS = 300
+#: Characters shown of the prompt that an injection answered.
+MAX_PROMPT_CHARACTERS = 200
 #: Most receipts that one call shows in detail.
 MAX_RECEIPTS_SHOWN = 100
 #: Most receipts of one page of a list.
@@ -39,18 +43,18 @@ RECEIPT_FIELDS = "id session_id event at tokens"
 
 @TOOLS.add("csm_receipts")
 def _list_receipts(
-    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20,
+    ctx: ToolContext, rows: Rows, session: str = "", places: Places = None, asking: str = "", limit: int = 20,
     offset: int = 0, details: bool = False,
 ) -> Json:  # fmt: skip
     """List injections: when, into which session, how much was used; with `details` each item and why."""
     ident, visible = _find_session_id(rows, session), visibility.find_visible_places(rows, asking=asking)
     max_rows, root_of = clamp_limit(limit, MAX_RECEIPTS_LISTED), read_roots(rows) if details else {}
     listed_receipts = (
-        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=max_rows, offset=max(offset, 0))
+        receipts.list_receipts(rows, projects=places, session_id=ident, limit=max_rows, offset=max(offset, 0))
         if ident is not None
         else []
     )
-    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
+    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=places)
     shown: list[Json] = []
     for listed in listed_receipts:
         row = as_json(listed.receipt, RECEIPT_FIELDS, items=listed.items, judged=listed.judged, used=listed.used)
@@ -75,31 +79,42 @@ def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Gene
 
     The id is that of a memory, an error, a turn, or a receipt (for all items of one injection).
     """
-    ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
+    ident, visible = id_.strip(), visibility.find_visible_places(rows, asking=asking)
     output = _find_tool_turn(rows, ident)
-    if output is not None and (seen is None or output.project_seq in seen):
+    if output is not None and _is_in(output.project_seq, visible):
         return {"id": output.uuid, "items": [(yield from _whole_turn_json(ctx, rows, output))]}
-    content = item_json(rows, ident, seen) if ident else {"state": "gone"}
+    content = item_json(rows, ident, visible) if ident else {"state": "gone"}
     if content["state"] in KIND_BY_ID.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
     if content["state"] not in UNSHOWN_STATES:
         return {"id": ident, "items": [{"id": ident, **content}]}
-    matches = _prefer_exact(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
-    matches = [receipt for receipt in matches if seen is None or receipt.project_seq in seen]
+    matches = [receipt for receipt in _match_receipts(rows, ident) if _is_in(receipt.project_seq, visible)]
     if not matches:
-        raise BadInput(
-            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd why --list`)"
-        )
+        raise NotFound(f"no memory, turn or receipt has the id {ident!r}", hint="`csmd why --list` lists receipts")
     items = receipts.list_items(rows, matches[0])
     return {
         "id": matches[0].id,
-        "items": [{"id": item.id, **item_json(rows, item.id, seen, reason=item.reason)} for item in items],
+        "items": [{"id": item.id, **item_json(rows, item.id, visible, reason=item.reason)} for item in items],
     }
 
 
+def _match_turns(rows: Rows, ident: str) -> list[tuple[int, str]]:
+    """(row, uuid) of the turns that begin with `ident`; [] if it is shorter than an id that csmd shows."""
+    return search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
+
+
+def _match_receipts(rows: Rows, ident: str) -> list[Receipt]:
+    return _prefer_exact(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+
+
+def _is_in(project_seq: int, places: Places) -> bool:
+    """Whether a project is one of `places` (None for all)."""
+    return places is None or project_seq in places
+
+
 def _find_tool_turn(rows: Rows, ident: str) -> CutTurn | None:
-    """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
-    matches = search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
+    """A tool's turn, or a trimmed one, by its id or the beginning of it; None if there is none or several match."""
+    matches = _match_turns(rows, ident)
     seqs = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
     return next(iter(turns.find_cut(rows, seqs)), None)
 
@@ -134,36 +149,37 @@ def _find_marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
     return usage.find_use_marks(rows, judged) if judged else {}
 
 
-def _receipt_json(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
+def _receipt_json(rows: Rows, receipt: Receipt, visible: Places, *, marks: dict[str, tuple[str, ...]]) -> Json:
     question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
-    is_visible = question is not None and (seen is None or question[1] in seen)
+    prompt, project_seq = question or ("", 0)
     return as_json(
-        receipt, RECEIPT_FIELDS, prompt=display.cut(display.squeeze(question[0]), 200) if question and is_visible else "",
-        items=[_injected_item_json(rows, item, seen, marks.get(item.id, ())) for item in receipts.list_items(rows, receipt)],
+        receipt, RECEIPT_FIELDS,
+        prompt=display.cut(display.squeeze(prompt), MAX_PROMPT_CHARACTERS) if _is_in(project_seq, visible) else "",
+        items=[_injected_item_json(rows, item, visible, marks.get(item.id, ())) for item in receipts.list_items(rows, receipt)],
     )  # fmt: skip
 
 
-def _injected_item_json(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
+def _injected_item_json(rows: Rows, item: Item, visible: Places, marks: tuple[str, ...]) -> Json:
     """One item of an injection: its text, why it was shown, and whether it was used."""
-    content = item_json(rows, item.id, seen, reason=item.reason)
+    content = item_json(rows, item.id, visible, reason=item.reason)
     if content["state"] == "quoted":
         content["text"] = display.cut(display.squeeze(content["text"]), MAX_QUOTE_CHARACTERS)
     visible_marks = list(marks) if item.used and content["text"] else []
     return as_json(item, "id score reason used used_by", marks=visible_marks, **content)
 
 
-def item_json(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
+def item_json(rows: Rows, ident: str, visible: Places, *, reason: str = "") -> Json:
     """An item in its present state; `state` is `gone` if it was forgotten, `hidden` if it is behind a wall."""
     if ident[:1] in KIND_BY_ID:
         return {"state": KIND_BY_ID[ident[:1]], "text": ""}
     memory = memories.by_id(rows, ident)
     if memory is None and reason in SESSION_REASONS:
         return {"state": "session", "text": ""}
-    if memory is None and reason.startswith(advisory.REASON):
+    if memory is None and reason.startswith(advisory.REASON_PREFIX):
         return {"state": "preview", "text": ""}
     if memory is None:
-        return _other_item_json(rows, ident, seen)
-    if seen is not None and memory.project_seq not in seen:
+        return _other_item_json(rows, ident, visible)
+    if not _is_in(memory.project_seq, visible):
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
     return as_json(
@@ -172,9 +188,9 @@ def item_json(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "
     )  # fmt: skip
 
 
-def _other_item_json(rows: Rows, ident: str, seen: list[int] | None) -> Json:
+def _other_item_json(rows: Rows, ident: str, visible: Places) -> Json:
     """An item that is not a memory: an error, a quoted turn, or one that is gone."""
-    error = failures.by_id(rows, ident, seen)
+    error = failures.by_id(rows, ident, visible)
     if error is not None:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)
@@ -182,7 +198,7 @@ def _other_item_json(rows: Rows, ident: str, seen: list[int] | None) -> Json:
     quote = turns.quote_of(rows, _find_turn_uuid(rows, turn))
     if quote is None:
         return {"state": "gone", "text": ""}
-    if seen is not None and quote.project_seq not in seen:
+    if not _is_in(quote.project_seq, visible):
         return {"state": "hidden", "text": ""}
     content = as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
     return content | {"text": _read_passage(rows, quote.uuid, start) or quote.text} if start else content
@@ -197,65 +213,71 @@ def _read_passage(rows: Rows, uuid: str, start: str) -> str:
 
 def _find_turn_uuid(rows: Rows, ident: str) -> str:
     """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
-    matches = search.turns_with_prefix(rows, ident) if len(ident) >= SHOWN_ID_CHARACTERS else []
+    matches = _match_turns(rows, ident)
     return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
+
+
+class _Selection(NamedTuple):
+    """Receipts, latest first; the memory that was asked for ("" for another id), and whether receipts were."""
+
+    receipts: list[Receipt]
+    memory_id: str = ""
+    is_by_receipt: bool = False
 
 
 @TOOLS.add("csm_receipt_show")
 def _show_receipts(
-    ctx: ToolContext,
-    rows: Rows,
-    id_: str = "",
-    session: str = "",
-    among: Places = None,
-    asking: str = "",
+    ctx: ToolContext, rows: Rows, id_: str = "", session: str = "", places: Places = None, asking: str = "",
     limit: int = 5,
-) -> Json:
+) -> Json:  # fmt: skip
     """Show what a session was shown, and why.
 
     The id names one injection, a session, or a memory: then each injection lists that memory alone.
     """
-    seen, most = visibility.find_visible_places(rows, asking=asking), clamp_limit(limit, MAX_RECEIPTS_SHOWN)
-    matches = _prefer_exact(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
-    memory = find_memory(rows, id_, asking).id if id_ and not matches and ids_like(rows, "memories", id_) else ""
-    typed = session or id_
-    if matches:
-        injections = matches
-    elif memory:
-        injections, _ = receipts.injections_of(rows, memory, limit=most)
-    else:
-        ident = _find_session_id(rows, typed) if typed else receipts.last_session(rows, among)
-        injections = receipts.of_session(rows, ident, limit=most) if ident else []
-    injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
-    if not injections and memory:
-        raise BadInput(
-            f"no session was told {memory} yet", hint=f"`csmd show {memory}` says when it is told, or why not"
-        )
-    if not injections and typed:
+    visible = visibility.find_visible_places(rows, asking=asking)
+    selection = _select_receipts(rows, id_, session, places, asking, limit=clamp_limit(limit, MAX_RECEIPTS_SHOWN))
+    shown = [receipt for receipt in selection.receipts if _is_in(receipt.project_seq, visible)]
+    memory_id, typed = selection.memory_id, session or id_
+    if not shown and memory_id:
+        hint = f"`csmd show {memory_id}` explains when it is shown"
+        raise BadInput(f"{memory_id} was not shown to any session yet", hint=hint)
+    if not shown and typed:
         raise _no_injection_error(rows, typed, asking, is_session=bool(session))
-    injections_json = [
-        _receipt_json(rows, receipt, seen, marks=_find_marks(rows, receipt) if matches else {})
-        for receipt in injections
+    injections = [
+        _receipt_json(rows, receipt, visible, marks=_find_marks(rows, receipt) if selection.is_by_receipt else {})
+        for receipt in shown
     ]
-    if memory:
-        for injection in injections_json:
-            injection["items"] = [item for item in injection["items"] if item["id"] == memory]
+    if memory_id:
+        for injection in injections:
+            injection["items"] = [item for item in injection["items"] if item["id"] == memory_id]
     return {
-        "session_id": injections[0].session_id if injections else "",
+        "session_id": shown[0].session_id if shown else "",
         "floor": ctx.config.settings.recall_floor,
-        "injections": injections_json,
+        "injections": injections,
     }
+
+
+def _select_receipts(rows: Rows, ident: str, session: str, places: Places, asking: str, *, limit: int) -> _Selection:
+    """Selects the receipts of an id: of a receipt, a memory or a session; without an id those of the last session."""
+    if matches := _match_receipts(rows, ident):
+        return _Selection(matches, is_by_receipt=True)
+    if ident and ids_like(rows, "memories", ident):
+        memory_id = find_memory(rows, ident, asking).id
+        return _Selection(receipts.injections_of(rows, memory_id, limit=limit)[0], memory_id)
+    typed = session or ident
+    session_id = _find_session_id(rows, typed) if typed else receipts.last_session(rows, places)
+    return _Selection(receipts.of_session(rows, session_id, limit=limit) if session_id else [])
 
 
 def _no_injection_error(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
     """The error for an id without injections: a session that was shown nothing, or an unknown id."""
     try:
         session = find_session(rows, typed, asking)
-    except BadInput as error:
-        if is_session or "there is no" not in error.what:
+    except NotFound as error:
+        if is_session:
             return error
         hint = "`csmd session list`, `csmd memories` and `csmd why --list` show their ids"
-        return BadInput(f"there is no session, memory or receipt {typed!r}", hint=hint)
-    return BadInput(
-        f"the session {session.id} was told nothing", hint="`csmd why --list` lists what sessions were told"
-    )
+        return NotFound(f"there is no session, memory or receipt {typed!r}", hint=hint)
+    except BadInput as error:
+        return error
+    return BadInput(f"session {session.id} was shown nothing", hint="`csmd why --list` lists injections")

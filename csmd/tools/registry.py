@@ -22,6 +22,7 @@ from csmd.tools import (
     live_sessions,
     maintenance,
     memories,
+    memory_details,
     projects,
     providers,
     questions,
@@ -65,6 +66,7 @@ TOOLS: dict[str, Tool] = {
     for tool in (
         *search.TOOLS,
         *memories.TOOLS,
+        *memory_details.TOOLS,
         *injections.TOOLS,
         *beliefs.UPKEEP_TOOLS,
         *tags_and_links.TOOLS,

@@ -95,6 +95,12 @@ def _answer_import(
     }  # fmt: skip
 
 
+@TOOLS.add("csm_candidate_show")
+def _show_candidate(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Show one candidate with its evidence."""
+    return candidate_json(rows, find_candidate(rows, id_, asking), asking)
+
+
 def _is_over(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate asks about a memory that is replaced or deleted by now."""
     if candidate.source != supersession.SOURCE:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from csmd.conversation import ExportedTurn
-from csmd.errors import BadInput, CsmdError
+from csmd.errors import BadInput, CsmdError, NotFound
 from csmd.extraction import work
 from csmd.hosts import adapters
 from csmd.knowledge import Memory
@@ -190,7 +190,7 @@ def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
-        raise BadInput(
+        raise NotFound(
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()

@@ -16,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from csmd.config import default_paths, load
-from csmd.daemon import pipeline
+from csmd.daemon import stages
 from csmd.daemon.context import Task, now_iso
 from csmd.daemon.jobs import Background
 from csmd.embedding.models import Embedder
@@ -56,8 +56,8 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
 
         return submit(store, one, wait=wait)
 
-    def carried(name: str, step: pipeline.Step) -> pipeline.Step:
-        def one(known: pipeline.Stages, force: bool) -> int:
+    def carried(name: str, step: stages.Step) -> stages.Step:
+        def one(known: stages.Stages, force: bool) -> int:
             nonlocal at
             was, at = at, name
             with Clock(found[name], found[was]):
@@ -67,7 +67,7 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
 
         return one
 
-    steps = {name: carried(name, step) for name, step in pipeline.AFTER_DISTILLING.items()}
+    steps = {name: carried(name, step) for name, step in stages.AFTER_DISTILLING.items()}
     with tempfile.TemporaryDirectory(prefix="csmd-bench-", dir="/tmp") as home:
         config = load(paths=default_paths({"HOME": home, "CSMD_HOME": f"{home}/csmd"}))
         for folder in (config.paths.home, config.paths.run_dir, config.paths.spool, config.paths.models):
@@ -77,7 +77,7 @@ def costs(tree: Path, after: Callable[[Store], None] = lambda _: None) -> dict[s
         try:
             background = Background(store, config, embedder)
             job = background.context.submit(Task(id="bench", kind="import", path=str(tree), with_vectors=False))
-            with mock.patch.object(Store, "submit", timed), mock.patch.object(pipeline, "AFTER_DISTILLING", steps):
+            with mock.patch.object(Store, "submit", timed), mock.patch.object(stages, "AFTER_DISTILLING", steps):
                 while job.state in ("waiting", "running"):
                     was, at = at, CAPTURE if job.progress.get("step", "reading") == "reading" else DISTILL
                     if at != was:  # each pays for its own log

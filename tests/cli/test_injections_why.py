@@ -67,8 +67,8 @@ def test_an_id_alone_is_that_of_a_session_a_receipt_or_a_memory(told: Machine) -
     ("words", "reason"),
     [
         (["--session", "9999"], "there is no session '9999'"),
-        (["--session", "s1"], "the session s1 was told nothing"),
-        (["s1"], "the session s1 was told nothing"),
+        (["--session", "s1"], "session s1 was shown nothing"),
+        (["s1"], "session s1 was shown nothing"),
         (["--receipt", "rffff"], "there is no session, memory or receipt 'rffff'"),
         (["22222222"], "there is no session, memory or receipt '22222222'"),
     ],

@@ -264,7 +264,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
     ("words", "said"),
     [
         (["show", "nope"], "there is no memory"),
-        (["forget", "nope"], "there is no memory"),
+        (["forget", "nope"], "no memory 'nope'"),
         (["tool", "csm_nothing"], "unknown tool"),
         (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
@@ -586,7 +586,7 @@ def test_only_a_person_at_a_terminal_has_what_they_said_forgotten(machine: Machi
     for words in (["forget", mine], ["tool", "csm_memory_delete", "--param", f"id={mine}"]):
         done = machine.run(*words)
         assert (done.returncode, done.stdout) == (1, ""), done
-        assert "only a person at a terminal" in done.stderr and f"csmd forget {mine}" in done.stderr
+        assert "is the user's statement" in done.stderr and f"csmd forget {mine}" in done.stderr
     assert machine.csmd("forget", theirs).startswith("forgotten: ")
     assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine, "--yes")
     assert machine.csmd("memories", "--json")["memories"] == []

@@ -19,7 +19,7 @@ def test_what_superseded_a_memory_is_shown_and_taken_back_by_a_person_only(machi
     assert re.search(rf"superseded by {new}: \d+ to \d+ %, says-instead[^,]* \(by rule\)", told), told
     assert OLD not in machine.csmd("brief", "--json")["text"].replace(NEW, "")
     refused = machine.run("supersede", old, "--undo")
-    assert refused.returncode == 1 and "only a person at a terminal" in refused.stderr
+    assert refused.returncode == 1 and "is the user's statement" in refused.stderr
     undone = machine.call("csm_memory_supersede", old=old, undo=True, by_person=True)
     assert (undone["undone"], undone["superseded_by"], undone["was_superseded_by"]) == (True, "", new)
     assert machine.csmd("show", old, "--json")["superseded"] == {}

@@ -78,7 +78,7 @@ def fits(text: str) -> None:
 def test_without_a_terminal_it_is_a_list_that_says_how_and_only_a_person_answers(seeded: Machine) -> None:
     listed = seeded.csmd("review")
     fits(listed)
-    assert "3 things wait for you" in listed and "csmd review ID --keep" in " ".join(listed.split())
+    assert "3 items to review" in listed and "csmd review ID --keep" in " ".join(listed.split())
     assert [line.split()[0] for line in listed.splitlines() if line[:1] in "cm" and line[11:13] == "  "] == [
         BELIEF.id, DRIFT.id, memories(seeded)[SAVED]["id"],
     ]  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     assert typed(seeded, "review", "--undo")[0] == 0
     assert not memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"]
     done = seeded.run("edit", ident, "Something else entirely is used here")
-    assert done.returncode == 1 and "not a terminal" in done.stderr
+    assert done.returncode == 1 and "needs a person at a terminal" in done.stderr
 
 
 def test_show_says_where_it_was_said_how_sure_it_is_and_when_it_fades(seeded: Machine) -> None:

@@ -223,7 +223,7 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     distilled: list[bool] = []  # at each time that all stages were gone through: whether the dream was over
     distil = parts.background.stages.distill
     monkeypatch.setattr(parts.background.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
-    monkeypatch.setattr("csmd.daemon.pipeline.DREAM_REST_S", 3600.0)
+    monkeypatch.setattr("csmd.daemon.stages.DREAM_REST_S", 3600.0)
     while job.state != "done":
         parts.background.step(at(0))
         batches += 1

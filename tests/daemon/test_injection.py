@@ -165,7 +165,7 @@ def test_nothing_is_guessed_for_an_event_that_tells_nothing(parts: Any) -> None:
     """A new event that injects has to say what it tells."""
     for name, rule in EVENTS.items():
         event = Event(id="e", host="claude", name=name, session_id="s1", at=NOW, cwd="/home/mira/shop")
-        if rule.injects and name != "tool_failure":
+        if rule.can_inject and name != "tool_failure":
             parts.store.read(lambda rows, event=event: compose(rows, parts, event))
         else:
             with pytest.raises(ValueError, match=f"nothing is composed for the event '{name}'"):

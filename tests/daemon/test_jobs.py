@@ -16,10 +16,10 @@ from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcript_source
-from csmd.daemon import jobs, pipeline, reading, tasks
+from csmd.daemon import jobs, reading, stages, tasks
 from csmd.daemon.context import Task, now_iso, to_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S, PASS_EVERY_S
-from csmd.daemon.pipeline import PROVISIONAL_TIMEOUT_S
+from csmd.daemon.stages import PROVISIONAL_TIMEOUT_S
 from csmd.embedding import models
 from csmd.errors import StoreError
 from csmd.memory import failure_links
@@ -196,8 +196,8 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
 def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_time(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pipeline, "PROVISIONAL_BATCH", 2)
-    monkeypatch.setattr(pipeline, "MAX_PROVISIONAL_BATCHES", 2)
+    monkeypatch.setattr(stages, "PROVISIONAL_BATCH", 2)
+    monkeypatch.setattr(stages, "MAX_PROVISIONAL_BATCHES", 2)
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     for number in range(7):
@@ -391,7 +391,7 @@ def test_between_pieces_of_embedding_it_rests_as_long_as_it_worked_and_not_for_a
         lines = [machine.line("user", f"{PREFERENCE} {number} {part}", session=f"s{number}") for part in range(6)]
         machine.transcript(*lines, session=f"s{number}")
     settle(parts)
-    monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
+    monkeypatch.setattr("csmd.daemon.stages.SLICE_S", 0.0)
     waited, pieces = [], []
     wait, embed = background.context.client_waits.wait, background.stages.embed_some
     background.context.client_waits.wait = lambda timeout: (

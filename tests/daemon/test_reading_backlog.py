@@ -323,7 +323,7 @@ def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.Mon
 
 
 def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("csmd.daemon.pipeline.BURST_COMMITS", 1)
+    monkeypatch.setattr("csmd.daemon.stages.BURST_COMMITS", 1)
     past(parts.machine, projects=1, sessions=2)
     settle(parts)
     parts.store.shrink()

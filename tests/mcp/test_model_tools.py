@@ -129,7 +129,7 @@ def test_what_helps_a_model_is_told_in_its_tools(
 
 def test_what_the_user_said_a_model_cannot_make_csmd_forget(real: Machine) -> None:
     ident = id_in(say(real, "search", query="pathlib over os.path"))
-    assert f"ask the user to do it: type `csmd forget {ident}`" in refused(real, "forget", id=ident)
+    assert f"ask the user to run `csmd forget {ident}`" in refused(real, "forget", id=ident)
     assert real.call("csm_memory_show", id=ident)["authority"] == "user"
 
 

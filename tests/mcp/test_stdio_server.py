@@ -21,7 +21,7 @@ from machine import LIMIT_S, Machine, eventually, temporary_directory
 
 from csmd.installer import plan
 from csmd.mcp import model_tools, stdio_server
-from csmd.parameters import schema
+from csmd.parameters import make_schema
 
 #: As csmd distils it from what the machine's user says.
 SAID = "the config key is database_url, not db_url"
@@ -116,7 +116,8 @@ def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_wor
     assert [tool["name"] for tool in listed] == list(model_tools.TOOLS)
     assert all(tool["_meta"] == {"anthropic/alwaysLoad": True} for tool in listed)
     assert all(
-        tool["inputSchema"] == {**schema(model_tools.TOOLS[tool["name"]].parameters), "additionalProperties": False}
+        tool["inputSchema"]
+        == {**make_schema(model_tools.TOOLS[tool["name"]].parameters), "additionalProperties": False}
         for tool in listed
     )
     said, failed = talk.call("search", query="database_url")

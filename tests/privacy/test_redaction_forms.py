@@ -12,7 +12,7 @@ from secret_forms import Form
 
 from csmd.privacy import redaction
 from csmd.privacy.redaction import redact
-from csmd.privacy.secret_rules import NEEDS, RULES
+from csmd.privacy.secret_rules import NEEDS, RULES, read_rules
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "secrets"
 #: Those that the rules were made with, and those of people who had not seen them.
@@ -66,3 +66,13 @@ def test_what_a_rule_needs_keeps_it_from_no_secret(monkeypatch: pytest.MonkeyPat
     left = [redact(text, Counter()) for text in texts]
     monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
     assert [redact(text, Counter()) for text in texts] == left
+
+
+@pytest.mark.parametrize(
+    "options", ["is_tokn", "i has_digits", "paird", "need=odd", "needs=ood", "has_digit is_token", "paired needs=odd"]
+)
+def test_a_row_with_an_option_that_does_not_exist_is_refused(options: str) -> None:
+    rows = ["service-token i has_digit back=1 needs=odd", "tok_", r"\btok_\w+"]
+    assert read_rules(rows)[0].needs == "odd"
+    with pytest.raises(ValueError, match=r"secret_rules\.txt"):
+        read_rules([f"service-token {options}", *rows[1:]])

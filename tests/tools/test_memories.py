@@ -116,7 +116,7 @@ def test_a_person_says_how_sure_something_is_and_an_assistant_only_how_unsure(pa
     for wrong in (1.5, -0.1, "sure"):
         with pytest.raises(BadInput, match="confidence"):
             save(parts, "Nothing of this is kept.", confidence=wrong)
-    with pytest.raises(BadInput, match="no type of memory"):
+    with pytest.raises(BadInput, match="not a type of memory"):
         save(parts, "Nothing of this is kept.", type="belief")
 
 

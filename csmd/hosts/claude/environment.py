@@ -14,7 +14,7 @@ from csmd.conversation import Turn
 from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as EXPORT_VERSION
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
-from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_path
+from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, parse_days, script_path
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object
 from csmd.paths import folder_name
 from csmd.text import display, markdown
@@ -30,16 +30,12 @@ def settings_files(config_dir: str, *, platform: str, project: str = "") -> list
 
 def cleanup_days(texts: Sequence[str | None]) -> int | None:
     """The days that transcripts are kept, by the first of these settings that states it; None if none does."""
-    for settings in texts:
-        days = settings_in(settings).get("cleanupPeriodDays")
-        if isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31:
-            return int(days)
-    return None
+    stated = (parse_days(settings_in(settings).get("cleanupPeriodDays")) for settings in texts)
+    return next((days for days in stated if days is not None), None)
 
 
 def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
-    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration
-    directory."""
+    """The days after which transcripts of a project ("" for any) are deleted, by a configuration directory's settings."""
     days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
     return CLEANUP_DAYS if days is None else days
 

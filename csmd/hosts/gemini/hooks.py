@@ -21,7 +21,7 @@ def _prepare(value: dict[str, Any], _name: EventName) -> dict[str, Any]:
 
 
 def _encode(name: EventName, text: str, notice: str) -> bytes:
-    hook = EVENTS[name].hook
+    hook = EVENTS[name].hook_name
     return hook_payloads.encode_context(name, text, notice, hook=OWN_NAMES.get(hook, hook))
 
 

@@ -178,7 +178,7 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
 def test_only_events_that_inject_are_answered() -> None:
     for name, rule in EVENTS.items():
         found = hooks.HOOKS.encode_answer(name, "remember")
-        assert bool(found) == rule.injects
+        assert bool(found) == rule.can_inject
         assert hooks.HOOKS.encode_answer(name, "") == b""
         if name == "pre_compact":
             assert found == b"remember\n"

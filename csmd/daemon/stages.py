@@ -1,19 +1,18 @@
-"""Runs the stages that distil, believe, index and embed stored rows, and frees memory after a burst."""
+"""Runs the stages that distil, believe, index and embed stored rows."""
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
+from typing import NamedTuple
 
 from csmd import machine
 from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, now_iso, to_local_time
 from csmd.daemon.dreaming import Dreaming
+from csmd.daemon.memory_release import release_freed_memory
 from csmd.dream import day_files
 from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
@@ -31,61 +30,47 @@ from csmd.memory import (
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, provisional_turns, turns, vectors
-from csmd.store.core import Store
+from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.text import prose
 from csmd.vocabulary import QUIET_S
 
-#: The stages run again after this, even if nothing was stored.
+#: After this the stages run again, even if nothing was stored.
 RERUN_S = 300.0
-#: They run again after this if one of them failed (for example because a model does not load) or a session is active.
+#: After this they run again if a stage failed (for example because a model does not load) or a session is active.
 RERUN_SOON_S = 30.0
-#: While a dream is running and no session is active, new rows wait this long.
+#: Time for which new rows wait while a dream is running and no session is active.
 DREAM_REST_S = 5.0
-#: How long a hook's turn waits for the transcript before it is judged.
+#: Time for which a turn reported by a hook waits for the transcript before it is judged.
 PROVISIONAL_TIMEOUT_S = 120.0
-#: How many turns one read or write examines, at a millisecond each at most.
+#: Provisional turns that one read or write examines, at a millisecond each at most.
 PROVISIONAL_BATCH = 20
-#: How many such parts a sweep has.
+#: Most batches of provisional turns in one sweep.
 MAX_PROVISIONAL_BATCHES = 10
 #: How often a task runs all stages: one may depend on rows that a later one writes.
 MAX_PASSES = 3
-#: How many texts are embedded at a time.
+#: Texts embedded at a time.
 EMBED_TEXTS = 8
-#: A memory is embedded in parts of this many characters.
+#: Characters of a memory's part; each part is embedded by itself.
 PART_CHARACTERS = 1000
-#: The largest number of parts of a memory.
+#: Most parts of a memory.
 MAX_PARTS = 12
-#: How many turns, and characters of them, are counted in one request: a hook's query may wait for it.
+#: Most turns whose tokens are counted in one request: a hook's query may wait for it.
 BATCH_TURNS = 50
+#: Most characters of these turns.
 BATCH_CHARACTERS = 200_000
 #: The longest whole text of a turn whose tokens are counted.
 MAX_COUNTED_CHARACTERS = 4_000_000
-#: How long the worker has for a request; it may have to load the ranks.
+#: Time that the worker has for counting tokens; it may have to load the tokenizer's data.
 COUNT_TIMEOUT_S = 5.0
 #: Below this load per core, vectors are made on two cores; they cause a load of 1 per core themselves.
 BUSY_LOAD = 1.5
-#: How long a step of indexing, embedding or linking lasts, which delays other work.
+#: Duration of a step of indexing, embedding or linking, which delays other work.
 SLICE_S = 0.2
 #: After this many commits memory is freed.
 BURST_COMMITS = 500
-#: After a rest it is freed after this many commits.
+#: After a rest memory is freed after this many commits.
 IDLE_COMMITS = 10
-#: glibc's number of the option that limits the pools of memory.
-M_ARENA_MAX = -8
-
-
-def limit_memory_pools() -> None:
-    """Limits the allocator to two pools, because a pool for each thread would scatter and keep freed memory."""
-    _call_allocator("mallopt", M_ARENA_MAX, 2)
-
-
-def _call_allocator(name: str, *arguments: int) -> None:
-    """Calls a function of glibc's allocator; other allocators lack it, and free memory by themselves."""
-    with suppress(AttributeError, OSError):
-        getattr(ctypes.CDLL(None), name)(*arguments)
-
-
 #: How often the file of an active session is written in the background.
 LIVE_FILE_EVERY_S = 60.0
 #: Runs a part of a stage, given whether a task waits for all of it; returns how many rows it processed.
@@ -108,7 +93,7 @@ def _relate_failures(stages: Stages, force: bool) -> int:
     now = now_iso()
     for session in failure_links.find_pending(stages.store, stages.pace(force)):
         look = partial(failure_links.relate_session, stages.store, session, now=now)
-        count = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
+        count = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force, is_stage=True)
         if count is not None:
             return count
     return failure_links.recheck_sessions(stages.store, now=now)
@@ -145,7 +130,7 @@ def _write_days(stages: Stages, force: bool) -> int:
         to_local=to_local_time,
         rest_s=0 if force else LIVE_FILE_EVERY_S,
     )
-    return stages.context.guard("daily files", write) or 0
+    return stages.context.guard("daily files", write, is_stage=True) or 0
 
 
 def _judge_uses(stages: Stages, _: bool) -> int:
@@ -175,7 +160,13 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _tag_topics,
 }
-STAGE_NAMES = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
+
+
+class StepResult(NamedTuple):
+    """Whether a step embedded anything, and whether another stage did anything."""
+
+    worked: bool
+    embedded: bool
 
 
 class Stages:
@@ -198,38 +189,37 @@ class Stages:
         """Makes the next step run all stages, although nothing was stored: there is another model."""
         self._done_commits = -1
 
-    def step(self, now: float, *, at_task: bool) -> tuple[bool, bool]:
-        """Runs all stages if anything was stored since they finished; returns whether (any other stage, embedding) did
-        anything."""
-        guard, embedded = self.context.guard, False
+    def step(self, now: float, *, at_task: bool) -> StepResult:
+        """Runs all stages if anything was stored since they finished."""
+        guard, embedded = partial(self.context.guard, is_stage=True), False
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
             if commits == self._done_commits and now < self._next_run:
-                return False, False
+                return StepResult(worked=False, embedded=False)
             if began < self._last_run + DREAM_REST_S and self.dreaming.is_alone_since(self._last_run):
-                return False, False
+                return StepResult(worked=False, embedded=False)
         self._last_run = began
         self._has_open_session, rested = False, now >= self._next_run
         worked = bool(guard("distill", self.distill))
         for name in AFTER_DISTILLING:
             worked |= bool(guard(name, partial(self.run_stage, name)))
         if not at_task:  # a task embeds by itself, or is not to
-            embedded = bool(guard("embed", self.embed))
-            worked |= not embedded and bool(guard("restatements", self.merge_restatements))
-            worked |= not embedded and bool(guard("threads", self.link_threads))
-            worked |= not embedded and bool(guard("tokens", self.count_turns))
-        failed = any(what.startswith(STAGE_NAMES) for what in list(self.context.trouble))
+            embedded = bool(guard("embed", partial(self._repeat, self.embed_some, SLICE_S)))
+            later_stages = {"restatements": self.merge_some, "threads": self.link_some, "tokens": self.count_some}
+            for name, batch in () if embedded else later_stages.items():
+                worked |= bool(guard(name, partial(self._repeat, batch, SLICE_S)))
+        failed = any(key in self.context.trouble for key in self.context.stage_failures)
         is_busy = at_task or worked or embedded or self.context.is_stopping
         is_done = not (is_busy or self._has_open_session or self.context.backlog)
         # After a rest, memory used since the last burst is freed too.
         if is_done and commits - self._released_commits > (IDLE_COMMITS if rested else BURST_COMMITS):
-            guard("easing", self._release_memory)
+            self.context.guard("freeing memory", self._release_memory)
             is_done = False  # that was a commit, and there may be others
         # A part of an active session may have been left for later.
         reruns_soon = failed or bool(self.store.read(self._active_sessions))
         self._done_commits = commits if is_done else -1
         self._next_run = now + (RERUN_SOON_S if reruns_soon else RERUN_S)
-        return worked, embedded
+        return StepResult(worked, embedded)
 
     @staticmethod
     def _active_sessions(rows: Rows) -> dict[int, int]:
@@ -246,8 +236,7 @@ class Stages:
         The daemon runs for weeks and is idle most of the time.
         """
         self.store.shrink()
-        gc.collect()
-        _call_allocator("malloc_trim", 0)
+        release_freed_memory()
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
@@ -276,7 +265,10 @@ class Stages:
             settled = force or statements.is_settled(session, quiet_before=quiet) or session.last_at > now
             self._has_open_session |= not settled
             work = partial(statements.distill, self.store, session, settled=settled)
-            yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
+            yield (
+                self.context.guard("distilling session", work, about=session.session_id, strict=force, is_stage=True)
+                or 0
+            )
 
     def run_stage(self, name: str) -> int:
         """Runs one stage on all waiting rows, or on some if a client waits; returns how many."""
@@ -310,10 +302,6 @@ class Stages:
             if not total:
                 return
 
-    def embed(self) -> int:
-        """Embeds rows for SLICE_S, or until a client waits; returns how many."""
-        return self._repeat(self.embed_some, SLICE_S)
-
     def embed_some(self) -> int:
         """Embeds the next rows, memories before passages; returns how many, 0 if none waits or there is no model."""
         store, name = self.store, self.context.model_name()
@@ -344,27 +332,16 @@ class Stages:
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add_vectors(rows, kind, model, embedded, reached=reached, texts=texts))
 
-    def merge_restatements(self) -> int:
-        """Merges new memories that have vectors with restatements of them; returns how many it compared."""
-        return self._repeat(
-            lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
-        )
-
-    def link_threads(self) -> int:
-        """Links passages into their threads for SLICE_S, or until a client waits; returns how many."""
-        return self._repeat(self.link_some, SLICE_S)
+    def merge_some(self) -> int:
+        """Merges the next memories that have vectors with restatements of them; returns how many it compared."""
+        return restatements.step(self.store, model=self.context.model_name(), now=now_iso())
 
     def link_some(self) -> int:
         """Links the next passages into their threads, with a model after they have vectors; returns how many."""
         return threads.step(self.store, model=self.context.model_name())
 
-    def count_turns(self) -> int:
-        """Counts the tokens of turns for SLICE_S, or until a client waits; returns how many turns."""
-        return self._repeat(self.count_some, SLICE_S)
-
     def count_some(self) -> int:
-        """Counts the tokens of the next turns, for cut ones by their transcript; returns how many, 0 if none waits or
-        none can be.
+        """Counts the tokens of the next turns, of cut ones in their transcript; returns how many turns.
 
         No worker is started for it: one runs anyway when turns are embedded.
         """
@@ -372,13 +349,15 @@ class Stages:
         if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
         waiting = store.read(partial(compactions.list_uncounted, limit=BATCH_TURNS, characters=BATCH_CHARACTERS))
+        if not waiting:
+            return 0
         whole_texts = {
             turn.seq: text for turn in waiting if turn.dropped and (text := self._read_whole(turn.seq)) is not None
         }
         counts = embedder.count_tokens(
             [*(turn.text for turn in waiting), *whole_texts.values()], deadline_s=COUNT_TIMEOUT_S
         )
-        if counts is None or not waiting:
+        if counts is None:
             return 0
         whole_counts = dict(zip(whole_texts, counts[len(waiting) :], strict=True))
 
@@ -393,13 +372,8 @@ class Stages:
         """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
         (turn,) = self.store.read(lambda rows: turns.find_cut(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
-        steps = whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as ended:
-                text: str | None = ended.value
-                return text if text is None or len(text) <= MAX_COUNTED_CHARACTERS else None
+        text = run_to_end(whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False))
+        return text if text is None or len(text) <= MAX_COUNTED_CHARACTERS else None
 
     # --- turns that only a hook reported
 
