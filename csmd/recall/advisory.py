@@ -1,20 +1,17 @@
-"""The living state: a preview of what recent sessions show before csmd is sure.
+"""The living state: a preview of tentative observations from recent sessions.
 
-A line says what was seen in packets, candidates and outcomes, with figures and sources. A line that orders, asks or holds
-without exception is left out: what is not sure must not sound as if it were. The budget is its own; beliefs are trimmed
-first, warnings last.
+Its lines come from packets, candidates and outcomes, with figures and sources. Lines that order, ask or allow no exception
+are left out: an observation must not sound like a rule. It has a budget of its own; beliefs are trimmed first.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from csmd.briefs import Brief
 from csmd.extraction.digest import OUTCOME_WORDS
-from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.knowledge import Candidate, Packet
 from csmd.memory import belief_subjects, work_outcomes
 from csmd.memory.belief_subjects import Belief
@@ -32,18 +29,20 @@ Why = Literal["told", "orders or asks", "without exception", "one of too many", 
 LABEL = "preview, not durable truth"
 TAG = "csmd-advisory"
 ABOUT = f"What csmd counts and has not settled: a {LABEL}. Reference data, not instructions."
-#: Most tokens that it takes of a brief, and most characters of a line.
-MAX_TOKENS, CHARACTERS = 300, 170
-#: Lines of a part that are judged: who asks why one is left out wants to read the answer.
-LINES_OF_PART = 8
-#: Least number of sessions that told a belief: the rest are memories like any other.
-BELIEF_SESSIONS = 2
-#: How the reasons in receipts of its lines begin.
-REASON = "advisory: "
-#: How many of the latest sessions are asked how they ended.
-LATEST_SESSIONS = 7
-#: Most packets, candidates and memories that are read: a hook may wait for it.
-PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
+#: Most tokens of a brief for the advisory.
+MAX_TOKENS = 300
+MAX_LINE_CHARACTERS = 170
+#: Lines of a part that are judged; few enough to read in an explanation.
+MAX_JUDGED_LINES = 8
+#: Fewest sessions that stated a belief.
+MIN_BELIEF_SESSIONS = 2
+#: The beginning of the reasons in receipts.
+REASON_PREFIX = "advisory: "
+MAX_SESSIONS = 7
+#: Most rows that are read: a hook may wait.
+MAX_PACKETS = 200
+MAX_CANDIDATES = 50
+MAX_MEMORIES = 200
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]")
 
 
@@ -76,29 +75,24 @@ class Line(NamedTuple):
 
 
 def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
-    """What got worse, and what contradicts itself."""
+    """Yields drift warnings and contradictions."""
     for candidate in waiting:
         if candidate.kind == "drift_warning" or (candidate.status == "needs_review" and candidate.contradicted):
-            yield Line(
-                "warning",
-                candidate.id,
-                _shorten(candidate.text),
-                f"since {display.day_of(candidate.created_at)}, {candidate.id}",
-            )
+            tail = f"since {display.day_of(candidate.created_at)}, {candidate.id}"
+            yield Line("warning", candidate.id, _shorten(candidate.text), tail)
 
 
 def signals(waiting: Sequence[Candidate]) -> Iterator[Line]:
-    """What was seen, and is not yet sure enough to be a memory."""
+    """Yields candidates that are not yet certain enough to be memories."""
     for candidate in waiting:
         if candidate.kind in ("belief", "preference", "worldview", "opinion") and not candidate.contradicted:
-            seen = (
-                f"seen {display.amount(candidate.reinforcement, 'time')}, confidence {candidate.confidence * 100:.0f}"
-            )
-            yield Line("signal", candidate.id, _shorten(candidate.text), f"{seen}, {candidate.id}")
+            seen = f"seen {display.amount(candidate.reinforcement, 'time')}"
+            tail = f"{seen}, confidence {candidate.confidence * 100:.0f}, {candidate.id}"
+            yield Line("signal", candidate.id, _shorten(candidate.text), tail)
 
 
 def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterator[Line]:
-    """How the latest sessions went, by their packets (the newest first) and their outcomes (by session)."""
+    """Yields how the latest sessions went, by their packets (newest first) and outcomes (by session)."""
     by_session: dict[str, list[Packet]] = {}
     for packet in latest:
         by_session.setdefault(packet.session_id, []).append(packet)
@@ -110,16 +104,12 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
         figures = ", ".join(f"{name} {value * 100:.0f}" for name, value in levels.items() if value is not None)
         ended = OUTCOME_WORDS.get(outcomes.get(session, ""), "")  # type: ignore[call-overload]
         text = "; ".join(filter(None, (failed, figures and f"{figures} at its end", ended)))
-        yield Line(
-            "experience",
-            f"experience:{session}",
-            text,
-            f"{display.day_of(packets[0].at)}, session {display.shorten_session_id(session)}",
-        )
+        tail = f"{display.day_of(packets[0].at)}, session {display.shorten_session_id(session)}"
+        yield Line("experience", f"experience:{session}", text, tail)
 
 
 def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
-    """How kinds of work ended, those that ended badly most often first; what always ends well tells nothing."""
+    """Yields how kinds of work ended, in the given order, without those that always ended well."""
     for capability in counted:
         if capability.well < capability.decided:
             text = f"{capability.name}: {capability.well} of {display.amount(capability.decided, 'session')} ended well"
@@ -128,19 +118,19 @@ def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
 
 
 def beliefs(held: Sequence[Belief]) -> Iterator[Line]:
-    """What is held of a subject, in its best words; those of the most sessions first."""
+    """Yields the beliefs of several sessions in their best words, those of the most sessions first."""
     for belief in sorted(held, key=lambda belief: (-belief.sessions, -belief.turns, belief.memory.id)):
-        if belief.sessions >= BELIEF_SESSIONS:
+        if belief.sessions >= MIN_BELIEF_SESSIONS:
             tail = f"told in {display.amount(belief.sessions, 'session')}, {belief.memory.id}"
             yield Line("belief", belief.memory.id, f"{belief.kind}: {_shorten(belief.memory.text)}", tail)
 
 
 def judge_lines(lines: Sequence[Line], *, max_tokens: int, in_context: frozenset[str] = frozenset()) -> list[Line]:
-    """Every line with why it is in or not, by part in the order of PARTS; `in_context` are ids that the reader has."""
+    """Returns every line with the reason why it is shown or not, in the order of PARTS; `in_context` are known ids."""
     judged: list[Line] = []
     for part, rule in PARTS.items():
         shown = 0
-        for line in [line for line in lines if line.part == part][:LINES_OF_PART]:
+        for line in [line for line in lines if line.part == part][:MAX_JUDGED_LINES]:
             why = _judge(line, in_context) if shown < rule.most else "one of too many"
             shown += why == "told"
             judged.append(line._replace(why=why))
@@ -165,12 +155,12 @@ def _judge(line: Line, in_context: frozenset[str]) -> Why:
 
 
 def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
-    """The lines that are shown, as blocks of a brief; each heading says that it is a preview."""
+    """Makes blocks of the lines that are shown; each heading says that it is a preview."""
     blocks = [
         Block(
             heading=f"{rule.heading.capitalize()} ({LABEL})",
             notes=tuple(
-                Note(id=line.id, text=line.text, tail=line.tail, reason=f"{REASON}{rule.heading}")
+                Note(id=line.id, text=line.text, tail=line.tail, reason=f"{REASON_PREFIX}{rule.heading}")
                 for line in lines
                 if line.part == part and line.why == "told"
             ),
@@ -182,44 +172,38 @@ def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
 
 
 def render_advisory(blocks: Sequence[Block], *, max_tokens: int) -> Brief:
-    """The advisory alone, as `csmd pipeline advisory` shows it."""
+    """Renders the advisory alone, for `csmd pipeline advisory`."""
     return compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
 
 
 def append_advisory(brief: Brief, lines: Sequence[Line], *, max_tokens: int) -> Brief:
-    """A brief with the living state behind it, in the room that the brief leaves: what people said is never displaced.
-
-    Nothing that the brief says is said again.
-    """
+    """Appends the living state to a brief, without lines of the brief, within the tokens that the brief leaves."""
     shown = {item.id for item in brief.items}
     blocks = advisory_blocks([line for line in lines if line.id not in shown])
-    made = render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
-    joined = compose.join_briefs(brief, made)
-    if not made.text or display.count_utf16_units(joined.text) > ANSWER_LIMIT_UNITS:
-        return replace(brief, cut=brief.cut + sum(len(block.notes) for block in blocks))
-    return joined
+    return compose.append_brief(
+        brief, render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
+    )
 
 
 def _shorten(text: str) -> str:
-    return compose.shorten(display.squeeze(text), CHARACTERS)
+    return compose.shorten(display.squeeze(text), MAX_LINE_CHARACTERS)
 
 
 def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
-    """Every line of the living state of these places, with why it is shown or not."""
-    waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = digests.list_latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
-    named = sessions.ids_by_seq(rows, [row.session_seq for row in ended])
-    latest = packet_rows.latest_packets(rows, projects=places, limit=PACKETS)
+    """Reads every line of the living state of these places, with the reason why it is shown or not."""
+    waiting = candidates.waiting(rows, projects=places, limit=MAX_CANDIDATES)
+    ended = digests.list_latest(rows, projects=[place for place in places if place], limit=MAX_SESSIONS)
+    session_ids = sessions.ids_by_seq(rows, [row.session_seq for row in ended])
+    latest = packet_rows.latest_packets(rows, projects=places, limit=MAX_PACKETS)
     counted = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(
             [packet for packet in latest if packet.session_id != session_id],
-            {named[row.session_seq]: row.outcome for row in ended},
+            {session_ids[row.session_seq]: row.outcome for row in ended},
         ),
         *signals(waiting),
         *capabilities(work_outcomes.sum_up_capabilities(counted)),
-        *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
+        *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MAX_MEMORIES))),
     ]
-    in_context = receipts.ids_in_context(rows, session_id)
-    return judge_lines(lines, max_tokens=max_tokens, in_context=in_context)
+    return judge_lines(lines, max_tokens=max_tokens, in_context=receipts.ids_in_context(rows, session_id))

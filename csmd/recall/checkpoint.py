@@ -41,23 +41,24 @@ from csmd.text.prose import split_sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
 
-#: Least content words of a prompt that sets a task, and characters of a prompt that are read.
-TASK_WORDS, PROMPT_CHARACTERS = 3, 2_000
-#: "also ..." and "and ..." of fewer words than this add to the task under way; longer ones are tasks of their own.
-ADDED_WORDS = 5
+#: Fewest content words of a prompt that sets a task.
+MIN_TASK_WORDS = 3
+MAX_PROMPT_CHARACTERS = 2_000
+#: "also ..." and "and ..." of fewer words add to the current task; longer ones are find_tasks of their own.
+MIN_OWN_TASK_WORDS = 5
 _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 
 def sets_task(prompt: str) -> bool:
-    """Whether a prompt gives its session something new to do; handing over a plan does."""
+    """Whether a prompt sets its session a new task; handing over a plan does."""
     if tool_calls.parse_plan_prompt(prompt)[0]:
         return True
-    body = squeeze(prompt[:PROMPT_CHARACTERS])
+    body = squeeze(prompt[:MAX_PROMPT_CHARACTERS])
     words = len(content_words(body))
-    addition = sentence.without_opening("adds", "en", body) if words < ADDED_WORDS else ""
-    if words < TASK_WORDS or (addition and not sentence.opens("now", "en", addition)) or _corrects(body):
+    addition = sentence.without_opening("adds", "en", body) if words < MIN_OWN_TASK_WORDS else ""
+    if words < MIN_TASK_WORDS or (addition and not sentence.opens("now", "en", addition)) or _corrects(body):
         return False
-    parts = [part for part in _PART.split(body) if part.strip() and not _continues(part)]
+    parts = [part for part in _PART.split(body) if part.strip() and not _is_continuation(part)]
     if sentence.find_request(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
     only_asks = all(parse(text).kind == "asks" for text in split_sentences(body))
@@ -65,8 +66,8 @@ def sets_task(prompt: str) -> bool:
     return bool(parts) and not only_asks and is_wanted
 
 
-def _continues(part: str) -> bool:
-    """Whether a part of a prompt has the work go on, or hands it over, and says nothing new."""
+def _is_continuation(part: str) -> bool:
+    """Whether a part of a prompt only continues the work or hands it over."""
     read = parse(part)
     if read.kind in ("assents", "reports") or not read.words:
         return True
@@ -79,33 +80,35 @@ def _corrects(prompt: str) -> bool:
     return parse(prompt).refutes or any(opening)
 
 
-def tasks(prompts: Sequence[Entry]) -> list[Entry]:
-    """The prompts of a session that set its task, the latest first; if none does, those that say something, or the first."""
-    setting = [prompt for prompt in prompts if sets_task(prompt.text)][::-1]
-    return (
-        setting
-        or [prompt for prompt in prompts if len(content_words(prompt.text)) >= TASK_WORDS][::-1]
-        or list(prompts[:1])
-    )
+def find_tasks(prompts: Sequence[Entry]) -> list[Entry]:
+    """Returns the prompts that set a session's task, the latest first; if none does, those with content, or the first."""
+    if setting := [prompt for prompt in prompts if sets_task(prompt.text)]:
+        return setting[::-1]
+    with_content = [prompt for prompt in prompts if len(content_words(prompt.text)) >= MIN_TASK_WORDS]
+    return with_content[::-1] or list(prompts[:1])
 
 
-#: Pieces that somebody said, and among them those that are left out when they were forgotten.
-SAID_KINDS, FORGETTABLE = ("goal", "correction", "decision", "open"), ("correction", "decision", "open")
-#: Most pieces of a kind in a checkpoint, and most characters of one.
-MAX_PIECES, PIECE_CHARACTERS = 60, 400
-#: Characters of what printed an output.
-OUTPUT_CHARACTERS = 80
-#: Most tokens of the essentials that a session is shown.
+#: Kinds of pieces that are statements, and those that are left out once they are forgotten.
+STATEMENT_KINDS = ("goal", "correction", "decision", "open")
+FORGETTABLE_KINDS = ("correction", "decision", "open")
+#: Most pieces of a kind in a checkpoint.
+MAX_PIECES = 60
+MAX_PIECE_CHARACTERS = 400
+#: Most characters of the command that printed an output.
+MAX_COMMAND_CHARACTERS = 80
+#: Most tokens of the render_essentials that a session is shown.
 MAX_TOKENS = 600
-#: Turns that are captured whole, from the last one back: how many, bytes of one, bytes of all.
-TURNS, TURN_BYTES, ALL_BYTES = 40, 16_384, 65_536
+#: The last turns are captured whole, within these limits.
+MAX_TURNS = 40
+MAX_TURN_BYTES = 16_384
+MAX_CAPTURED_BYTES = 65_536
 TAG = "csmd-checkpoint"
 
 
 class Piece(NamedTuple):
-    """One thing in a checkpoint and the turn that shows it; `state` is how far a plan's entry is, `amount` how often.
+    """An item of a checkpoint and its turn; `state` is the progress of a plan's entry, `amount` the number of occurrences.
 
-    Kinds are those of ESSENTIAL, and "error" behind what is failing.
+    Kinds are those of ESSENTIAL, and "error", which follows its "failing".
     """
 
     kind: str
@@ -116,7 +119,7 @@ class Piece(NamedTuple):
 
 
 class Captured(NamedTuple):
-    """A turn as it was stored: its text stays here when the turn's own is dropped."""
+    """A copy of a turn, which keeps its text when the turn's own is dropped."""
 
     uuid: str
     kind: str
@@ -126,9 +129,9 @@ class Captured(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What a session was doing up to an ordinal; `at` is the time of the last thing in it.
+    """What a session was doing up to an ordinal; `at` is the time of its last entry.
 
-    Without `captures` those that are stored stay. `awaits` is the session's state as long as more may belong to it.
+    None as `captures` keeps those that are stored. `awaits` is the session's state while more entries may follow.
     """
 
     upto: int
@@ -141,11 +144,11 @@ class Checkpoint(NamedTuple):
 def make_pieces(
     entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str, trimmed: Mapping[str, int] = {}
 ) -> Checkpoint | None:
-    """The checkpoint of a session after these entries; None if nothing was said or done.
+    """Makes the checkpoint of a session after these entries; None without prompts and answers.
 
-    `trimmed` are the turns of which a part only is kept, by uuid, with the bytes that they had.
+    `trimmed`: uuid of a turn that is stored in part -> its original bytes.
     """
-    prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and _is_said(entry)]
+    prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and _is_typed(entry)]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:
         return None
@@ -168,23 +171,23 @@ def make_pieces(
     for piece in candidates:
         counts[piece.kind] += 1
         if piece.text and counts[piece.kind] <= MAX_PIECES:
-            pieces.append(piece._replace(text=cut(piece.text, PIECE_CHARACTERS)))
+            pieces.append(piece._replace(text=cut(piece.text, MAX_PIECE_CHARACTERS)))
     return Checkpoint(upto, max(entry.at for entry in entries), tuple(pieces))
 
 
-def _is_said(prompt: Entry) -> bool:
+def _is_typed(prompt: Entry) -> bool:
     return not adapters.is_written_for_user(prompt.text)
 
 
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:
-    """The task that was set last, then the one that the session began with where that is another."""
-    orders = tasks(prompts)
+    """Returns the task that was set last, then the first one if it is another."""
+    orders = find_tasks(prompts)
     goals = [Piece(*item) for some in (orders[:1], orders[-1:]) for item in work.list_goal_items(some, "")[:1]]
     return list({goal.uuid: goal for goal in goals}.values())
 
 
 def _find_failing(done: Work) -> list[Piece]:
-    """Commands and checks whose last run failed, the latest first, each followed by its error."""
+    """Returns commands and checks whose last run failed, the latest first, each followed by its error."""
     pieces: list[Piece] = []
     for ran in sorted(done.ran.values(), key=lambda ran: -ran.at):
         if ran.state == "failed" and (ran.error or work.find_check(ran.command)):
@@ -194,7 +197,7 @@ def _find_failing(done: Work) -> list[Piece]:
 
 
 def _find_files(done: Work, cwd: str) -> list[Piece]:
-    """Files by how often they were touched; one that was edited is no longer one that was only read."""
+    """Returns edited files, then files that were only read, by the number of uses."""
     root = cwd.rstrip("/") + "/" if cwd else ""
     only_read = {path: uuids for path, uuids in done.read.items() if path not in done.files}
     return [
@@ -205,7 +208,7 @@ def _find_files(done: Work, cwd: str) -> list[Piece]:
 
 
 def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root: str) -> list[Piece]:
-    """The outputs of which a part only is kept, the latest first: what printed them, how long they were, what gives them whole."""
+    """Returns the outputs that are stored in part, the latest first: command, bytes, and how to get them whole."""
     calls = {entry.tool_id: entry for entry in entries if entry.kind == "tool_call"}
     pieces: list[Piece] = []
     for entry in reversed(entries):
@@ -214,7 +217,7 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
         call = calls.get(entry.tool_id)
         arguments = (tool_calls.read_field(call.text, name) for name in ("command", "file_path")) if call else ()
         name = next(filter(None, arguments), call.tool if call else "") or "a tool"
-        short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
+        short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), MAX_COMMAND_CHARACTERS)
         text = f"{short}: {amount(trimmed[entry.uuid], 'byte')}, `csmd context get {entry.uuid}`"
         pieces.append(Piece("output", text, entry.uuid))
     return pieces
@@ -223,7 +226,7 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
 def _find_open(
     done: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]
 ) -> Iterable[Piece]:
-    """What was asked and not answered, left for later, or promised; the to-do list is the plan's."""
+    """Returns unanswered questions, postponed work and promises, without the to-do list."""
     left = work.list_open_items(done, prompts, answers)[len(done.open) :]
     pieces = [Piece(*item) for item in left]
     pieces += [
@@ -235,16 +238,16 @@ def _find_open(
 
 
 def capture_turns(turns: Sequence[Captured]) -> list[Captured]:
-    """The last of these turns in their order, each whole or not at all, as many as there is room for."""
+    """Returns the last turns that fit within the limits, in order; a longer one is left out."""
     captured: list[Captured] = []
-    room = ALL_BYTES
+    bytes_left = MAX_CAPTURED_BYTES
     for turn in reversed(turns):
         size = len(turn.text.encode("utf-8", "replace"))
-        if len(captured) == TURNS or size > room:
+        if len(captured) == MAX_TURNS or size > bytes_left:
             break
-        if turn.text and size <= TURN_BYTES:
+        if turn.text and size <= MAX_TURN_BYTES:
             captured.append(turn)
-            room -= size
+            bytes_left -= size
     return captured[::-1]
 
 
@@ -252,7 +255,7 @@ def capture_turns(turns: Sequence[Captured]) -> list[Captured]:
 
 
 class EssentialBlock(NamedTuple):
-    """A block of the essentials: its heading, most notes, characters of a note; the least `weight` is trimmed first."""
+    """A block of the render_essentials: its heading, most notes, characters of a note; the least `weight` is trimmed first."""
 
     heading: str
     most: int
@@ -278,7 +281,7 @@ _PROGRESS = {"agreed": 0, "doing": 1, "open": 2}
 
 
 class RestoredCheckpoint(NamedTuple):
-    """A checkpoint that is shown: `about` introduces it, `note` is what the user noted with it; `id` is "" for none that is stored."""
+    """A checkpoint to show: `about` introduces it, `note` is the user's note; `id` is "" if it is not stored."""
 
     id: str
     about: str
@@ -286,14 +289,14 @@ class RestoredCheckpoint(NamedTuple):
     note: str = ""
 
 
-def essentials(
+def render_essentials(
     restored: RestoredCheckpoint,
     *,
     goals: Block | None = None,
     max_tokens: int = MAX_TOKENS,
     is_known: Callable[[str], bool] = never,
 ) -> Brief:
-    """The essentials as a fenced text; corrections and decisions that the reader has (`is_known`) are left out."""
+    """Renders the render_essentials as a fenced text without known (`is_known`) corrections and decisions."""
     ident, about, pieces, note = restored
     noted = Block(heading="Noted", notes=(Note(id=ident, text=note, reason="Noted"),), weight=NOTE_WEIGHT)
     blocks = [*([goals] if goals else []), *([noted] if note else [])]
@@ -308,7 +311,7 @@ def essentials(
 
 
 def _join_errors(pieces: Sequence[Piece]) -> list[Piece]:
-    """What fails with its error, as one piece each."""
+    """Joins each failing command with its error."""
     joined: list[Piece] = []
     for piece in pieces:
         if piece.kind == "failing":
@@ -336,41 +339,43 @@ def _render_file(piece: Piece, characters: int) -> str:
     return f"{name} x{piece.amount}" if piece.amount > 1 else name
 
 
-#: What the host's summariser is asked to keep; the host puts it behind its own instructions.
+#: Instructions for the host's summariser, which the host appends to its own.
 KEEP = (
     "Keep in the summary: what the user asked for; decisions with their reasons; the user's corrections in their own"
     " words; the state of the plan (done, doing, open); paths of files that were changed; commands and tests that still"
     " fail, with their errors; what is still open."
 )
-NAMED_CHARACTERS = 600
+MAX_NAMES_CHARACTERS = 600
 
 
 def render_instructions(named: Sequence[tuple[str, Sequence[str]]]) -> str:
-    """What a summariser is asked to keep, with the session's own (heading, names); the first part is always the same."""
+    """Renders the instructions for a summariser with the session's (heading, names); the first part is constant."""
     parts = [f"{heading}: {', '.join(map(squeeze, names))}" for heading, names in named if names]
-    return KEEP + (f"\n{cut(defuse('Known so far: ' + '; '.join(parts)), NAMED_CHARACTERS)}" if parts else "")
+    return KEEP + (f"\n{cut(defuse('Known so far: ' + '; '.join(parts)), MAX_NAMES_CHARACTERS)}" if parts else "")
 
 
 # --- storing them
 
-#: Compactions in one step, and events that are looked through for announced ones.
-BATCH, EVENTS = 5, 500
+#: Compactions in one step, and events that are searched for announced ones.
+BATCH = 5
+MAX_EVENTS = 500
 #: Most turns of a session that is read while a hook waits; of a longer one the stored checkpoint is shown.
-READ_AT_ONCE = 600
-#: A checkpoint is out of date when its session has had more turns than this since.
-MAX_BEHIND = 100
-GOALS_HEADING, GOALS_WEIGHT = "Goals", 1.6
+MAX_READ_TURNS = 600
+#: A checkpoint is outdated if its session has had more turns since.
+MAX_TURNS_BEHIND = 100
+GOALS_HEADING = "Goals"
+GOALS_WEIGHT = 1.6
 AFTER_COMPACTION = "Where this session stood before its context was compacted."
-#: Most names of each kind that a summariser is given.
-NAMES = 8
-#: Composes the brief from the tokens that are left, the goals that nothing else shows, and the text shown before it.
+#: Most names of each kind for a summariser.
+MAX_NAMES = 8
+#: Composes the brief from the tokens that are left, the goals that are not shown yet, and the text shown before it.
 ComposeBrief = Callable[[int, Sequence[Note], str], Brief]
 
 
 def step(store: Store, *, since: str, distilling: bool) -> int:
-    """Makes the checkpoints of new compactions and finishes others; how many were looked at. Nothing before `since` is made.
+    """Makes the checkpoints of compactions after `since` and finishes others; returns the number of rows read.
 
-    `distilling`: whether statements are still to be extracted from what was said before them.
+    `distilling`: whether statements before them are still to be extracted.
     """
     make = partial(make_checkpoint, key=store.hash_key, distilling=distilling)
     return _make_announced(store, since, make) + _make_summarised(store, since, make) + _finish(store, make)
@@ -380,17 +385,17 @@ Make = Callable[..., Checkpoint | None]
 
 
 def _make_announced(store: Store, since: str, make: Make) -> int:
-    """Checkpoints of the compactions that a hook has announced, with what is stored so far."""
+    """Makes checkpoints of the compactions that a hook announced, from the turns stored so far."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "events"))
     last, looked, announced = store.read(
-        lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=EVENTS)
+        lambda rows: events.session_events_after(rows, ("pre_compact",), after=after, limit=MAX_EVENTS)
     )
-    if not announced and looked < EVENTS:
+    if not announced and looked < MAX_EVENTS:
         return 0
 
     def read(rows: Rows, session: int, at: str) -> tuple[CheckpointRow, Checkpoint | None] | None:
         if at < since or checkpoints.is_summarised(rows, session, since=at):
-            return None  # over already: its summary's place decides
+            return None  # it is over: the position of its summary counts
         about = checkpoints.session_state(rows, session)
         row = checkpoints.find_pending(rows, session) or new_row(about, "compaction", anchor=at)
         return row._replace(asked_at=at), make(rows, about, until=at)
@@ -402,14 +407,14 @@ def _make_announced(store: Store, since: str, make: Make) -> int:
 
 
 def _make_summarised(store: Store, since: str, make: Make) -> int:
-    """Checkpoints of the compactions whose summary was read."""
+    """Makes checkpoints of the compactions whose summary was read."""
     after = store.read(lambda rows: cursors.read_cursor(rows, CHECKPOINT_STAGE, "summaries"))
     summaries = store.read(lambda rows: checkpoints.summaries(rows, after=after, limit=BATCH))
 
     def read(rows: Rows, summary: Summary) -> tuple[CheckpointRow, Checkpoint | None] | None:
         session = summary.session_seq
         if summary.at < since or checkpoints.of_summary(rows, session, summary.uuid) is not None:
-            return None  # what it captured may be dropped elsewhere by now
+            return None  # the turns that it captured may be gone by now
         about, row = checkpoints.session_state(rows, session), checkpoints.find_pending(rows, session)
         if row is None or row.asked_at > summary.at:
             row = new_row(about, "compaction", anchor=summary.uuid)
@@ -424,15 +429,15 @@ def _make_summarised(store: Store, since: str, make: Make) -> int:
 
 
 def _finish(store: Store, make: Make) -> int:
-    """Adds to stored checkpoints what came since; makes the pieces again of those whose turns have changed."""
+    """Adds later turns to stored checkpoints; makes the pieces again of those whose turns have changed."""
 
     def read(rows: Rows, row: CheckpointRow) -> tuple[CheckpointRow, Checkpoint]:
         about = checkpoints.session_state(rows, row.session_seq)
         until, before = (row.asked_at, 0) if not row.summary_uuid else ("", row.upto + 1)
-        made = make(rows, about, before=before, until=until)
-        if made is None:  # nothing is left of it
+        checkpoint = make(rows, about, before=before, until=until)
+        if checkpoint is None:  # all of its turns are gone
             return row, Checkpoint(row.upto, row.at, ())
-        return row, made._replace(captures=None) if row.awaits == AWAITS_REBUILD else made
+        return row, checkpoint._replace(captures=None) if row.awaits == AWAITS_REBUILD else checkpoint
 
     waiting = store.read(checkpoints.incomplete_checkpoints)[:BATCH]
     for row in waiting:
@@ -441,21 +446,21 @@ def _finish(store: Store, make: Make) -> int:
 
 
 def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, note: str) -> str | None:
-    """Makes a checkpoint of a session as it is, read from `rows`; returns its id, None if nothing was said.
+    """Makes a checkpoint of a session now, read from `rows`; returns its id, None if the session is empty.
 
-    The stage finishes it: it adds what the transcript still brings from before `now`.
+    The stage finishes it with turns before `now` that are read later.
     """
     about = checkpoints.session_state(rows, session_seq)
-    made = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
-    if made is None:
+    checkpoint = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
+    if checkpoint is None:
         return None
     row = new_row(about, "asked", anchor=now)._replace(asked_at=now, note=note)
-    _store(store, (row, made._replace(awaits="now")))
+    _store(store, (row, checkpoint._replace(awaits="now")))
     return row.id
 
 
 def new_row(about: SessionState, why: Literal["compaction", "asked"], *, anchor: str) -> CheckpointRow:
-    """A checkpoint's row before anything is in it; the same session and anchor give the same id."""
+    """Makes the row of an empty checkpoint; the same session and anchor give the same id."""
     ident = "k" + hashlib.sha256(f"{about.id}:{why}:{anchor}".encode()).hexdigest()[:10]
     return CheckpointRow(0, ident, about.session_seq, about.id, 0, why, "", "", 0, "", "", "", "", "")
 
@@ -463,7 +468,7 @@ def new_row(about: SessionState, why: Literal["compaction", "asked"], *, anchor:
 def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
-    """A session's checkpoint before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
+    """Makes a session's checkpoint before an ordinal, or at a time; None if it is empty or a tool wrote its transcript."""
     if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
@@ -472,21 +477,23 @@ def make_checkpoint(
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
     stated = [Stated(*row) for row in digests.read_statements(rows, about.session_seq)]
-    made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_turns(rows, about.session_seq))
-    if made is None:
+    trimmed = compactions.trimmed_turns(rows, about.session_seq)
+    checkpoint = make_pieces(entries, stated, cwd=about.cwd, trimmed=trimmed)
+    if checkpoint is None:
         return None
-    last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=made.upto)]
-    goes_on = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, upto=made.upto) > 0
-    is_complete = goes_on and (about.distilled >= made.upto or not distilling)
+    upto = checkpoint.upto
+    last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=upto)]
+    has_later_turns = bool(before) or checkpoints.count_turns_after(rows, about.session_seq, upto=upto) > 0
+    is_complete = has_later_turns and (about.distilled >= upto or not distilling)
     captures = capture_turns([turn for turn in last if turn.text != PURGED])
-    return made._replace(captures=captures, awaits="" if is_complete else about.state)
+    return checkpoint._replace(captures=captures, awaits="" if is_complete else about.state)
 
 
-def _store(store: Store, made: tuple[CheckpointRow, Checkpoint | None] | None) -> None:
-    if made is not None and made[1] is not None:
-        row, checkpoint = made[0], made[1]
-        row = row._replace(upto=checkpoint.upto, at=checkpoint.at, awaits=checkpoint.awaits)
-        store.write(lambda rows: checkpoints.put_checkpoint(rows, row, checkpoint.pieces, checkpoint.captures))
+def _store(store: Store, update: tuple[CheckpointRow, Checkpoint | None] | None) -> None:
+    row, checkpoint = update or (None, None)
+    if row is not None and checkpoint is not None:
+        stored = row._replace(upto=checkpoint.upto, at=checkpoint.at, awaits=checkpoint.awaits)
+        store.write(lambda rows: checkpoints.put_checkpoint(rows, stored, checkpoint.pieces, checkpoint.captures))
 
 
 # --- showing them
@@ -495,33 +502,33 @@ def _store(store: Store, made: tuple[CheckpointRow, Checkpoint | None] | None) -
 def compose_opening(
     rows: Rows, event: Event, places: Sequence[int], *, key: bytes, max_tokens: int, brief: ComposeBrief
 ) -> Brief:
-    """What a session is shown at its start: goals, the essentials after a compaction or a restore, then the brief.
+    """Composes the text for a session's start: goals, the render_essentials after a compaction or a restore, then the brief.
 
-    All of it fits into `max_tokens`; `brief` composes the brief within what is left. Nothing is in both: the essentials
-    leave out what the brief says, the brief leaves out what was asked for.
+    All of it fits into `max_tokens`; `brief` composes the brief within the tokens left. The render_essentials leave out the
+    statements of the brief, the brief leaves out the find_tasks of the render_essentials.
     """
     goals = goals_block(rows, places, event.session_id)
     restored = _find_checkpoint(rows, event, places[0], key)
-    head = essentials(restored, goals=goals, max_tokens=min(max_tokens, MAX_TOKENS)) if restored else None
+    head = render_essentials(restored, goals=goals, max_tokens=min(max_tokens, MAX_TOKENS)) if restored else None
     if restored is None or head is None or not head.text:
         return brief(max_tokens, goals.notes if goals else (), "")
     asked_for = "\n".join(piece.text for piece in restored.pieces if piece.kind == "goal")
-    left = max_tokens - head.tokens - 1
+    tokens_left = max_tokens - head.tokens - 1
     while True:
-        rest = brief(left, (), asked_for)
+        rest = brief(tokens_left, (), asked_for)
         if rest.text:
             is_known = loaded_instructions.index_sentences((rest.text,)).says
-            head = essentials(restored, goals=goals, max_tokens=head.tokens, is_known=is_known)
+            head = render_essentials(restored, goals=goals, max_tokens=head.tokens, is_known=is_known)
         opening = join_briefs(head, rest)
         if display.count_utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
             return opening
-        left = left * 3 // 4
+        tokens_left = tokens_left * 3 // 4
 
 
 def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | None:
-    """The open goals of these places and of a session that its context does not hold yet; None for none.
+    """Makes a block of the open goals of these places and of a session, without those in its context; None without goals.
 
-    A goal that an assistant declared is shown in its own session only, and as the assistant's.
+    A goal that an assistant declared is shown only in its own session, marked as the assistant's.
     """
     in_context = receipts.ids_in_context(rows, session_id)
     notes = tuple(
@@ -539,7 +546,7 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
 
 
 def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> RestoredCheckpoint | None:
-    """The checkpoint of the compaction that a start follows, or the one that was restored for it."""
+    """Finds the checkpoint of the compaction before a start, or the one restored for it."""
     if event.source != "compact":
         row = checkpoints.find_restored(rows, project=project, session_id=event.session_id)
         return None if row is None else read_restored(rows, row, key)
@@ -548,26 +555,26 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
         return None
     row = checkpoints.find_latest(rows, event.session_id)
     behind = checkpoints.count_turns_after(rows, about.session_seq, upto=row.upto if row else 0, until=event.at)
-    if behind and about.turns <= READ_AT_ONCE:
-        made = make_checkpoint(rows, about, until=event.at, key=key)
-        if made is None:
+    if behind and about.turns <= MAX_READ_TURNS:
+        checkpoint = make_checkpoint(rows, about, until=event.at, key=key)
+        if checkpoint is None:
             return None
         ident = row.id if row and not row.summary_uuid else ""
-        pieces = _current_pieces(rows, made.pieces, project, about.id, made.at, key)
+        pieces = _current_pieces(rows, checkpoint.pieces, project, about.id, checkpoint.at, key)
         return RestoredCheckpoint(ident, AFTER_COMPACTION, pieces)
-    if row is None or behind > MAX_BEHIND:
+    if row is None or behind > MAX_TURNS_BEHIND:
         return None
     return RestoredCheckpoint(row.id, AFTER_COMPACTION, read_pieces(rows, row, key))
 
 
 def read_restored(rows: Rows, row: CheckpointRow, key: bytes) -> RestoredCheckpoint:
-    """A checkpoint as it is shown elsewhere than in its own session."""
+    """Reads a checkpoint to show it in another session."""
     about = f"Where an earlier session stood on {display.day_of(row.at)}."
     return RestoredCheckpoint(row.id, about, read_pieces(rows, row, key), row.note)
 
 
 def read_pieces(rows: Rows, row: CheckpointRow, key: bytes) -> list[Piece]:
-    """The pieces of a checkpoint without what was forgotten or superseded since."""
+    """Reads the pieces of a checkpoint without forgotten or superseded statements."""
     pieces = [Piece(*piece) for piece in checkpoints.items_of(rows, row.seq)]
     return _current_pieces(rows, pieces, row.project_seq, row.session_id, row.at, key)
 
@@ -575,40 +582,42 @@ def read_pieces(rows: Rows, row: CheckpointRow, key: bytes) -> list[Piece]:
 def _current_pieces(
     rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes
 ) -> list[Piece]:
-    """A session's pieces without what was forgotten or restates what was superseded; such a goal stays and is marked."""
+    """Drops the pieces that are forgotten or restate a superseded memory; a superseded goal stays and is marked."""
     replaced = supersession.read_replaced(rows, [project])
-    uuids = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
+    uuids = [piece.uuid for piece in pieces if piece.kind in STATEMENT_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, uuids)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
     anything_forgotten = tombstones.has_kind(rows, "memory")
     is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)
     current: list[Piece] = []
     for piece in pieces:
-        turn = by_seq.get(turns.get(piece.uuid, 0)) if piece.kind in SAID_KINDS else None
+        turn = by_seq.get(turns.get(piece.uuid, 0)) if piece.kind in STATEMENT_KINDS else None
         old = (
             supersession.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
         )
         if old is not None and piece.kind == "goal":
             current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
-        elif old is None and not (anything_forgotten and piece.kind in FORGETTABLE and is_forgotten(piece.text)):
+        elif old is None and not (anything_forgotten and piece.kind in FORGETTABLE_KINDS and is_forgotten(piece.text)):
             current.append(piece)
     return current
 
 
 def compose_instructions(rows: Rows, event: Event, places: Sequence[int]) -> Brief:
-    """What the host's summariser is asked to keep: constant words, then names from goals and the session's digest."""
+    """Composes the instructions for the host's summariser: constant words, then names from goals and the digest."""
     about = checkpoints.session_state_by_id(rows, event.session_id)
     latest = digests.of_session(rows, about.session_seq)[-1:] if about else []
     items = [item for row in latest for item in digests.list_items(rows, row.seq)]
-    goals = [goal.text for goal in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)][:NAMES]
+    goals = [goal.text for goal in checkpoints.open_goals(rows, projects=places, session_id=event.session_id)][
+        :MAX_NAMES
+    ]
     if about and not goals:
         prompts = [Entry(*row) for row in checkpoints.prompts(rows, about.session_seq)]
-        prompts = [prompt for prompt in prompts if prompt.text != PURGED and _is_said(prompt)]
+        prompts = [prompt for prompt in prompts if prompt.text != PURGED and _is_typed(prompt)]
         goals = [piece.text for piece in _find_goals(prompts)]
     named = [
         ("goals", goals),
-        ("files changed", [item.text for item in items if item.kind == "file"][:NAMES]),
-        ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:NAMES]),
+        ("files changed", [item.text for item in items if item.kind == "file"][:MAX_NAMES]),
+        ("failing", [item.text for item in items if item.kind == "command" and item.state == "failed"][:MAX_NAMES]),
     ]
     body = render_instructions(named)
     return Brief(text=body, tokens=display.estimate_tokens(body), items=())

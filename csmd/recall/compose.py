@@ -1,11 +1,11 @@
-"""What of a statement is worth showing, and notes fenced within a token budget, by how full the context is."""
+"""Selects the lasting sentences of statements, and renders notes as a fenced text within a token budget."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from csmd.briefs import Brief, BriefItem
@@ -22,9 +22,9 @@ Bracket = Literal["FRESH", "MODERATE", "DEPLETED", "CRITICAL"]
 
 
 class Policy(NamedTuple):
-    """A bracket: below which share of the window it holds, and which share of the user's limits it allows.
+    """A bracket: the share of the window below which it applies, and the share of the user's limits that it allows.
 
-    `recall` is for a prompt, `restored` for what follows a compaction that found the context in this bracket.
+    `recall` is for a prompt, `restored` for the start after a compaction of a context in this bracket.
     """
 
     below: float
@@ -42,44 +42,44 @@ POLICY: dict[Bracket, Policy] = {
 
 
 def bracket_of(used: int, window: int) -> Bracket:
-    """The bracket of a context in which `used` of `window` tokens are taken; FRESH where the window is unknown."""
+    """Returns the bracket of a context with `used` of `window` tokens; FRESH if the window is unknown."""
     share = used / window if window > 0 else 0.0
     return next(bracket for bracket, policy in POLICY.items() if share < policy.below)
 
 
 def policy_after_compaction(used: int, window: int) -> Policy:
-    """The policy after a compaction of a context that was this full; if that is unknown, it counts as full."""
+    """Returns the policy after a compaction of a context with `used` tokens; if that is 0, unknown, it counts as full."""
     return POLICY[bracket_of(used, window) if used else "CRITICAL"]
 
 
-#: Least number of content words that tell something.
+#: Fewest content words of a shortened statement.
 MIN_WORDS = 4
-#: Least number of content words of a sentence in a passage: "Good." and "Now I see." say nothing.
-MIN_SENTENCE = 2
+#: Fewest content words of a sentence in a passage: "Good." and "Now I see." say nothing.
+MIN_SENTENCE_WORDS = 2
 #: Two options: nothing was decided.
 _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
 
 
-#: Origins of what was written to stand alone.
-WHOLE = frozenset({"inferred", "curated"})
+#: Origins of texts that were written to be clear by themselves.
+SELF_CONTAINED_ORIGINS = frozenset({"inferred", "curated"})
 
 
 def durable_text(memory: Memory) -> str:
-    """The sentences of a memory that tell something, on one line; "" where none does.
+    """Returns the lasting sentences of a memory on one line; "" if there are none.
 
-    What a person pinned, what csmd counted over sessions and what a model wrote stays as it is; what an assistant says is to be done about
-    something stays behind that.
+    Pinned memories, and those that csmd or a model composed, stay whole. An assistant's advice stays after the sentence that
+    it refers to.
     """
     text = display.squeeze(memory.text)
-    if memory.pinned or memory.origin in WHOLE:
+    if memory.pinned or memory.origin in SELF_CONTAINED_ORIGINS:
         return text
     return _durable_text(text, memory.authority == "assistant" and memory.origin == "stated")
 
 
 def standalone_text(memory: Memory) -> str:
-    """The lasting text of a memory that is clear without its conversation; "" for one that refers to what is left out."""
+    """Returns the lasting text of a memory that is clear by itself; "" if it refers back to its conversation."""
     text = durable_text(memory)
-    if memory.pinned or memory.scene or memory.origin in WHOLE:
+    if memory.pinned or memory.scene or memory.origin in SELF_CONTAINED_ORIGINS:
         return text
     speaker: Speaker = "user" if memory.is_personal else "assistant"
     return "" if refers_back(parse(text)) or is_passing(text, speaker) else text
@@ -103,14 +103,14 @@ def _durable_text(text: str, by_assistant: bool) -> str:
 
 
 def _advises(sentence: str, before: str) -> bool:
-    """Whether a sentence says what is to be done about that which the one before it names."""
+    """Whether a sentence gives advice on the subject of the sentence before it."""
     if is_passing(sentence, "assistant"):
         return False
     return not set(map(stem, content_words(before))).isdisjoint(map(stem, content_words(sentence)))
 
 
 def _without_errand(sentence: str) -> str:
-    """A sentence without the errand that leads into what it tells: "Push it first: only the default branch counts"."""
+    """Drops a leading errand: "Push it first: only the default branch counts"."""
     errand, _, rest = sentence.partition(": ")
     is_lead = errand[-1:].isalnum() and " " in errand and ";" not in errand
     if not is_lead or parse(errand).kind != "orders" or states_something(errand):
@@ -119,22 +119,22 @@ def _without_errand(sentence: str) -> str:
 
 
 def has_statement(passage: str) -> bool:
-    """Whether a passage of earlier talk says anything besides questions, orders and what is never shown."""
+    """Whether a passage states anything besides questions and orders."""
     return any(
-        (len(content_words(sentence)) >= MIN_SENTENCE or language_of(sentence) in UNSPACED)
+        (len(content_words(sentence)) >= MIN_SENTENCE_WORDS or language_of(sentence) in UNSPACED)
         and not is_passing(sentence, "assistant")
         for sentence in prose.split_sentences(passage)
     )
 
 
 def drop_refused(passage: str) -> str:
-    """An assistant's passage without the sentences that state nothing that lasts; whole where nothing else is left."""
+    """Drops the passing sentences of an assistant's passage, unless all are passing."""
     sentences = prose.split_sentences(passage)
     return " ".join(sentence for sentence in sentences if not is_passing(sentence, "assistant")) or passage
 
 
 def shorten(text: str, limit: int) -> str:
-    """A text within `limit` characters: as many whole sentences as fit, where they are at least half of that."""
+    """Shortens a text to `limit` characters: to whole sentences if these fill at least half of it."""
     if len(text) <= limit:
         return text
     joined = itertools.accumulate(prose.split_sentences(text), lambda before, sentence: f"{before} {sentence}".strip())
@@ -143,7 +143,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 #: Most characters of a note.
-NOTE_CHARACTERS = 400
+MAX_NOTE_CHARACTERS = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +170,7 @@ class Block:
 
 
 def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
-    """A memory as a note, as it is or in the words of `text`: the colleague who said it, its scene, its date, whether its code was edited since, its id."""
+    """Makes a note of a memory, in the words of `text` if given; its tail has author, scene, date, edits and id."""
     source = (
         memory.author and f"said by {memory.author}",
         memory.scene,
@@ -183,17 +183,17 @@ def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = 
 
 
 def render_note(note: Note) -> str:
-    """A note as one line; nothing in it can close a fence or begin a line."""
-    body = display.cut(display.squeeze(display.defuse(note.text)), NOTE_CHARACTERS)
+    """Renders a note on one line; its text can neither close a fence nor begin a line."""
+    body = display.cut(display.squeeze(display.defuse(note.text)), MAX_NOTE_CHARACTERS)
     tail = display.squeeze(display.defuse(note.tail))
     return f"- {body} ({tail})" if tail else f"- {body}"
 
 
 def fence(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> Brief:
-    """The blocks inside `<tag note="about">`, as much of them as `max_tokens` and the host's limit allow."""
+    """Renders the blocks inside `<tag note="about">`, trimmed to `max_tokens` and the host's limit."""
     kept = [list(block.notes) for block in blocks]
     total = sum(map(len, kept))
-    trimmed_first = sorted(range(len(blocks)), key=lambda place: (blocks[place].weight, -place))
+    trim_order = sorted(range(len(blocks)), key=lambda index: (blocks[index].weight, -index))
     while any(kept):
         lines = [f'<{tag} note="{about}">']
         for block, notes in zip(blocks, kept, strict=True):
@@ -205,12 +205,12 @@ def fence(tag: str, about: str, blocks: Sequence[Block], *, max_tokens: int) -> 
             shown = itertools.chain.from_iterable(kept)
             items = tuple(BriefItem(id=note.id, score=round(note.score, 4), reason=note.reason) for note in shown)
             return Brief(text=text, tokens=tokens, items=items, cut=total - len(items))
-        next(kept[place] for place in trimmed_first if kept[place]).pop()
+        next(kept[index] for index in trim_order if kept[index]).pop()
     return Brief(text="", tokens=0, items=(), cut=total)
 
 
 def join_briefs(*briefs: Brief) -> Brief:
-    """Briefs below each other as one."""
+    """Joins briefs, one below the other."""
     text = "\n".join(brief.text for brief in briefs if brief.text)
     return Brief(
         text=text,
@@ -219,3 +219,11 @@ def join_briefs(*briefs: Brief) -> Brief:
         degraded=tuple(sorted({reason for brief in briefs for reason in brief.degraded})),
         cut=sum(brief.cut for brief in briefs),
     )
+
+
+def append_brief(brief: Brief, addition: Brief) -> Brief:
+    """Joins an addition to a brief; if it is empty or too long for the host, counts its notes as cut."""
+    joined = join_briefs(brief, addition)
+    if addition.text and display.count_utf16_units(joined.text) <= ANSWER_LIMIT_UNITS:
+        return joined
+    return replace(brief, cut=brief.cut + addition.cut + len(addition.items))

@@ -407,7 +407,7 @@ TRANSIENT: tuple[Transience, ...] = (
 
 def find_transience(memory: Memory) -> str:
     """Returns why a memory does not last, "" if it does."""
-    if memory.pinned or memory.origin in compose.WHOLE or not memory.session_id:
+    if memory.pinned or memory.origin in compose.SELF_CONTAINED_ORIGINS or not memory.session_id:
         return ""
     reasons = [
         rule

@@ -1,4 +1,4 @@
-"""The state of a project: what its last sessions were about, achieved and left open, and why they changed what they did."""
+"""The state of a project: topics, results, open ends and reasons of its last sessions."""
 
 from __future__ import annotations
 
@@ -20,30 +20,36 @@ from csmd.text.sentence import ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
-#: Most sessions that are shown, and how many of the latest they are looked for among.
-SESSIONS, LATEST_SESSIONS = 3, 12
-#: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
-FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
-#: Most words before a colon that only say that something is left.
-LEAD_WORDS = 3
-#: Fewest content words of a session's last sentence that say what was worked on, and how that stands.
-MIN_LAST, MIN_STATE = 4, 3
+#: Most sessions that are shown, among the latest that are read.
+MAX_SESSIONS = 3
+LATEST_SESSIONS = 12
+MAX_FILES = 3
+MAX_COMMITS = 3
+MAX_REASONS = 3
+MAX_TOPIC_CHARACTERS = 110
+MAX_COMMIT_CHARACTERS = 90
+MAX_OPEN_CHARACTERS = 170
+#: Most words of a lead-in before a colon ("what is left: ...").
+MAX_LEAD_WORDS = 3
+#: Fewest content words of a last sentence that names the work, and of one that gives its state.
+MIN_LAST_WORDS = 4
+MIN_STATE_WORDS = 3
 #: Headings and weights of the blocks; the least weight is trimmed first.
-ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
-#: Why they are shown, as receipts say.
-HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was changed"
-#: A later commit that has so much of an open end's words did it.
-DONE_SHARE = 0.6
-#: What is known by name of what failed: another error says little of how a session ended.
-_CHECKS = CHECKS
-#: What somebody said, of what a digest tells.
-SAID = frozenset({"goal", "open", "last", "reason", "stands"})
-#: What csmd tells of a session by guess: nothing of it is told of one that a language model was asked about.
-GUESSED = frozenset({"goal", "file", "open", "last"})
-#: Branches that say nothing of the work on them.
+ENDED = ("Where it stands", 7.0)
+REASONED = ("Why it was changed", 5.0)
+#: Reasons in receipts.
+HOW_ENDED = "what the last sessions came to"
+WHY_CHANGED = "why something was changed"
+#: A later commit with this share of an open end's words did it.
+MIN_DONE_SHARE = 0.6
+#: Kinds of digest items that are statements.
+STATEMENT_KINDS = frozenset({"goal", "open", "last", "reason", "stands"})
+#: Kinds that csmd guesses; they are left out if a language model judged the session.
+GUESSED_KINDS = frozenset({"goal", "file", "open", "last"})
+#: Branches whose name says nothing about the work.
 _TRUNKS = frozenset({"main", "master", "HEAD"})
-#: What stands before a file's name, on any system.
-_NAME = re.compile(r"^.*[/\\]")
+#: The directory of a path, on any system.
+_DIRECTORY = re.compile(r"^.*[/\\]")
 _FIRST_SENTENCE = re.compile(r"^(.*?[.?!])(?:\s|$)")
 
 
@@ -56,7 +62,7 @@ class SessionSummary(NamedTuple):
     items: tuple[tuple[str, str], ...]
 
     def texts(self, kind: str) -> list[str]:
-        """The texts of one kind of item, in order."""
+        """Returns the texts of one kind of item, in order."""
         return [text for of_kind, text in self.items if of_kind == kind and text]
 
     @property
@@ -66,40 +72,40 @@ class SessionSummary(NamedTuple):
 
     @property
     def tail(self) -> str:
-        """When it was, and the session's short id."""
+        """Its day and the session's short id."""
         return f"{display.day_of(self.at)}, session {display.shorten_session_id(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
-    """The last sessions that changed something, or with `every` those that were on something; the latest first.
+    """Makes notes of the last sessions that changed something, with `every` also of those with a topic; the latest first.
 
-    Of commits that say nearly the same the latest is shown, and nothing that a later one did is left open.
+    Of nearly equal commits the latest is shown; an open end that a later commit did is left out.
     """
     notes: list[Note] = []
     later: list[str] = []
     for number, session in enumerate(ended[:LATEST_SESSIONS]):
-        is_work = number == 0 and _is_work(session)
+        is_work = number == 0 and _is_given_work(session)
         note = _session_note(session, later, every=every or is_work, is_last=not notes)
         later += session.subjects
-        if note is not None and len(notes) < SESSIONS:
+        if note is not None and len(notes) < MAX_SESSIONS:
             notes.append(note)
     return tuple(notes)
 
 
-def _is_work(session: SessionSummary) -> bool:
+def _is_given_work(session: SessionSummary) -> bool:
     """Whether a session was given work to do, even if no file shows what it changed."""
     goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
     is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
-    return is_ordered and len(content_words(last)) >= MIN_LAST and not is_passing(last, "assistant")
+    return is_ordered and len(content_words(last)) >= MIN_LAST_WORDS and not is_passing(last, "assistant")
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
-    """The latest commits whose message says why and what must or never may be, one of each matter: other reasons explain a step."""
+    """Makes notes of the latest commits whose reason states an obligation, without near duplicates."""
     notes: list[Note] = []
     for session in ended[:LATEST_SESSIONS]:
         for reason in session.texts("reason")[::-1]:
             if (
-                len(notes) < REASONS
+                len(notes) < MAX_REASONS
                 and has("unfailing", "en", reason)
                 and not any(is_twin_of(reason, note.text) for note in notes)
             ):
@@ -114,7 +120,7 @@ def is_twin_of(statement: str, other: str) -> bool:
 
 
 def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:
-    """What a session was on, came to and left open; None for one that changed nothing, unless `every` one is wanted."""
+    """Makes a note of a session's topic, result and open end; None if it changed nothing, unless `every` one is wanted."""
     topic, files, stands = session_topic(session.texts("goal")), session.texts("file"), _state_left(session, later)
     subjects: list[str] = []
     for subject in session.subjects:
@@ -124,14 +130,14 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
         return None
     parts: list[str] = []
     if subjects:
-        quoted = [f'"{display.cut(subject, COMMIT_CHARACTERS)}"' for subject in subjects]
+        quoted = [f'"{display.cut(subject, MAX_COMMIT_CHARACTERS)}"' for subject in subjects]
         branch = "".join(f" on {name}" for name in session.texts("branch")[-1:] if name not in _TRUNKS)
-        parts.append("committed " + _list_names(quoted[:COMMITS], len(quoted)) + branch)
+        parts.append("committed " + _list_names(quoted[:MAX_COMMITS], len(quoted)) + branch)
     elif files:
-        parts.append("changed " + _list_names([_NAME.sub("", path) for path in files[:FILES]], len(files)))
+        parts.append("changed " + _list_names([_DIRECTORY.sub("", path) for path in files[:MAX_FILES]], len(files)))
     parts += [f"opened {pull}" for pull in session.texts("pull")[-1:]]
     if session.outcome == "failing":
-        failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
+        failed = [error for error in session.texts("failing") if error.partition(":")[0] in CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
@@ -143,43 +149,43 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
 
 
 def _tells_state(last: str, *, after: Sequence[str]) -> bool:
-    """Whether a session's last words give the state of the work; after commits, only what these left open."""
-    is_empty = is_passing(last, "assistant") or opens("now", "en", last) or len(content_words(last)) < MIN_STATE
+    """Whether a session's last words give the state of the work; after commits, the part left open."""
+    is_empty = is_passing(last, "assistant") or opens("now", "en", last) or len(content_words(last)) < MIN_STATE_WORDS
     return not is_empty and (not after or has("left", "en", last) or has("remains", "en", last))
 
 
 def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
-    """In what state a session left the work, as a model said it; "" where no model did, or a later commit changed that."""
+    """Returns the state of the work at a session's end by a model; "" without one, or if a later commit changed it."""
     standing = next(iter(session.texts("stands")), "")
     return "" if _is_done(standing, later) else standing.rstrip(".。 ")
 
 
 def open_id(session_id: str, text: str) -> str:
-    """The id of what a session left open, by which it is closed: the same for the whole text and for what is shown of it."""
-    shown = display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
+    """Returns the id by which an open end is closed: the same for the whole text and for its shortened form."""
+    shown = display.cut(display.squeeze(_drop_lead_in(text)), MAX_OPEN_CHARACTERS)
     return "o" + hashlib.sha256(f"{session_id}:{shown}".encode()).hexdigest()[:10]
 
 
 def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary, str, bool]]:
-    """(session, text, whether it is a question) of what sessions left open, the latest first, that no later commit did."""
+    """Yields (session, text, whether it is a question) of open ends that no later commit did, the latest first."""
     later: list[str] = []
     for number, session in enumerate(ended):
         left, done = session.texts("open"), [*later, *session.subjects]
         yield from ((session, end, False) for end in open_ends(left, done=done))
-        if number < SESSIONS:
+        if number < MAX_SESSIONS:
             questions = [text for text in left if not _is_done(text, done) and not open_ends([text], done=[])]
-            yield from ((session, display.cut(display.squeeze(text), OPEN_CHARACTERS), True) for text in questions)
+            yield from ((session, display.cut(display.squeeze(text), MAX_OPEN_CHARACTERS), True) for text in questions)
         later += session.subjects
 
 
 def _is_done(ending: str, commits: Sequence[str]) -> bool:
-    return any(share(gist(ending).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
+    return any(share(gist(ending).stems, gist(subject).stems) >= MIN_DONE_SHARE for subject in commits)
 
 
 def open_ends(endings: Sequence[str], *, done: Sequence[str]) -> list[str]:
-    """What a session left to do, as it said it, without what was only asked and what these commits did."""
+    """Returns the open ends of a session without questions, offers and those that these commits did."""
     return [
-        display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
+        display.cut(display.squeeze(_drop_lead_in(text)), MAX_OPEN_CHARACTERS)
         for text in endings
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
@@ -188,29 +194,31 @@ def open_ends(endings: Sequence[str], *, done: Sequence[str]) -> list[str]:
     ]
 
 
-def _behind_lead(text: str) -> str:
-    """What is left, without the words that say only that it is: "what is left: the week numbers"."""
+def _drop_lead_in(text: str) -> str:
+    """Drops the lead-in of an open end: "what is left: the week numbers"."""
     lead, _, rest = text.partition(": ")
-    return rest if rest and len(lead.split()) <= LEAD_WORDS and opens("left", "en", lead) else text
+    return rest if rest and len(lead.split()) <= MAX_LEAD_WORDS and opens("left", "en", lead) else text
 
 
 def session_topic(goals: Sequence[str]) -> str:
-    """What a session was on, without the courtesy it was asked with; "" of a question, which says nothing of what came of it."""
+    """Returns the topic of a session from its goal, without courtesies; "" for a question, which tells no result."""
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
     bare = bare_order(goal, sets_out=True).rstrip(".:,; ")
-    return "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
+    return (
+        "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), MAX_TOPIC_CHARACTERS)
+    )
 
 
 def _list_names(names: Sequence[str], total: int) -> str:
-    """The names, each once, and how many more there are."""
+    """Joins the names, each once, with the number of others."""
     more = f" and {total - len(names)} more" if total > len(names) else ""
     return ", ".join(dict.fromkeys(names)) + more
 
 
 def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[Block]:
-    """What the last sessions of these places were on and came to, without what a session has in its context."""
+    """Makes a block of the last sessions of these places, without those in a session's context."""
     ended = read_session_summaries(rows, places=places, session_id=session_id, key=key)
     in_context = receipts.ids_in_context(rows, session_id)
     notes = tuple(note for note in session_notes(ended, every=True) if note.id not in in_context)
@@ -218,13 +226,13 @@ def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: b
 
 
 def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[SessionSummary]:
-    """The latest sessions of these places but this one, the latest first, without what was superseded or forgotten since."""
+    """Reads the other latest sessions of these places, the latest first, without superseded or forgotten items."""
     own = [place for place in places if place]
     latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.ids_by_seq(rows, [row.session_seq for row in latest])
     judged = curations.judged_sessions(rows, projects=own)
     stands = curations.work_states(rows, [row.session_seq for row in latest])
-    holds, closed = _holds_still(rows, own, key), journal.list_closed(rows)
+    holds, closed = _make_current_filter(rows, own, key), journal.list_closed(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
@@ -234,9 +242,9 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
                 *digests.headlines(rows, row.seq),
                 *(("stands", text, "assistant", at) for text, at in [stands.get(session, ("", ""))] if text),
             ]
-            # A goal that no person typed is nobody's word: a session is not named by it. What a model judged is in its notes.
+            # A goal that no person typed names no session. A model's judgement is in its notes.
             if (kind != "goal" or by == "user")
-            and not (kind in GUESSED and session in judged)
+            and not (kind in GUESSED_KINDS and session in judged)
             and holds(kind, text, at, session)
             and not (kind in ("open", "last") and open_id(session, text) in closed)
         )
@@ -246,7 +254,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
 
 
 def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
-    """(time, subject) of each commit of the latest sessions of these places."""
+    """Returns (time, subject) of each commit of the latest sessions of these places."""
     own = [place for place in places if place]
     latest = digests.list_latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     return [
@@ -257,8 +265,8 @@ def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
     ]
 
 
-def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
-    """Whether a statement (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
+def _make_current_filter(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
+    """Returns a predicate of (kind, text, time, session): whether it is neither forgotten nor superseded in these places."""
     replaced = supersession.read_replaced(rows, places)
     anything_forgotten = tombstones.has_kind(rows, "memory")
 
@@ -269,7 +277,7 @@ def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str
         )
 
     def holds(kind: str, text: str, at: str, session: str) -> bool:
-        if kind not in SAID:
+        if kind not in STATEMENT_KINDS:
             return True
         if anything_forgotten and is_forgotten(text, at):
             return False

@@ -1,4 +1,4 @@
-"""How well a statement bears on a question: a logistic score; pure but for its weights.
+"""Rates the relevance of a statement to a question: a logistic score; pure but for its weights.
 
 The weights are read from the package once; they are fitted by tests/bench/train_relevance.py (csmd/data/relevance.json; docs/extending.md). No feature
 depends on how long a prompt is. Without an embedding model the features of meaning are absent, and other weights hold.
@@ -28,18 +28,21 @@ _BINDING = frozenset(
 _WORD = re.compile(r"\w+")
 #: The end of `don't`, and of any word that ends as it does without its apostrophe.
 _NEGATED = re.compile(r"n['’]?t\b")
-#: How many words beyond those of the question make a passage informative.
+#: So many words beyond those of the question make a passage as informative as can be.
 TELLING_WORDS = 4
 #: The words of a question are taken to be at least so rare together: a common one alone is not covered.
 MIN_COVERED = 1.0
-#: Two letters that stand for a word in a script without spaces are half of one where letters are sounds.
-HALF, _SOUNDS = 0.5, re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
-#: So many words make a line as informative as can be.
+#: Weight of a letter pair in a syllabic script, where two letters are about half a word.
+SYLLABLES_WEIGHT = 0.5
+_SYLLABLES = re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
+#: A line of this many words is as informative as can be.
 TELLING_LINE = 20
 #: How many of a session's best passages measure how much of it is about the question.
 BEST_OF_SESSION = 3
-#: Weights by which the pool is thinned out: words against meaning, passages next to it, its session.
-WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.4, 0.3, 0.3
+#: Weights of the selection from the pool: words against meaning, neighbouring passages, the session.
+WORDS_SHARE = 0.4
+NEAR_SHARE = 0.3
+SESSION_SHARE = 0.3
 #: Scale of the int8 form of a vector of unit length (embedding/worker.py).
 VECTOR_SCALE = 127 / 0.25
 #: The sum of rarities above which further shared words add nothing.
@@ -52,10 +55,10 @@ ZERO_AT = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchTerms:
-    """The stems that are looked for, each with its rarity (0: in every passage, 1: once in the home).
+    """The stems of a question, each with its rarity (0: in every passage, 1: once in the home).
 
-    `sessions` is how many there are to search: the more, the likelier is a good match by chance. `orders` are those of them
-    that say what is to be done and not with what.
+    `sessions` is the number of sessions searched: the more, the likelier is a good match by chance. `orders` are the stems
+    that name an action and not its object.
     """
 
     rarity: Mapping[str, float]
@@ -65,13 +68,13 @@ class SearchTerms:
 
     @property
     def subject(self) -> Mapping[str, float]:
-        """The terms that name what a prompt is about."""
+        """The terms that name the subject of a prompt."""
         return {stem: rarity for stem, rarity in self.rarity.items() if stem not in self.orders}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """A statement and what was measured of it: `meaning` is its cosine, None without a model.
+    """A statement with its measurements: `meaning` is its cosine, None without a model.
 
     `*_shared` are sums of rarities of shared words. `near_*` are the best of itself and the passages next to it, `session_*`
     the mean of the best of its session. `kept`: a memory states it; `by_user`: a user said it.
@@ -88,7 +91,7 @@ class Match:
 
 
 def rarity(count: int, of: int) -> float:
-    """How rare a word is that `count` of `of` passages hold, 0-1.
+    """Returns the rarity of a word in `count` of `of` passages, 0-1.
 
     A young home counts as one of MIN_PASSAGES: a word that was used in it once is not common.
     """
@@ -97,12 +100,12 @@ def rarity(count: int, of: int) -> float:
 
 
 def shared_rarity(text: str, terms: SearchTerms) -> float:
-    """The sum of the rarities of the terms that a text holds."""
+    """Returns the sum of the rarities of the terms in a text."""
     return sum(terms.rarity[stem] for stem in terms.rarity.keys() & stems(text))
 
 
 def cap_shared(shared: float) -> float:
-    """A sum of rarities as a feature, 0-1."""
+    """Converts a sum of rarities to a feature, 0-1."""
     return min(MAX_SHARED, shared) / MAX_SHARED
 
 
@@ -134,14 +137,14 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
 def line_features(
     text: str, terms: SearchTerms, features_of_passage: Mapping[str, float], *, by_user: bool, replaced: str = ""
 ) -> dict[str, float]:
-    """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model).
+    """Returns the features of a line, each 0-1; its passage's are warm, led and, with a model, meaning.
 
-    The words of the statement that they `replaced` count as theirs.
+    The words of the statement that it `replaced` count as its own.
     """
     words = stems(text)
     all_words, subject = words | stems(replaced), terms.subject or terms.rarity
     held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in all_words}
-    shared = sum(rarity * (HALF if _SOUNDS.fullmatch(stem) else 1.0) for stem, rarity in held.items())
+    shared = sum(rarity * (SYLLABLES_WEIGHT if _SYLLABLES.fullmatch(stem) else 1.0) for stem, rarity in held.items())
     return {
         "warm": 0.0,
         "led": 0.0,
@@ -154,58 +157,58 @@ def line_features(
     }
 
 
-def rate(what: str, values: Mapping[str, float]) -> float:
-    """How likely a prompt needs a "line", without a model "line words", or anything that was found ("prompt"), 0-1."""
-    return logistic(weights()[what], values)
+def rate(model: str, values: Mapping[str, float]) -> float:
+    """Returns the probability that a prompt needs a "line" ("line words" without a model), or any line ("prompt")."""
+    return logistic(weights()[model], values)
 
 
 def names_something(text: str) -> bool:
-    """Whether a text has code, a file, an identifier or a value in it."""
+    """Whether a text contains code, a file, an identifier or a value."""
     return _IDENTIFIER.search(text) is not None
 
 
 def _count_binding(text: str) -> int:
-    """How many words of a text say how things have to be."""
+    """Counts the words that state an obligation."""
     lower = text.lower()
     negated = sum(at.start() > 0 and _WORD.match(lower, at.start() - 1) is not None for at in _NEGATED.finditer(lower))
     return sum(map(_BINDING.__contains__, _WORD.findall(lower))) + negated
 
 
 def rate_relevance(values: Mapping[str, float]) -> float:
-    """How well a statement with these features bears on the question, 0-1, beside others that were found for it."""
+    """Rates the relevance of a statement with these features, 0-1, relative to other results."""
     return logistic(weights()["meaning" if "meaning" in values else "words"], values)
 
 
 def logistic(weight: Mapping[str, float], values: Mapping[str, float]) -> float:
-    """The logistic of a weighted sum; `""` is the intercept, a feature without a weight counts nothing."""
+    """Returns the logistic of a weighted sum; `""` is the intercept, a feature without a weight is ignored."""
     total = weight[""] + sum(weight.get(name, 0.0) * value for name, value in values.items())
     return 1.0 / (1.0 + math.exp(-total)) if total > -700 else 0.0
 
 
 @cache
 def weights() -> dict[str, dict[str, float]]:
-    """The fitted weights of what is found, `meaning` (with a model) and `words` (without); of threads, lines and prompts."""
+    """Reads the fitted weights of results (`meaning` with a model, `words` without), threads, lines and prompts."""
     return dict(wire.loads(resources.files("csmd.data").joinpath("relevance.json").read_bytes())["weights"])
 
 
 def cosine(squared_distance: float) -> float:
-    """The cosine of two unit vectors from the squared distance of their int8 forms."""
+    """Returns the cosine of two unit vectors from the squared distance of their int8 forms."""
     return 1.0 - squared_distance / (2 * VECTOR_SCALE * VECTOR_SCALE)
 
 
 def normalised(scores: Mapping[int, float]) -> dict[int, float]:
-    """Scores scaled to 0-1; a single score is 1, and 0 is the least of them or ZERO_AT of the greatest."""
+    """Scales scores to 0-1; a single score is 1, and 0 is the least score or ZERO_AT of the greatest."""
     high = max(scores.values(), default=0.0)
     low = min((*scores.values(), ZERO_AT * high))
     return {key: (score - low) / (high - low) if high > low else 1.0 for key, score in scores.items()}
 
 
 def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
-    """The mean of the best values of a session that has `of` passages; those that were not found count 0."""
+    """Returns the mean of the best values of a session with `of` passages; missing ones count 0."""
     return sum(sorted(values, reverse=True)[:BEST_OF_SESSION]) / max(1, min(BEST_OF_SESSION, of))
 
 
 @cached(1024)
 def stems(text: str) -> frozenset[str]:
-    """The stems by which a statement is compared with a question."""
+    """Returns the stems by which a statement is compared with a question."""
     return frozenset(map(tokens.stem, search_terms.query_terms(text)))

@@ -1,4 +1,4 @@
-"""What may be shown: which projects a directory sees, and which of their memories."""
+"""Decides which projects a directory sees, and which of their memories may be shown."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ from csmd.vocabulary import OWNER, Attention, Tier
 
 
 def scopes(rows: Rows, path: str, *, start: str = "") -> list[int]:
-    """The row keys that a place sees: its project's, its workspace's and everybody's; `start` is its session's."""
+    """Returns the row keys visible from a directory: its project, its workspace, the global scope; `start`: its session's."""
     return project_identity.find_scopes(rows, path, start=start)
 
 
 def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int] | None:
-    """The project rows that a question may see: those of one project or, with "", of all; None for really all.
+    """Returns the projects that a question may search: those of one project or, with "", all visible ones; None if all.
 
-    A wall holds for both: what is behind one is seen only when `asking`, the directory in which the question is put, is
-    behind it too. BadInput when the project that it is about is not.
+    Projects behind a wall are visible only from a directory (`asking`) behind the same wall; raises BadInput otherwise.
     """
     if not project:
         return find_visible_places(rows, asking=asking)
@@ -40,24 +39,24 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
-    """The project rows that may be seen from a directory, whatever the question is about; None for really all."""
+    """Returns the project rows that may be seen from a directory; None if all may."""
     return None if asking == OWNER else projects.visible_projects(rows, inside=project_identity.find_wall(rows, asking))
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
-    """Whether what belongs to a project's row may be seen from a directory."""
+    """Whether a project may be seen from a directory."""
     places = find_visible_places(rows, asking=asking)
     return places is None or project in places
 
 
 # --- memories
 
-#: Origins of what nobody said: saved by an assistant by itself, or counted over sessions.
+#: Origins of memories that nobody stated: saved by an assistant on its own, or inferred from several sessions.
 UNSTATED = frozenset({"model_saved", "inferred"})
 
 
 def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention]:
-    """How present a memory of these places is today."""
+    """Returns a function that classifies the attention of a memory of these places today."""
     days = {place: projects.active_day(rows, place) for place in places}
     return lambda memory: confidence.classify_attention(
         today=days[memory.project_seq], hot_until=memory.hot_until, warm_until=memory.warm_until
@@ -65,19 +64,19 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 
 
 def is_injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: not superseded, refuted or judged worthless, and from a speaker who is believed.
+    """Whether a memory may be shown unasked: not superseded, refuted or judged worthless, and from a trusted speaker.
 
-    What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
+    An UNSTATED memory waits until the user stated, pinned or reviewed it (design section 2).
     """
-    believed = memory.authority != "external" or bool(memory.author)
-    holds = not (memory.gives_way or memory.is_refuted) and (memory.pinned or memory.tell != "never")
-    return holds and believed and (memory.pinned or memory.origin not in UNSTATED)
+    is_trusted = memory.authority != "external" or bool(memory.author)
+    is_current = not (memory.gives_way or memory.is_refuted) and (memory.pinned or memory.tell != "never")
+    return is_current and is_trusted and (memory.pinned or memory.origin not in UNSTATED)
 
 
 def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
     """Whether a memory is about a worktree or branch ("this branch", "in ../spike") in another checkout than `asking`'s.
 
-    What a branch is checked out as is not stored: what was said of one holds for the checkout that it was said in.
+    The checkout of a branch is not stored: a statement on a branch holds for the checkout in which it was made.
     """
     if memory.scope != "project":
         return False
@@ -85,7 +84,7 @@ def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
 
 
 def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: str) -> bool:
-    """Whether words of a turn are about a worktree or branch in another checkout than `asking`'s."""
+    """Whether a quotation from a turn is about a worktree or branch in another checkout than `asking`'s."""
     return _is_said_of_other_checkout(rows, text, lambda rows: turns.directory_of(rows, turn_seq), asking)
 
 
@@ -100,8 +99,8 @@ def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows]
     return not asking or project_identity.find_checkout(asking, disk=files) != there
 
 
-#: When a memory of a tier is shown on a prompt that it matches; what a start is told says evidence.py. "near" is only to the
-#: session that said it and the one after. How long each lasts is stored, in active days (memory/confidence.py).
+#: When a memory of a tier is shown for a prompt that it matches (evidence.py decides for a start). "near": only in its session
+#: and the next one. Its lifetime is stored, in active days (memory/confidence.py).
 ON_MATCH: dict[Tier, Literal["always", "near", "never"]] = {
     "session": "near",
     "daily": "always",

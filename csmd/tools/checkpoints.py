@@ -106,7 +106,7 @@ def _summary_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
 
 def _checkpoint_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     restored = checkpoint.read_restored(rows, row, key)
-    essentials = checkpoint.essentials(restored)
+    essentials = checkpoint.render_essentials(restored)
     return {
         **_summary_json(rows, row, key),
         "cwd": checkpoints.session_state(rows, row.session_seq).cwd,

@@ -175,7 +175,7 @@ def item_json(rows: Rows, ident: str, visible: Places, *, reason: str = "") -> J
     memory = memories.by_id(rows, ident)
     if memory is None and reason in SESSION_REASONS:
         return {"state": "session", "text": ""}
-    if memory is None and reason.startswith(advisory.REASON):
+    if memory is None and reason.startswith(advisory.REASON_PREFIX):
         return {"state": "preview", "text": ""}
     if memory is None:
         return _other_item_json(rows, ident, visible)

@@ -131,7 +131,7 @@ def test_each_block_and_the_whole_say_that_they_are_a_preview() -> None:
 def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten(tmp_path: Path) -> None:
     store = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
     try:
-        reason = f"{advisory.REASON}{advisory.PARTS['experience'].heading}"
+        reason = f"{advisory.REASON_PREFIX}{advisory.PARTS['experience'].heading}"
         for ident in ("experience:s1", "capability:tests", "c0123456789"):
             found = store.read(lambda rows, ident=ident: receipt_tools.item_json(rows, ident, None, reason=reason))
             assert found == {"state": "preview", "text": ""}

@@ -86,7 +86,7 @@ def pieces(*said: Any, stated: tuple[Stated, ...] = ()) -> list[Piece]:
 
 def told(*said: Any, stated: tuple[Stated, ...] = (), **more: Any) -> str:
     restored = RestoredCheckpoint("k1", "Where it stood.", pieces(*said, stated=stated), more.pop("note", ""))
-    return checkpoint.essentials(restored, **more).text
+    return checkpoint.render_essentials(restored, **more).text
 
 
 def test_the_essentials_tell_goal_plan_corrections_decisions_failures_files_and_open_ends() -> None:
@@ -152,18 +152,18 @@ def test_the_last_turns_are_captured_whole_in_their_order_and_within_their_room(
     def turn(number: int, size: int) -> Captured:
         return Captured(f"u{number}", "user", "", "", "x" * size)
 
-    turns = [turn(1, 10), turn(2, checkpoint.TURN_BYTES + 1), turn(3, 0), turn(4, checkpoint.TURN_BYTES)]
+    turns = [turn(1, 10), turn(2, checkpoint.MAX_TURN_BYTES + 1), turn(3, 0), turn(4, checkpoint.MAX_TURN_BYTES)]
     assert [one.uuid for one in checkpoint.capture_turns(turns)] == ["u1", "u4"]
-    many = [turn(number, checkpoint.TURN_BYTES) for number in range(9)]
+    many = [turn(number, checkpoint.MAX_TURN_BYTES) for number in range(9)]
     assert [one.uuid for one in checkpoint.capture_turns(many)] == ["u5", "u6", "u7", "u8"]
-    assert len(checkpoint.capture_turns([turn(number, 1) for number in range(99)])) == checkpoint.TURNS
+    assert len(checkpoint.capture_turns([turn(number, 1) for number in range(99)])) == checkpoint.MAX_TURNS
 
 
 def test_a_summariser_is_asked_for_the_same_in_the_same_words_whatever_a_name_holds() -> None:
     assert checkpoint.render_instructions([("files", ())]) == checkpoint.KEEP
     body = checkpoint.render_instructions([("files", ("a.py", "<system-reminder>\nb.py")), ("failing", ("x" * 999,))])
     assert body.startswith(checkpoint.KEEP) and "<system-reminder>" not in body and body.count("\n") == 1
-    assert len(body) <= len(checkpoint.KEEP) + 1 + checkpoint.NAMED_CHARACTERS
+    assert len(body) <= len(checkpoint.KEEP) + 1 + checkpoint.MAX_NAMES_CHARACTERS
 
 
 WORDS = st.text(alphabet='ab .<>/\n"`é漢🦆', max_size=600) | st.sampled_from(
@@ -189,8 +189,8 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
     assert made == checkpoint.make_pieces(entries(*said), known, cwd=CWD)
     if made is not None:
         restored = RestoredCheckpoint("k1", "Where.", made.pieces)
-        brief = checkpoint.essentials(restored, max_tokens=room)
-        assert brief == checkpoint.essentials(restored, max_tokens=room)
+        brief = checkpoint.render_essentials(restored, max_tokens=room)
+        assert brief == checkpoint.render_essentials(restored, max_tokens=room)
         assert brief.tokens <= room and display.estimate_tokens(brief.text) == brief.tokens
         assert display.strip_fenced(brief.text) == "", "nothing said closes the fence"
 
@@ -207,7 +207,7 @@ def test_the_same_rows_give_the_same_bytes_and_no_budget_is_passed(said: Any, st
     st.integers(0, checkpoint.MAX_TOKENS),
 )
 def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: list[Piece], room: int) -> None:
-    made = checkpoint.essentials(RestoredCheckpoint("k1", "Where.", found, "n" * 400), max_tokens=room)
+    made = checkpoint.render_essentials(RestoredCheckpoint("k1", "Where.", found, "n" * 400), max_tokens=room)
     assert made.tokens <= room and display.strip_fenced(made.text) == ""
 
 
@@ -535,8 +535,8 @@ def test_where_the_store_lags_behind_the_session_is_read_while_the_hook_waits(st
 
 
 def test_a_long_session_is_not_read_while_a_hook_waits(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "READ_AT_ONCE", 0)
-    monkeypatch.setattr(checkpoint, "MAX_BEHIND", 1)
+    monkeypatch.setattr(checkpoint, "MAX_READ_TURNS", 0)
+    monkeypatch.setattr(checkpoint, "MAX_TURNS_BEHIND", 1)
     work(store)
     event = hear(store, 9, "session_start", source="compact")
     assert opening(store, event).text == ""
@@ -731,10 +731,12 @@ def prompts(*said: str) -> list[Entry]:
 
 
 def test_the_task_that_was_set_last_comes_first_and_a_session_without_one_is_known_by_what_it_says() -> None:
-    found = checkpoint.tasks(prompts(DOES_NOT[13], SETS[0], "go on", SETS[2], "commit"))
+    found = checkpoint.find_tasks(prompts(DOES_NOT[13], SETS[0], "go on", SETS[2], "commit"))
     assert [one.text for one in found] == [SETS[2], SETS[0]]
-    assert [one.text for one in checkpoint.tasks(prompts("hi", DOES_NOT[13], "yes"))] == [DOES_NOT[13]]
-    assert [one.text for one in checkpoint.tasks(prompts("hi", "yes"))] == ["hi"] and checkpoint.tasks([]) == []
+    assert [one.text for one in checkpoint.find_tasks(prompts("hi", DOES_NOT[13], "yes"))] == [DOES_NOT[13]]
+    assert [one.text for one in checkpoint.find_tasks(prompts("hi", "yes"))] == ["hi"] and checkpoint.find_tasks(
+        []
+    ) == []
 
 
 def test_long_outputs_are_named_with_the_command_that_gives_them_whole_the_latest_first() -> None:
@@ -746,7 +748,7 @@ def test_long_outputs_are_named_with_the_command_that_gives_them_whole_the_lates
     assert [piece.uuid for piece in outputs] == ["u9", "u7", "u5", "u3"]
     assert outputs[0].text == "make step4: 63000 bytes, `csmd context get u9`"
     restored = RestoredCheckpoint("k1", "Where it stood.", made.pieces, "")
-    shown = checkpoint.essentials(restored).text
+    shown = checkpoint.render_essentials(restored).text
     assert "Long outputs, whole" in shown and "`csmd context get u9`" in shown
     assert "step1" not in shown and "make short" not in shown
-    assert "Long outputs" not in checkpoint.essentials(restored, max_tokens=60).text, "they are the first to go"
+    assert "Long outputs" not in checkpoint.render_essentials(restored, max_tokens=60).text, "they are the first to go"

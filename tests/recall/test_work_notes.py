@@ -282,7 +282,7 @@ def test_the_paths_of_a_long_text_are_found_in_a_time_that_grows_with_it(piece: 
             took.append(time.perf_counter() - begun)
         return min(took)
 
-    assert best(work_notes.MAX_CHARACTERS) < 60 * best(work_notes.MAX_CHARACTERS // 10) + 0.01
+    assert best(work_notes.MAX_READ_CHARACTERS) < 60 * best(work_notes.MAX_READ_CHARACTERS // 10) + 0.01
 
 
 def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_first_and_each_once() -> None:
@@ -347,7 +347,7 @@ def test_a_file_that_is_named_or_was_edited_or_read_last_brings_what_is_known_of
         other.say("user", "go on")
         other.call(tool, "done", file_path="/p/alpha/till/tree.go")
         assert told_of_files(store, session=session) == [FILES_CAUSE]
-        for number in range(work_notes.AT_HAND):
+        for number in range(work_notes.MAX_FILES_AT_HAND):
             other.call("Write", "done", file_path=f"/p/alpha/other{number}.go", content="x")
         assert told_of_files(store, session=session) == [], "it is not at hand any more"
     ident = store.read(lambda rows: str(rows.value("select id from memories")))
@@ -376,7 +376,10 @@ def test_who_asks_about_a_file_is_told_earlier_talk_of_it_too_and_no_passage_of_
         return [line.partition(" (")[0] for line in made.text.splitlines()[1:-1]]
 
     assert asked("till/tree.go") == [work_notes.HEADING + ":", f"- {FILES_CAUSE}".partition(" (")[0]]
-    assert asked("till/coin.go") == [work_notes.SAID + ":", "- In till/coin.go the coins are counted in cents."]
+    assert asked("till/coin.go") == [
+        work_notes.PASSAGES_HEADING + ":",
+        "- In till/coin.go the coins are counted in cents.",
+    ]
     assert asked("till/note.go") == []
     assert told_of_files(store, "till/coin.go") == [], "a session at work is told what is remembered alone"
 
