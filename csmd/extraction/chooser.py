@@ -10,28 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, get_args
 
 from csmd.cache import cached
 from csmd.conversation import StoredTurn
-from csmd.extraction import acceptance, classifier, verbatim_statements
+from csmd.extraction import acceptance, classifier, passage_scores, prompt_assertions, verbatim_statements
 from csmd.extraction.candidate_passages import find_passages
 from csmd.extraction.exchange_sources import Role, Source
-from csmd.extraction.passage_scores import (
-    Passage,
-    Weights,
-    load_weights,
-    make_passage,
-    measure_features,
-    score_features,
-)
-from csmd.extraction.prompt_assertions import (
-    MAX_ASSERTED,
-    SHORT_PROMPT_SENTENCES,
-    find_assertions,
-    find_lasting_passages,
-    has_sure_assertion,
-)
+from csmd.extraction.passage_scores import Passage, Weights, load_weights, make_passage
 from csmd.hosts import adapters
 from csmd.knowledge import Statement
 from csmd.text import prose, quotations, sentence, statement_trimming
@@ -145,15 +132,15 @@ def _choose_from_prompt(
         return [_keep_whole(turn, statement) for statement in verbatim]
     outline = split_turn(turn)
     candidates = _rank_passages(outline, "user", frozenset(), weights)
-    asserted = find_assertions(outline, weights)
-    if not candidates and not has_sure_assertion(outline, weights):
+    asserted = prompt_assertions.find_assertions(outline, weights)
+    if not candidates and not prompt_assertions.has_sure_assertion(outline, weights):
         asserted = []
     if len(asserted) == 1:  # keep the sentences that continue it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
-    limit = MAX_ASSERTED if asserted else MAX_STATEMENTS.get("prompt", 1)
+    limit = prompt_assertions.MAX_ASSERTED if asserted else MAX_STATEMENTS.get("prompt", 1)
     # Long handed-over text is compared like any text, not as an assertion.
-    are_assertions = bool(asserted) and len(outline) <= SHORT_PROMPT_SENTENCES
-    lasting = [(passage, True) for passage in find_lasting_passages(outline, weights)]
+    are_assertions = bool(asserted) and len(outline) <= prompt_assertions.SHORT_PROMPT_SENTENCES
+    lasting = [(passage, True) for passage in prompt_assertions.find_lasting_passages(outline, weights)]
     offers = [
         # An announced change of mind says nothing without the sentence that holds from now on.
         *(offer for offer in lasting if changes_mind(outline[offer[0].first].text)),
@@ -201,19 +188,13 @@ def _rank_passages(
 ) -> list[Passage]:
     """Returns the passages of a turn that reach the bar, best first."""
     passages = find_passages(outline, speaker)
-    scores = {
-        passage: score_features(
-            measure_features(passage, user=speaker == "user", prompt_content=prompt_content, among=len(passages)),
-            weights,
-        )
-        for passage in passages
-    }
-    ranked = sorted(passages, key=lambda passage: (-scores[passage], passage.first))
-    return [
-        passage
-        for passage in ranked
-        if scores[passage] >= (MIN_DIAGNOSIS_SCORE if _CAUSE.match(passage.text) else weights.bar)
-    ]
+    measure = partial(
+        passage_scores.measure_features, user=speaker == "user", prompt_content=prompt_content, among=len(passages)
+    )
+    scores = [passage_scores.score_features(measure(passage), weights) for passage in passages]
+    ranked = sorted(zip(scores, passages, strict=True), key=lambda scored: (-scored[0], scored[1].first))
+    bars = (MIN_DIAGNOSIS_SCORE if _CAUSE.match(passage.text) else weights.bar for _, passage in ranked)
+    return [passage for (score, passage), bar in zip(ranked, bars, strict=True) if score >= bar]
 
 
 def split_turn(turn: StoredTurn) -> list[prose.Sentence]:

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
 from csmd.extraction.work import (
-    MAX_ENTRY_CHARACTERS,
     MAX_SENTENCE_CHARACTERS,
     Entry,
     Item,
@@ -39,8 +38,11 @@ Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
 #: Characters of a digest.
 MAX_DIGEST_CHARACTERS = 1500
-#: How many of each the digest shows; `items` keeps more for the stages that compare sessions.
-MAX_SHOWN = {"decision": 3, "correction": 2, "file": 8, "command": 3, "commit": 3, "open": 4}
+#: (Most parts, most characters) of a row of the digest; `items` keeps more for the stages that compare sessions.
+ROW_LIMITS = {
+    "correction": (2, 360), "decision": (3, 450), "file": (8, 300), "command": (3, 260), "commit": (3, 260),
+    "open": (4, 300),
+}  # fmt: skip
 MAX_KEPT = 80
 #: A session counts as corrected from this many corrections and rejected changes on.
 MIN_CORRECTIONS = 3
@@ -75,7 +77,7 @@ class Digest(NamedTuple):
 def make_versions(
     entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why = "settled"
 ) -> list[Digest]:
-    """Every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
+    """Makes every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
 
     A summary inside the conversation marks a compaction: what came before it has a version of its own.
     """
@@ -111,10 +113,8 @@ def _make_digest(
         *harvest.list_done_items(work, cwd),
         *harvest.list_reference_items(entries, prompts),
         *harvest.list_open_items(work, prompts, answers, is_over=why != "compaction"),
+        *filter(None, [harvest.find_last_item(answers)]),
     ]
-    last = harvest.find_last_item(answers)
-    if last is not None:
-        items.append(last)
     calls, tokens = work.calls, sum(entry.tokens for entry in entries)
     at = max(entry.at for entry in entries)
     counted = f"{amount(len(prompts), 'prompt')}, {amount(calls, 'tool call')}, {amount(tokens, 'token')} written"
@@ -131,9 +131,8 @@ def _find_outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry]
         statement.ordinal for statement in stated if statement.gate == "correction" and statement.authority == "user"
     ]
     last = max(work.changed_at, *(commit.ordinal for commit in work.commits), 0)
-    answer = next(
-        (prompt.ordinal for prompt in prompts if prompt.ordinal > last), 0
-    )  # what is said later is about something else
+    # Only the next prompt answers the last change.
+    answer = next((prompt.ordinal for prompt in prompts if prompt.ordinal > last), 0)
     answered = bool(answers) and (not prompts or answers[-1].ordinal > prompts[-1].ordinal)
     passed_at = max((ran.at for ran in checks if ran.passed), default=0)
     if not all(latest.values()):
@@ -161,34 +160,20 @@ def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -
     rows: list[str] = [f"Goal: {item.text}" for item in by.get("goal", ())]
     turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
     rows.append(f"Outcome: {OUTCOME_WORDS[outcome]}{turned_down}")
-    rows += _render_row(
-        "Corrected",
-        [cut(item.text, MAX_SENTENCE_CHARACTERS) for item in by.get("correction", ())],
-        MAX_SHOWN["correction"],
-        MAX_ENTRY_CHARACTERS * 4,
-    )
-    rows += _render_row(
-        "Decided",
-        [cut(item.text, MAX_SENTENCE_CHARACTERS) for item in by.get("decision", ())],
-        MAX_SHOWN["decision"],
-        MAX_ENTRY_CHARACTERS * 5,
-    )
+    texts = {kind: [cut(item.text, MAX_SENTENCE_CHARACTERS) for item in listed] for kind, listed in by.items()}
+    rows += _render_row("Corrected", texts.get("correction", []), ROW_LIMITS["correction"])
+    rows += _render_row("Decided", texts.get("decision", []), ROW_LIMITS["decision"])
     files = [f"{item.text} x{item.amount}" if item.amount > 1 else item.text for item in by.get("file", ())]
-    rows += _render_row(f"Changed {amount(len(files), 'file')}", files, MAX_SHOWN["file"], 300, between=", ")
-    failed = [
-        item
-        for item in by.get("command", ())
-        if item.state != "passed" and (find_check(item.text) or item.state == "failed")
-    ]
+    rows += _render_row(f"Changed {amount(len(files), 'file')}", files, ROW_LIMITS["file"], between=", ")
     ends = {"mended": "passed in the end", "failed": "failed at the end"}
-    rows += _render_row(
-        "Failed",
-        [f"`{cut(item.text, 60)}` {item.amount}x, {ends[item.state]}" for item in failed],
-        MAX_SHOWN["command"],
-        260,
-    )
-    rows += _render_row("Commits", [item.text for item in by.get("commit", ())][::-1], MAX_SHOWN["commit"], 260)
-    rows += _render_row("Open", [item.text for item in by.get("open", ())], MAX_SHOWN["open"], 300)
+    failed = [
+        f"`{cut(item.text, 60)}` {item.amount}x, {ends[item.state]}"
+        for item in by.get("command", ())
+        if item.state == "failed" or (item.state == "mended" and find_check(item.text))
+    ]
+    rows += _render_row("Failed", failed, ROW_LIMITS["command"])
+    rows += _render_row("Commits", texts.get("commit", [])[::-1], ROW_LIMITS["commit"])
+    rows += _render_row("Open", texts.get("open", []), ROW_LIMITS["open"])
     rows += [f"Last: {item.text}" for item in by.get("last", ())]
     rows.append(counted)
     while len("\n".join(rows)) > MAX_DIGEST_CHARACTERS:
@@ -201,11 +186,12 @@ def _format_minute(at: str) -> str:
     return at[:16].replace("T", " ")
 
 
-def _render_row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
-    """A row of a digest with as many parts as fit, and the number of others; [] for no part."""
+def _render_row(name: str, parts: Sequence[str], limits: tuple[int, int], *, between: str = " | ") -> list[str]:
+    """Renders a row of a digest with as many parts as fit, and the number of others; [] without parts."""
+    max_parts, max_characters = limits
     shown: list[str] = []
-    for part in parts[:most]:
-        if shown and len(between.join([*shown, part])) > room:
+    for part in parts[:max_parts]:
+        if shown and len(between.join([*shown, part])) > max_characters:
             break
         shown.append(part)
     if not shown:
@@ -227,12 +213,12 @@ def _limit_items(items: Sequence[Item]) -> Iterator[Item]:
 SESSION_BATCH = 5
 #: Events looked at for sessions that have ended since.
 MAX_EVENTS = 500
-#: Events after which a session has a digest of what it came to, and what each makes its last version.
+#: Events that end a session, and the reason that each gives for its last digest.
 ENDING_EVENTS: dict[str, Why] = {name: rule.digest_reason for name, rule in EVENTS.items() if rule.digest_reason}
 
 
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
-    """Digests the next sessions that are due; how many, 0 when none wait."""
+    """Digests the next sessions that are due; returns their number, 0 if none wait."""
     heard = _mark_ended_sessions(store)
     waiting = store.read(lambda rows: digests.list_due(rows, limit=SESSION_BATCH, pace=pace))
     made = [(session, _make_session_versions(store, session)) for session in waiting]

@@ -1,4 +1,4 @@
-"""Error fingerprints; symptom, cause and refutation in a session."""
+"""Recognises failures by fingerprints, and relates symptoms, causes and refutations in a session."""
 
 from __future__ import annotations
 
@@ -149,26 +149,25 @@ def find_failure(tool: str, command: str, result: str, *, at: str, uuid: str) ->
         return None
     exit_line = _EXIT.match(body)
     exit_code = int(exit_line.group(1)) if exit_line else 0
-    hidden = not exit_code and shell_commands.is_hidden(command)
-    if not exit_code and not hidden:  # most outputs: nothing more is asked of them
+    is_hidden = not exit_code and shell_commands.is_hidden(command)
+    if not exit_code and not is_hidden:
         return None
-    run = [
-        part
-        for part in shell_commands.list_commands(command)
-        if shell_commands.program_of(part) not in shell_commands.READERS
-    ]
-    programs = {shell_commands.program_of(part) for part in run}
-    if hidden:
-        run = [part for part in run if shell_commands.program_of(part) in shell_commands.RUNNERS]
-    if not run or (hidden and programs == {"git"}):
+    commands = shell_commands.list_commands(command)
+    program_of = {part: shell_commands.program_of(part) for part in commands}
+    run = [part for part in commands if program_of[part] not in shell_commands.READERS]
+    programs = {program_of[part] for part in run}
+    if is_hidden:
+        run = [part for part in run if program_of[part] in shell_commands.RUNNERS]
+    if not run or (is_hidden and programs == {"git"}):
         return None
     lines = _split_lines(body[exit_line.end() :] if exit_line else body)
-    decisive = _find_decisive_line(lines, programs, sure_only=hidden) or (
-        _find_first_line(lines) if exit_code else None
-    )
-    if decisive is None or not (message := normalise_message(decisive[1])):
+    rule, line = _find_decisive_line(lines, programs, sure_only=is_hidden) or ("", "")
+    if not line and exit_code:
+        rule, line = _find_first_line(lines) or ("", "")
+    message = normalise_message(line)
+    if not message:
         return None
-    return _make_failure(_find_failed_command(run, decisive[0], lines), exit_code or -1, message, at, uuid)
+    return _make_failure(_find_failed_command(run, rule, lines), exit_code or -1, message, at, uuid)
 
 
 def find_pasted_error(text: str, *, at: str, uuid: str) -> ObservedFailure | None:
@@ -273,15 +272,15 @@ def _find_server_failure(tool: str, body: str, at: str, uuid: str) -> ObservedFa
     return _make_failure(" ".join(tool.split("__")[1:])[:80], 1, normalise_message(line), at, uuid)
 
 
-#: Two texts are about the same with this many shared names.
+#: Shared names of two texts on the same subject.
 MIN_SHARED_NAMES = 1
-#: Or with this many shared content words.
+#: Shared content words of two texts on the same subject.
 MIN_SHARED_WORDS = 3
 #: Most characters of a symptom or a diagnosis: a few sentences.
 MAX_SENTENCE_CHARACTERS = 400
-#: What is shorter reports nothing by itself.
+#: Fewest characters of a report.
 MIN_SENTENCE_CHARACTERS = 12
-#: Of a turn its beginning is looked at.
+#: Characters of a turn that are read.
 MAX_TURN_CHARACTERS = 6_000
 
 
@@ -343,7 +342,7 @@ def is_same_subject(text: str, other_text: str) -> bool:
 
 
 def find_symptom(text: str) -> str:
-    """What a user's turn reports to be wrong, in its own words; "" for nothing."""
+    """Returns the problem that a user's turn reports, in its own words; "" if there is none."""
     return _find_symptom(text[:MAX_TURN_CHARACTERS])
 
 
@@ -434,8 +433,7 @@ class Symptom(NamedTuple):
 
 
 class Refutation(NamedTuple):
-    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or
-    0."""
+    """The turn that refutes a memory, the reason, and the loss of confidence; `by` is the contradicting memory or 0."""
 
     key: int
     uuid: str
@@ -458,11 +456,7 @@ def relate(
 ) -> Relations:
     """Relates a session's turns, memories and failures to each other; a pure function."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
-    causes = [
-        statement
-        for statement in stated
-        if is_cause(statement.text, category=statement.category, authority=statement.authority)
-    ]
+    causes = [each for each in stated if is_cause(each.text, category=each.category, authority=each.authority)]
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
@@ -470,15 +464,11 @@ def relate(
     for cause in stated:
         for symptom in _find_reports(cause, prompts, is_cause=cause.memory_seq in sure):
             symptoms.append(symptom)
-            same_turn = (
-                statement
-                for statement in stated
-                if statement.uuid == symptom.uuid and statement.memory_seq != cause.memory_seq
-            )
             links += [
-                (statement.memory_seq, cause.memory_seq)
-                for statement in same_turn
-                if has("symptom", "en", statement.text) and not names_cause(statement.text)
+                (report.memory_seq, cause.memory_seq)
+                for report in stated
+                if report.uuid == symptom.uuid and report.memory_seq != cause.memory_seq
+                if has("symptom", "en", report.text) and not names_cause(report.text)
             ]
         refutations += _find_rejection(cause, turns)
         if cause.memory_seq not in sure:
@@ -517,16 +507,11 @@ def _find_reports(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_
 def _find_failures(cause: StatedMemory, failed: Sequence[CommandFailure]) -> list[Symptom]:
     near = [failure for failure in failed if 0 <= cause.ordinal - failure.ordinal <= MAX_TURNS_BEFORE]
     latest = {failure.fingerprint: failure for failure in near if is_same_subject(failure.message, cause.text)}
-    return [
-        Symptom(
-            cause.memory_seq,
-            failure.uuid,
-            failure.at,
-            ": ".join(filter(None, (failure.command, failure.message))),
-            failure.fingerprint,
-        )
-        for failure in latest.values()
-    ]
+    symptoms = []
+    for failure in latest.values():
+        text = ": ".join(filter(None, (failure.command, failure.message)))
+        symptoms.append(Symptom(cause.memory_seq, failure.uuid, failure.at, text, failure.fingerprint))
+    return symptoms
 
 
 def _find_refutations(
@@ -553,12 +538,11 @@ def _find_refutations(
                 refutations.append(Refutation(cause.memory_seq, turn.uuid, turn.at, reason, lowered, by))
             break
     # The failure that a cause was named for, seen once more after it.
-    named_for = {failure.fingerprint for failure in _find_failures(cause, failed)}
-    after_it = (
-        failure for failure in failed if failure.fingerprint in named_for and cause.ordinal < failure.ordinal <= end
-    )
-    if (again := next(after_it, None)) is not None:
-        refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, REPEATED[1], REPEATED[0], 0))
+    explained = {symptom.fingerprint for symptom in _find_failures(cause, failed)}
+    later = (each for each in failed if each.fingerprint in explained and cause.ordinal < each.ordinal <= end)
+    if (repeated := next(later, None)) is not None:
+        lowered, reason = REPEATED
+        refutations.append(Refutation(cause.memory_seq, repeated.uuid, repeated.at, reason, lowered, 0))
     return refutations
 
 
@@ -586,12 +570,9 @@ def turns_down(answer: str) -> bool:
 
 
 def _find_real_cause(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:
-    """The memory with the real cause: of the refuting turn, else the next one on the same subject; 0 for none."""
-    later = [
-        statement
-        for statement in causes
-        if statement.ordinal >= turn.ordinal and statement.memory_seq != cause.memory_seq
-    ]
-    own = next((statement for statement in later if statement.uuid == turn.uuid), None)
-    near = own or next((statement for statement in later if is_same_subject(statement.text, cause.text)), None)
-    return near.memory_seq if near else 0
+    """Returns the memory with the real cause: of the refuting turn, else the next on the same subject; 0 if none."""
+    later = [each for each in causes if each.ordinal >= turn.ordinal and each.memory_seq != cause.memory_seq]
+    own = (each for each in later if each.uuid == turn.uuid)
+    near = (each for each in later if is_same_subject(each.text, cause.text))
+    real = next(own, None) or next(near, None)
+    return real.memory_seq if real else 0

@@ -1,4 +1,4 @@
-"""What a session did: files, commands, commits, decisions, open ends."""
+"""Harvests the work of a session: files, commands, commits, decisions, open ends."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem, words_of
 
 MAX_COMMAND_CHARACTERS = 100
-#: How many characters of an output's beginning are searched for a failure that a pipe hid; of its end three times as
-#: many.
-HALF = 500
+#: Characters of an output's beginning that are searched for a failure that a pipe hid.
+HEAD_CHARACTERS = 500
+#: Characters of its end.
+TAIL_CHARACTERS = 1500
 
 
 class Entry(NamedTuple):
@@ -76,7 +77,7 @@ class Work:
     ran: dict[str, Ran] = field(default_factory=dict)
     commits: list[Commit] = field(default_factory=list)
     plans: list[tuple[str, str]] = field(default_factory=list)
-    """(plan, uuid) of what was put before the user and not turned down."""
+    """(plan, uuid) of the plans that the user did not turn down."""
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were begun here -> uuid."""
     pulls: dict[str, str] = field(default_factory=dict)
@@ -98,12 +99,11 @@ class Work:
 #: The mark that replaces quoted text in a shell line.
 _HIDDEN = re.compile(r"\0(\d+)\0")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
-#: What git prints where it made none.
+#: Output of git if it made no commit.
 _NO_COMMIT = re.compile(
     r"\bnothing (?:added )?to commit\b|\bno changes added\b|\b(?:fatal|error): |\bidentity unknown\b|\bFailed\b|\bexit code: [1-9]"
 )
 #: The number in the address of a new pull request or merge request.
-_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
 _PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
 _TITLE = re.compile(r"--title[ =]\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
 #: Words with which a message tells how it was before the commit.
@@ -113,9 +113,9 @@ _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
 _OTHER_DIRECTORY = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
-#: What is called by a name of its own of the checks that shell lines run.
+#: Purpose of a command -> the name of its check.
 _CHECK_NAMES = {"test": "tests", "format": "format", "check types": "lint", "lint": "lint", "build": "build"}
-#: The names of the checks whose end says whether the work is sound.
+#: The names of all checks.
 CHECKS = frozenset(_CHECK_NAMES.values())
 #: The output of a check that failed while a pipe hid its exit code.
 _SAYS_FAILED = re.compile(
@@ -132,7 +132,7 @@ _VARIABLE_PART = re.compile(
 
 
 def find_check(command: str) -> str:
-    """Which check a command is (tests, format, lint, build); "" for another command."""
+    """Returns the check that a command is (tests, format, lint, build); "" for another command."""
     return _CHECK_NAMES.get(shell_commands.find_purpose(command), "")
 
 
@@ -171,7 +171,8 @@ def find_error(text: str) -> str:
 
 def _cut_output(text: str) -> str:
     """The beginning and the end of an output, where a check reports its result."""
-    return text if len(text) <= 4 * HALF else f"{text[:HALF]}\n{text[-3 * HALF :]}"
+    is_short = len(text) <= HEAD_CHARACTERS + TAIL_CHARACTERS
+    return text if is_short else f"{text[:HEAD_CHARACTERS]}\n{text[-TAIL_CHARACTERS:]}"
 
 
 def summarise(entries: Sequence[Entry], *, cwd: str = "") -> Work:
@@ -285,7 +286,9 @@ MAX_GOAL_CHARACTERS = 220
 MAX_ENTRY_CHARACTERS = 90
 #: Characters of a commit's reason.
 MAX_REASON_CHARACTERS = 240
-#: Words by which a goal is compared.
+#: Fewest content words of a self-contained sentence.
+MIN_CLEAR_WORDS = 4
+#: Most words by which a goal is compared.
 MAX_SEARCH_WORDS = 24
 #: Characters of the user's words that are searched for them.
 MAX_SEARCHED_CHARACTERS = 600
@@ -331,11 +334,8 @@ def list_goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entr
     if not goal and not title:
         summed = find_last_item(answers[:1])
         goal = summed.text if summed else ""
-    openings = (
-        [Item("goal", cut(squeeze(title or goal), MAX_GOAL_CHARACTERS), prompts[at].uuid if prompts else "")]
-        if title or goal
-        else []
-    )
+    text, uuid = cut(squeeze(title or goal), MAX_GOAL_CHARACTERS), prompts[at].uuid if prompts else ""
+    openings = [Item("goal", text, uuid)] if title or goal else []
     words: dict[str, str] = {}
     for number, prompt in enumerate(prompts):
         if number > at and len(words) >= MAX_SEARCH_WORDS:
@@ -348,7 +348,7 @@ def list_goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entr
 
 
 def find_goal(prompts: Sequence[str]) -> str:
-    """What the first of some prompts that says something in its own words says, on one line; "" where none does."""
+    """Returns the first meaningful text of some prompts on one line; "" if there is none."""
     return squeeze(_find_goal(prompts, least=1)[1])
 
 
@@ -378,15 +378,12 @@ def _read_typed_rows(prompt: str) -> list[str]:
 def list_decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
     """Corrections and decisions, the user's and the surest first, each once, and without the goal itself."""
     item_of: dict[str, Item] = {}
-    for statement in sorted(
-        stated, key=lambda statement: (statement.authority != "user", -statement.confidence, statement.ordinal)
-    ):
-        if squeeze(statement.text)[:MAX_ENTRY_CHARACTERS] in goal:
-            continue
-        if statement.gate == "correction" and statement.authority == "user":
-            item_of.setdefault(statement.text, Item("correction", squeeze(statement.text), statement.uuid))
-        elif statement.category in ("decision", "constraint", "convention", "preference"):
-            item_of.setdefault(statement.text, Item("decision", squeeze(statement.text), statement.uuid))
+    for statement in sorted(stated, key=lambda each: (each.authority != "user", -each.confidence, each.ordinal)):
+        text = squeeze(statement.text)
+        corrects = statement.gate == "correction" and statement.authority == "user"
+        decides = statement.category in ("decision", "constraint", "convention", "preference")
+        if (corrects or decides) and text[:MAX_ENTRY_CHARACTERS] not in goal:
+            item_of.setdefault(statement.text, Item("correction" if corrects else "decision", text, statement.uuid))
     return list(item_of.values())
 
 
@@ -400,18 +397,13 @@ def list_done_items(work: Work, cwd: str) -> list[Item]:
     for ran in sorted(notable, key=lambda line: (line.state == "passed", line.at)):
         items.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
         if ran.error:
-            items.append(
-                Item("error", f"{find_check(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
-            )
-    items += [
-        Item("commit", f"{commit.hash} {cut(commit.subject, MAX_ENTRY_CHARACTERS)}", commit.uuid)
-        for commit in work.commits
-    ]
-    items += [
-        Item("reason", f"{commit.subject}: {cut(commit.reason, MAX_REASON_CHARACTERS)}", commit.uuid)
-        for commit in work.commits
-        if commit.reason
-    ]
+            text = f"{find_check(ran.command) or ran.command}: {ran.error}"
+            items.append(Item("error", text, ran.error_uuid, ran.state))
+    commits = [(f"{each.hash} {cut(each.subject, MAX_ENTRY_CHARACTERS)}", each.uuid) for each in work.commits]
+    items += [Item("commit", text, uuid) for text, uuid in commits]
+    reasoned = [each for each in work.commits if each.reason]
+    reasons = [(f"{each.subject}: {cut(each.reason, MAX_REASON_CHARACTERS)}", each.uuid) for each in reasoned]
+    items += [Item("reason", text, uuid) for text, uuid in reasons]
     items += [Item("pull", cut(pull, MAX_ENTRY_CHARACTERS), uuid) for pull, uuid in work.pulls.items()]
     begun = {**work.branches, **{commit.branch: commit.uuid for commit in work.commits if commit.branch}}
     items += [Item("branch", name, uuid) for name, uuid in begun.items()]
@@ -478,14 +470,11 @@ def find_last_item(answers: Sequence[Entry]) -> Item | None:
     """The first self-contained sentence of the last message, else its last sentence."""
     for answer in reversed(answers[-3:]):
         sentences = [line for line in _split_prose(answer.text) if not sentence.ends_with_question(line)]
-        good = [
-            line
-            for line in sentences
-            if not sentence.is_passing(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
-        ]
-        whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
-        if good or sentences:
-            return Item("last", cut((whole or good or sentences[-1:])[0], MAX_SENTENCE_CHARACTERS), answer.uuid)
+        lasting = [line for line in sentences if not (sentence.is_passing(line, "assistant") or line.endswith(":"))]
+        clear = [line for line in lasting if len(content_words(line)) >= MIN_CLEAR_WORDS]
+        complete = [line for line in clear if line.endswith((".", "!")) and line[:1].isalpha()]
+        if sentences:
+            return Item("last", cut((complete or clear or sentences[-1:])[0], MAX_SENTENCE_CHARACTERS), answer.uuid)
     return None
 
 

@@ -14,18 +14,18 @@ from csmd import data
 from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
-_WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
+_WORDS = data.word_table("decision_words.txt")
+_OF_SENTENCES = data.word_table("sentence_words.txt")
 _PRONOUNS, _TROUBLE, _NOTHING = (_OF_SENTENCES[name] for name in ("pronoun.en", "trouble.en", "nothing.en"))
 _AMISS = _TROUBLE | _OF_SENTENCES["failure.en"] | _OF_SENTENCES["ails.en"] | _OF_SENTENCES["amiss.en"]
 _HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
-#: A number, what it is where it sets nothing (a version, a measure of a look), and how many words its unit has at most.
-_NUMBER, _NO_SETTING = (
-    re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?"),
-    re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)"),
-)
-UNIT_WORDS = 2
-#: Fewest words of a clause that says something.
-CLAUSE_WORDS = 3
+_NUMBER = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?")
+#: A number that sets no lasting value: a version, a size on the screen.
+_NO_SETTING = re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)")
+#: Most words of the unit of a number.
+MAX_UNIT_WORDS = 2
+#: Fewest words of a clause that states something.
+MIN_CLAUSE_WORDS = 3
 
 
 def decides(text: str, words: Sequence[str]) -> bool:
@@ -56,7 +56,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
 def explains(words: Sequence[str]) -> bool:
     """Whether an English sentence says how something is or is done, and why: a limit, a state or a rule with its cause.
 
-    What happened once, what goes wrong and what is to be done about it now are no such thing.
+    Single events, failures and momentary orders are not explanations.
     """
     words = tuple(words)
     at, size = next(((at, size) for at in range(len(words)) if (size := _cause_size(words, at))), (0, 0))
@@ -64,7 +64,7 @@ def explains(words: Sequence[str]) -> bool:
     if size and not main and "," in rest:  # the cause comes first
         comma = rest.index(",")
         main, rest = rest[comma + 1 :], rest[:comma]
-    if min(len(main), len(rest)) < CLAUSE_WORDS or rest[0][0].isdigit():
+    if min(len(main), len(rest)) < MIN_CLAUSE_WORDS or rest[0][0].isdigit():
         return False
     happens = (
         "still" in main or any(_is_past(words, place) for place in range(at)) or not _AMISS.isdisjoint(main + rest)
@@ -73,7 +73,7 @@ def explains(words: Sequence[str]) -> bool:
 
 
 def _cause_size(words: Sequence[str], at: int) -> int:
-    """How many words at a place lead to a cause or to what follows from one; 0 for none."""
+    """Counts the words at a position that introduce a cause or an effect; 0 if there are none."""
     if words[at] == "so":
         return int(at > 0 and words[at - 1] == ",")
     return next((size for size in (3, 2, 1) if "_".join(words[at : at + size]) in _WORDS["cause"]), 0)
@@ -87,13 +87,12 @@ def _is_past(words: Sequence[str], at: int) -> bool:
 
 
 def _sets_value(words: Sequence[str]) -> bool:
-    """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no
-    version."""
+    """Whether an order sets a lasting value: "cap the retries at 5"; not a size on the screen, and not a version."""
     if words[:1] == () or words[0] not in _WORDS["adjust"] or words[1:2] == () or words[1] in _PRONOUNS:
         return False
     at = next((at for at in range(2, len(words)) if words[at - 1] in ("to", "at") and _NUMBER.fullmatch(words[at])), 0)
     unit = [word for word in words[at + 1 :] if word[0].isalnum()]
-    if not at or len(unit) > UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
+    if not at or len(unit) > MAX_UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
         return False
     return not _NO_SETTING.fullmatch(words[at]) and not (words[at - 2] == "version" and "." in words[at])
 

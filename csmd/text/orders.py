@@ -61,7 +61,7 @@ def is_task(sentence: Sentence) -> bool:
 
 
 def is_about_errand(sentence: Sentence) -> bool:
-    """Whether a question is about what is done once or next: "shall I run the tests or commit?", "what should I open?"."""
+    """Whether a question is about an action done once or next: "shall I run the tests or commit?", "what should I open?"."""
     words = sentence.words
     errands = WORDS["done_once.en"] if "or" in words else WORDS["done_once.en"] | WORDS["tackle.en"]
     own = [word for lead, doer, word in zip(words, words[1:], words[2:], strict=False) if (lead, doer) in _ABOUT_TO]

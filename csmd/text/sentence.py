@@ -88,8 +88,10 @@ class Sentence:
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
-    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read
-    once."""
+    """Reads one sentence of a user or an assistant; never raises.
+
+    Short sentences are cached; a whole message is parsed only once, so it is not.
+    """
     return _parse_short(text, speaker) if len(text) <= MAX_READ else _parse(text, speaker)
 
 
@@ -424,8 +426,7 @@ _BEFORE_ORDER = frozenset("and then please you just to".split())
 
 
 def _is_refused(language: str, head: str) -> bool:
-    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have
-    spaces."""
+    """Whether a sentence that is not English opens with a refusal; a mark ends it in scripts with spaces."""
     folded = head.casefold()
     refusals = [word for word in WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
     return any(language in UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
@@ -433,8 +434,8 @@ def _is_refused(language: str, head: str) -> bool:
 
 # --- what callers ask of a sentence
 
-#: An order of so few words is one of the moment.
-SHORT_ORDER = 5
+#: Most words of an order that is taken as momentary.
+MAX_MOMENTARY_WORDS = 5
 #: A rule names its object within this many words after its verb.
 OBJECT_WITHIN = 3
 #: Phrases of a request, wherever they are in a sentence; "you can" is one only at the beginning.
@@ -443,11 +444,10 @@ _ASKED_FOR = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.st
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short
-    order."""
+    """Whether a sentence states nothing lasting: a question, report, narration, printed text, a user's short order."""
     sentence = parse(text, speaker)
     if sentence.kind == "orders" and speaker == "user":
-        is_short = sum(word[0].isalnum() for word in sentence.words) <= SHORT_ORDER
+        is_short = sum(word[0].isalnum() for word in sentence.words) <= MAX_MOMENTARY_WORDS
         return is_short and not sentence.lasting and not decides_by_order(sentence.words)
     return sentence.kind in ("asks", "reports", "narrates", "printed")
 
@@ -510,7 +510,7 @@ _COPULA = frozenset("is are was were".split())
 
 
 def holds_only_redacted(text: str) -> bool:
-    """Whether all that a sentence says is a secret, which was redacted, and whose it is.
+    """Whether a sentence says nothing but a redacted secret and its owner.
 
     A clause whose value is the secret ("the token is [redacted]") says no more than that, however many words name it.
     """
@@ -527,7 +527,7 @@ def holds_only_redacted(text: str) -> bool:
 
 
 def find_request(text: str) -> str:
-    """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
+    """Returns the request in a sentence, from its first words on; "" if there is none."""
     if not openings(_ASKED_FOR) & set(split_words(text)):
         return ""
     tokens = tokenise(text[:MAX_READ])
@@ -588,8 +588,7 @@ OBJECTION_WITHIN = 6
 
 
 def is_objection(text: str) -> bool:
-    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not
-    right"."""
+    """Whether the speaker objects to the last action or answer: "no, ...", "the column is not right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
@@ -606,8 +605,7 @@ _ONCE_MORE = frozenset("still again yet already".split())
 
 
 def complains(sentence: Sentence) -> bool:
-    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two
-    rows"."""
+    """Whether a sentence only complains that the current thing is failing: "it still shows two rows"."""
     is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in WORDS["pronoun.en"]
     goes_wrong = not (_ONCE_MORE | WORDS["trouble.en"]).isdisjoint(sentence.words)
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"

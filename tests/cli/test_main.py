@@ -480,7 +480,7 @@ def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
 def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"at", "version", "proto", "home", "alarms", "paused", "service", "daemon", "worker", "socket", "model", "counts",
-            "memories", "counters", "corrected", "last_event", "last_read", "spool", "backfill", "jobs", "projects", "live", "told", "watching",
+            "memories", "counters", "prompts", "corrected", "last_event", "last_read", "spool", "backfill", "jobs", "projects", "live", "told", "watching",
             "transcripts", "storage", "log", "degraded", "encrypted", "excluded", "service_note", "off_mark", "clients", "dream", "provider", "team", "pages", "hosts"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s", "cpu_percent", "cpu_recent_percent"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
