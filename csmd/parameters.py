@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -11,6 +12,8 @@ from csmd.errors import BadInput
 
 #: The default of a parameter that must be given.
 REQUIRED: Any = object()
+#: How a number may be typed.
+_NUMBERS = {int: re.compile(r"-?[0-9]+"), float: re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")}
 JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
@@ -55,10 +58,11 @@ def _validate_value(tool: str, name: str, parameter: Parameter, value: Any) -> A
         raise BadInput(f"{tool} needs the parameter {name!r}")
     if parameter.type_ is bool and value in ("true", "false"):
         value = value == "true"
-    elif (parameter.type_ is int and isinstance(value, str)) or (
-        parameter.type_ is float and isinstance(value, int | str) and not isinstance(value, bool)
-    ):
-        with contextlib.suppress(ValueError, OverflowError):
+    elif parameter.type_ is float and type(value) is int:
+        with contextlib.suppress(OverflowError):
+            value = float(value)
+    elif parameter.type_ in _NUMBERS and isinstance(value, str) and _NUMBERS[parameter.type_].fullmatch(value):
+        with contextlib.suppress(ValueError):  # an int of thousands of digits
             value = parameter.type_(value)
     if type(value) is not parameter.type_ or (isinstance(value, float) and not math.isfinite(value)):
         raise BadInput(f"{tool}: {name} must be {parameter.type_.__name__}, not {value!r}")

@@ -29,7 +29,7 @@ def test_numbers_and_booleans_may_be_given_as_text(name: str, typed: Any, value:
     [
         *[
             ("limit", text, "limit must be int")
-            for text in ("--5", "\u00b2", "five", "", "5.0", 5.0, True, None, "9" * 5000)
+            for text in ("--5", "1_0", " 7", "\u00b2", "five", "", "5.0", 5.0, True, None, "9" * 5000)
         ],
         *[
             ("share", text, "share must be float")

@@ -146,11 +146,6 @@ def program(command: str) -> str:
     return words[0].rpartition("/")[2] if words else ""
 
 
-def value_of(sources: Sequence[Source], key: str) -> tuple[Any, str]:
-    """The value of a key in the first file that sets it, and that file; (None, "") for none."""
-    return next(((source.value[key], source.path) for source in sources if key in source.value), (None, ""))
-
-
 def variables(source: Source) -> dict[str, Any]:
     """The environment variables that a file sets for sessions."""
     return _dict(source.value.get("env"))

@@ -27,7 +27,7 @@ MAX_ANSWER_WORDS = 9
 #: Most words of an answer with a value that nobody proposed.
 MAX_VALUE_WORDS = 5
 #: Most words of an answer with a number: the number and its unit.
-MAX_NUMBER_WORDS = 3
+MAX_NUMBER_WORDS = 4
 #: Most characters of an option, a proposal or an answer in the user's words.
 MAX_CHARACTERS = 300
 #: Most characters of the question before it.
@@ -257,19 +257,17 @@ def _pick_option(opening: str, choice: _Choice, *, refuses: bool) -> str:
     if not _is_predicated(words) and (option := _match_option(choice.options, names, least=len(names))):
         return own if option in choice.question else option
     keeps = not (_KEEPING - COPULA - {"as"}).isdisjoint(words) and (_KEEPING | _EMPTY | STOP_WORDS).issuperset(words)
-    return (
-        own
-        if (keeps and choice.is_asked) or _is_value([word for clause in clauses for word in clause], names, choice)
-        else ""
-    )
+    takes = (keeps and choice.is_asked) or _is_value(opening, names, choice)
+    return own if takes else ""
 
 
 def _names_several(clauses: Sequence[Sequence[str]], at: int, options: Sequence[str]) -> bool:
     """Whether a clause after the first that says something takes it back or names another option."""
     later = [word for clause in clauses[at + 1 :] for word in clause]
     names = [word for word in later if word not in _EMPTY | STOP_WORDS]
-    names_option = any(name in _split_words(option) for name in names for option in options)
-    return names_option or not (_POSITIONS.keys() | _REFUSING | _RETRACTING).isdisjoint(later)
+    if any(name in _split_words(option) for name in names for option in options):
+        return True
+    return not _POSITIONS.keys().isdisjoint(later) or not (_REFUSING | _RETRACTING - {"but"}).isdisjoint(later[:1])
 
 
 def _is_predicated(words: Sequence[str]) -> bool:
@@ -277,17 +275,14 @@ def _is_predicated(words: Sequence[str]) -> bool:
     return any(word in COPULA for word in words[:-1]) or "had" in words
 
 
-def _is_value(words: Sequence[str], names: Sequence[str], choice: _Choice) -> bool:
-    """Whether an answer is the number or the name that a question without options asks for.
-
-    A number begins with its digits; a name is taken by "it is".
-    """
+def _is_value(opening: str, names: Sequence[str], choice: _Choice) -> bool:
+    """Whether an answer is the number, in digits, or the name ("X it is") that a question without options asks for."""
+    words = _split_words(opening)
     if choice.options or not names or len(words) > MAX_VALUE_WORDS or _is_predicated(words):
         return False
-    asks_number = "how" in _split_words(choice.question)
-    if asks_number:
-        return names[0][0].isdigit() and len(words) <= MAX_NUMBER_WORDS
-    return words[-2:] == ["it", "is"]
+    is_position = "which" in _split_words(choice.question) and not _POSITIONS.keys().isdisjoint(words)
+    is_number = names[0][0].isdigit() and ":" not in opening and len(words) <= MAX_NUMBER_WORDS
+    return (is_number and not is_position) or words[-2:] == ["it", "is"]
 
 
 def _find_position(words: Sequence[str], among: int) -> int:

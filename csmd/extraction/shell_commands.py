@@ -158,8 +158,8 @@ COMMAND_CHARACTERS = 48
 #: What a check is for -> the classes of its tools and of the tasks that a runner knows by name, in the order in which
 #: they are looked for.
 PURPOSES = {
-    find_purpose: (_PROGRAMS[f"{kind}_tool"], tuple(sorted(_PROGRAMS[f"{kind}_task"])))
-    for find_purpose, kind in (
+    purpose: (_PROGRAMS[f"{kind}_tool"], tuple(sorted(_PROGRAMS[f"{kind}_task"])))
+    for purpose, kind in (
         ("format", "format"), ("test", "test"), ("check types", "types"), ("lint", "lint"), ("build", "build"),
     )
 }  # fmt: skip

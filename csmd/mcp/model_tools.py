@@ -330,9 +330,9 @@ def _adapt_hint(hint: str) -> str:
     if not verbs:
         return hint
     tools = dict.fromkeys(TOOL_BY_COMMAND.get(verb, "") for verb in verbs)
-    if "" not in tools:
-        return f"call {' or '.join(tools)}"
-    return hint if hint.startswith("ask the user") else f"ask the user to do it: {hint}"
+    if hint.startswith("ask the user"):
+        return hint
+    return f"ask the user to do it: {hint}" if "" in tools else f"call {' or '.join(tools)}"
 
 
 def collect_tools(ask: Ask) -> dict[str, ModelTool]:

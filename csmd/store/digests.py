@@ -18,7 +18,7 @@ RECOUNT_SUBJECT = "endings"
 #: Characters of the beginning and of the end of a text that are read.
 HALF_CHARACTERS = 3000
 _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.digest_reason)
-#: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
+#: In the order of DueSession's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
     "s.seq, s.id, s.turns, s.title, s.cwd, s.path, coalesce((select e.name from events e where e.session_id = s.id "  # noqa: S608
     f"and e.name in ({_ENDS}) and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"

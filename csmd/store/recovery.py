@@ -317,7 +317,7 @@ def list_transcripts(rows: Rows) -> list[str]:
     paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE_ERRORS):
-            paths.extend(path for (path,) in rows.connection.execute(sql))
+            paths.extend(str(path) for (path,) in rows.connection.execute(sql))  # damage may leave any type
     return paths
 
 

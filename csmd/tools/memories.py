@@ -105,7 +105,7 @@ def _find_to_forget(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
     matches = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
     ids = [memory.id for memory in matches if is_visible(rows, memory.project_seq, asking=asking)]
     wanted = f"the id {' or '.join(ids)}" if ids else "an id (`csmd search` finds it)"
-    raise NotFound(f"no memory {display.cut(ident, 80)!r}", hint=f"give {wanted}, or use --purge for a text")
+    raise NotFound(f"there is no memory {display.cut(ident, 80)!r}", hint=f"give {wanted}, or use --purge for a text")
 
 
 def refuse_if_excluded(ctx: ToolContext, *directories: str) -> None:
@@ -168,7 +168,7 @@ def _save_memory(
     ctx.poke()
     memory = saved.memory
     if memory is None:
-        raise CsmdError("the user forgot this text", hint="say it again with `csmd remember` in a terminal")
+        raise CsmdError("the user forgot this text", hint="ask the user to run `csmd remember`")
     is_in_place = place is not None and memory.project_seq == saved.project_seq
     return {
         "id": memory.id, "new": saved.is_new, "text": statement.text, "authority": statement.authority,

@@ -90,7 +90,7 @@ def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Gene
         return {"id": ident, "items": [{"id": ident, **content}]}
     matches = [receipt for receipt in _match_receipts(rows, ident) if _is_in(receipt.project_seq, visible)]
     if not matches:
-        raise NotFound(f"no memory, turn or receipt has the id {ident!r}", hint="`csmd why --list` lists receipts")
+        raise NotFound(f"there is no memory, turn or receipt {ident!r}", hint="`csmd why --list` lists receipts")
     items = receipts.list_items(rows, matches[0])
     return {
         "id": matches[0].id,

@@ -51,7 +51,7 @@ def test_one_is_shown_in_detail_and_whole(told: Machine) -> None:
     (said,) = told.csmd("context", "get", turn, "--json")["items"]
     assert said["state"] == "quoted" and said["text"] in told.csmd("context", "get", turn)
     refused = told.run("context", "get", "nothing-like-it")
-    assert refused.returncode == 1 and "no memory, turn or receipt has the id" in refused.stderr
+    assert refused.returncode == 1 and "there is no memory, turn or receipt" in refused.stderr
 
 
 def test_what_was_composed_is_noted_also_where_it_came_to_nothing(told: Machine) -> None:

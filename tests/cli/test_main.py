@@ -264,7 +264,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
     ("words", "said"),
     [
         (["show", "nope"], "there is no memory"),
-        (["forget", "nope"], "no memory 'nope'"),
+        (["forget", "nope"], "there is no memory 'nope'"),
         (["tool", "csm_nothing"], "unknown tool"),
         (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
