@@ -207,7 +207,7 @@ def _details(row: dict[str, Any]) -> str:
     marks = join(
         row["pinned"] and "pinned",
         row["times"] > 1 and f"said {row['times']} times",
-        row["authority"] == "assistant" and "by the assistant",
+        row["authority"] == "assistant" and row["origin"] != "model_saved" and "by the assistant",
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
         row["origin"] == "model_saved" and "saved by the assistant",
         row["attention"] == "COLD" and "cold",

@@ -196,7 +196,9 @@ def _find_question(message: str, sentences: Sequence[str]) -> _Choice | None:
         puts = text in questions or (questions and has("may_choose", "en", text))
         options = _split_alternatives(text) if puts else []
         if options or (wish is None and text in questions and _asks_wish(text)):
-            needs_context = at and len(content_words(text)) < MIN_QUESTION_WORDS
+            named = {word for option in options for word in _split_words(option)}
+            subject = [word for word in content_words(text) if word not in named]
+            needs_context = at and (not subject or len(content_words(text)) < MIN_QUESTION_WORDS)
             context = f"{sentences[at - 1]} {text}" if needs_context else text
             is_run = " ".join(_split_words(context)) in " ".join(_split_words(message))
             choice = _Choice(_cut_question(context if is_run else text), options)

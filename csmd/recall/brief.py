@@ -372,7 +372,8 @@ def rate_at_start(
     """
     if memory.tier == "archive" or not is_injectable(memory):
         why = "" if memory.superseded_by else evidence.JUDGED.get(memory.tell, "")
-        return Worth(0.0, why or "archived, superseded or refuted")
+        is_current = memory.tier != "archive" and not (memory.superseded_by or memory.is_refuted)
+        return Worth(0.0, why or ("waits for your review" if is_current else "archived, superseded or refuted"))
     due = confidence.find_due_day(memory.text, gate=memory.gate, at=memory.created_at)
     if due and memory.authority == "user" and not memory.pinned:
         return PROMISED if due >= today else Worth(0.0, "its day has passed")

@@ -52,6 +52,7 @@ ROWS = [
     (OPEN, "5 tries a till", "How many tries should a till get? -> 5 tries a till"),
     ("The till needs a port. Which port should it listen on?", "8080", "8080"),
     (LIST, "2, but without the index", "A table in Postgres"),
+    ("Which box for the coins? Tin or Oak?", "tin it is", "Which box for the coins? Tin or Oak? -> tin it is"),
     (OPEN, "whatever", ""),
     (OPEN, "you decide", ""),
     (OPEN, "the tests fail", ""),
