@@ -266,8 +266,8 @@ def _pick_option(opening: str, choice: _Choice, *, refuses: bool) -> str:
 def _names_several(clauses: Sequence[Sequence[str]], at: int, options: Sequence[str]) -> bool:
     """Whether a clause after the first that says something takes it back or names another option."""
     later = [word for clause in clauses[at + 1 :] for word in clause]
-    names = [word for word in later if word not in _EMPTY | STOP_WORDS]
-    if any(name in _split_words(option) for name in names for option in options):
+    names = set(later) - _EMPTY - STOP_WORDS
+    if not names.isdisjoint(word for option in options for word in _split_words(option)):
         return True
     return not _POSITIONS.keys().isdisjoint(later) or not (_REFUSING | _RETRACTING - {"but"}).isdisjoint(later[:1])
 
