@@ -71,6 +71,8 @@ def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)
+    if file != "latest" and not is_there(Path(file)):
+        raise CsmdError(f"there is no backup {source!r}", hint="`csmd backup list` names them; `latest` is the newest")
     if not dry_run:
         verb.confirm(f"Replace the database by {file}? The present one is set aside.", yes=yes)
     value = run_with_daemon_stopped("restore", file, dry_run=dry_run, has_changed=lambda _: True)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, get_args
 
 import click
+from click.core import ParameterSource
 
 from csmd import wire
 from csmd.cli import render, verb
@@ -223,6 +224,9 @@ def _details(row: dict[str, Any]) -> str:
 @VERBS.action("edit", verb.ID, verb.optional("wording", "[TEXT]"))
 def edit(id: str, wording: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Reword a memory: as TEXT, or in your editor."""
+    is_typed = click.get_current_context().get_parameter_source("wording") == ParameterSource.COMMANDLINE
+    if is_typed and not wording.strip():
+        raise click.UsageError("TEXT is empty; leave it out to open your editor")
     verb.require_terminal()
     memory = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
     wording = wording or verb.edit_text(memory["text"])

@@ -114,7 +114,8 @@ def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # 
     """Undo your last change of a memory or an open item.
 
     That is an answer in `csmd review`, an edit, a pin, a replacement, a statement of `csmd remember`, or `csmd done`.
-    ID names another change, by itself or by its memory, or a dream. A forgotten memory is not restored.
+    ID names another change, by itself or by its memory, or a dream. A forgotten memory is not restored, and a goal
+    that was set is closed by `csmd done`.
     """
     if id.startswith("d"):
         dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]

@@ -270,6 +270,7 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["tool", "digest_of"], "unknown tool 'digest_of'"),
         (["done", "7"], "there is no open matter '7'"),
         (["undo"], "only a person at a terminal"),
+        (["restore", "nope", "--yes"], "there is no backup 'nope'"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
         (

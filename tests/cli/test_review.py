@@ -135,7 +135,8 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     assert code == 0 and f"Replaced {ident}" in " ".join(said.split())
     assert memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"] == new["id"]
     assert "Nothing to do" in typed(seeded, "edit", new["id"])[1]
-    assert "Nothing to do" in typed(seeded, "edit", new["id"], "  ")[1]
+    for blank in ("", "  "):
+        assert "TEXT is empty" in typed(seeded, "edit", new["id"], blank)[1]
     shown = seeded.csmd("show", ident)
     assert f"superseded by {new['id']}" in shown and "Changes" in shown
     fits(shown)
