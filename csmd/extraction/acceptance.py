@@ -193,7 +193,7 @@ def _find_question(message: str, sentences: Sequence[str]) -> _Choice | None:
     questions = [text for _, text in closing if ends_with_question(text)]
     wish: _Choice | None = None
     for at, text in reversed(closing):
-        puts = text in questions or (questions and has("may_choose", "en", text))
+        puts = text in questions or (questions and has("may_choose", language_of(text), text))
         options = _split_alternatives(text) if puts else []
         if options or (wish is None and text in questions and _asks_wish(text)):
             named = {word for option in options for word in _split_words(option)}

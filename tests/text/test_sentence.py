@@ -303,7 +303,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 LOOKED_FOR: dict[str, str] = {
     "wanted.en": "what should a ledger be", "wanted.de": "was soll ein Buch sein", "options.en": "there are two ways",
     "options.de": "es gibt zwei Wege", "may_choose.en": "we could close it", "may_choose.de": "man könnte es schließen",
-    "contrast.en": "but it is closed", "contrast.de": "aber es ist zu", "wish_asked.en": "should I close it",
+    "wish_asked.en": "should I close it",
     "amends.en": "correction: it is closed", "adds_to.en": "the clerk too", "remains.en": "it waits for a clerk",
     "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
