@@ -115,7 +115,7 @@ class EmbeddingUnavailable(CsmdError):
     """No embedding model, or its worker failed; search goes on without vectors."""
 
 
-def explain_disk_error(error: OSError, place: str) -> CsmdError:
-    """A CsmdError for one of DISK_ERRORS, with a hint; `place` is named if the error names no file."""
+def explain_disk_error(error: OSError, subject: str) -> CsmdError:
+    """Returns a CsmdError for one of DISK_ERRORS, with a hint; `place` is named if the error names no file."""
     hint = "free some space, or make that place writable"
-    return CsmdError(f"{error.filename or place}: {error.strerror}", hint=hint)
+    return CsmdError(f"{error.filename or subject}: {error.strerror}", hint=hint)

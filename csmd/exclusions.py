@@ -41,7 +41,7 @@ class Pauses:
         return any(begin <= last and first < end and begin < end for begin, end in spans)
 
     def find_current(self, now: str) -> tuple[str, str] | None:
-        """The current pause as (begin, end), its end "" until it is resumed; None if there is none."""
+        """Returns the current pause as (begin, end), its end "" until it is resumed; None if there is none."""
         if not self.spans:
             return None
         begin, end = self.spans[-1]
@@ -74,18 +74,18 @@ def parse_pauses(data: bytes, *, where: str) -> Pauses:
 
 
 def format_pauses(pauses: Pauses) -> bytes:
-    """The bytes of the file of pauses."""
+    """Returns the bytes of the file of pauses."""
     rows = [{"from": begin, "to": end} for begin, end in pauses.spans]
     return f"{wire.pretty({'pauses': rows, 'by': pauses.by})}\n".encode()
 
 
-def parse_length(typed: str) -> int:
+def parse_length(word: str) -> int:
     """Parses a length of time (`2h`, `30m`, `1d`, `1h30m`) to seconds; BadInput if malformed or above a year."""
-    match = _LENGTH.fullmatch(typed.strip().lower())
+    match = _LENGTH.fullmatch(word.strip().lower())
     days, hours, minutes, seconds = (int((part or "0")[:9]) for part in match.groups()) if match else (0,) * 4
     total = days * 86_400 + hours * 3_600 + minutes * 60 + seconds
     if not 0 < total <= MAX_PAUSE_S:
-        raise BadInput(f"{typed!r} is not a length of time", hint="write e.g. 30m, 2h, 1h30m or 1d; at most a year")
+        raise BadInput(f"{word!r} is not a length of time", hint="write e.g. 30m, 2h, 1h30m or 1d; at most a year")
     return total
 
 
@@ -127,8 +127,8 @@ _PATH_KEY = re.compile(r"path|file|uri|source|destination|target", re.IGNORECASE
 _SEPARATORS = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
-def never_off(_: str) -> bool:
-    """The default check for marks: no directory is marked."""
+def has_no_mark(_: str) -> bool:
+    """Returns the default check for marks: no directory is marked."""
     return False
 
 
@@ -138,7 +138,7 @@ class Excludes:
 
     projects: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    is_off: Callable[[str], bool] = never_off
+    is_off: Callable[[str], bool] = has_no_mark
     """Whether a directory or a parent is marked (`.csmd-off`); reads the disk."""
     pauses: Callable[[], Pauses] = Pauses
 
@@ -149,7 +149,7 @@ class Excludes:
     @property
     def reads_disk(self) -> bool:
         """Whether finding an exclusion reads the disk."""
-        return bool(self.projects) or self.is_off is not never_off
+        return bool(self.projects) or self.is_off is not has_no_mark
 
     def covers_directory(self, *folders: str) -> bool:
         """Whether one of these directories, or a parent, is excluded."""
@@ -167,17 +167,17 @@ class Excludes:
         words = _SEPARATORS.split(line[:MAX_LINE_CHARS]) if self.files else []
         return any(self.covers_file(part) for word in words for part in {word, word.rpartition(":")[2]})
 
-    def may_print(self, line: str) -> bool:
+    def may_print_excluded(self, line: str) -> bool:
         """Whether a command may print an excluded file without naming it, as through a pattern or a list of files."""
         line = line[:MAX_LINE_CHARS]
-        arguments = _PRINTED.findall(line) if self.files else []
+        arguments = _PRINT_COMMAND.findall(line) if self.files else []
         if not arguments:
             return False
-        words = " ".join([*arguments, *_LOOPED.findall(line)]).split()
+        words = " ".join([*arguments, *_FOR_LOOP.findall(line)]).split()
         patterns = [word.strip("\"'") for word in words if re.search(r"[*?\[]", word)]
         if not patterns and "*" not in line:
             return _prints_listed_files(line)
-        names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
+        names = [_last_name(glob, star) for glob in self.files for star in ("", "x")]
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
     def without_files(self, text: str, *, only_diffs: bool = False) -> str:
@@ -187,20 +187,20 @@ class Excludes:
 
 
 #: Programs that print files, loops over files, and programs that list files for others to print.
-_PRINTED = re.compile(
+_PRINT_COMMAND = re.compile(
     r"(?<![\w./-])(?:cat|tac|head|tail|less|more|bat|nl|xxd|hexdump|od|strings|base64|sort|cut|paste)\b([^|;&\n<>]*)"
 )
-_LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
-_LISTS = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
-_SUBSTITUTED = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
+_FOR_LOOP = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
+_LIST_COMMAND = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
+_LISTED_ARGUMENTS = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
 
 
 def _prints_listed_files(line: str) -> bool:
     """Whether a command line lists files and passes their names on."""
     line = re.sub(r"\\\n|(?<=[|&])\n", " ", line)  # the line breaks inside a command
-    if _SUBSTITUTED.search(line):
+    if _LISTED_ARGUMENTS.search(line):
         return True
-    lists = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
+    lists = ((command, _LIST_COMMAND.search(command)) for command in re.split(r"[;\n]", line))
     return any(match and re.search(r"xargs|-exec", command[match.end() :]) for command, match in lists)
 
 
@@ -210,9 +210,9 @@ def _list_hints(globs: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(max(re.split(r"[*?]", glob.strip("*/")), key=len) for glob in globs))
 
 
-def _last_name(glob: str, filling: str) -> str:
-    """A file name that matches a glob."""
-    return glob.rpartition("/")[2].replace("*", filling).replace("?", "x")
+def _last_name(glob: str, star: str) -> str:
+    """Returns a file name that matches a glob."""
+    return glob.rpartition("/")[2].replace("*", star).replace("?", "x")
 
 
 def _may_expand_to(pattern: str, name: str) -> bool:
@@ -222,63 +222,64 @@ def _may_expand_to(pattern: str, name: str) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Withheld:
+class WithheldCalls:
     """Withholds the input and output of tool calls that named an excluded file."""
 
     excludes: Excludes = field(default_factory=Excludes)
-    calls: set[str] = field(default_factory=set)
+    excluded_calls: set[str] = field(default_factory=set)
     """Calls that named an excluded file."""
-    unsure: set[str] = field(default_factory=set)
+    suspect_calls: set[str] = field(default_factory=set)
     """Calls that may have printed an excluded file without naming it."""
 
-    def filter_input(self, ident: str, value: Any) -> Any:
-        """The input of a call, without its content if it names an excluded file; the call is then recorded."""
+    def filter_input(self, call_id: str, value: Any) -> Any:
+        """Returns the input of a call, without its content if it names an excluded file; the call is then recorded."""
         if not isinstance(value, Mapping) or not self.excludes.files:
             return value
         command = value.get("command")
         command = command if isinstance(command, str) else ""
         if not self._names_excluded_file(value) and not self.excludes.names_excluded_file(command):
-            if self.excludes.may_print(command):
-                self.unsure.add(ident)
+            if self.excludes.may_print_excluded(command):
+                self.suspect_calls.add(call_id)
             return self._without_diffs(value)
-        self.calls.add(ident)
-        kept = {key: value[key] for key in KEPT_KEYS if key in value}
+        self.excluded_calls.add(call_id)
+        visible = {key: value[key] for key in KEPT_KEYS if key in value}
         if command and "\n" not in command:  # a command of several lines may write the file
-            kept["command"] = command
-        return {**kept, "content": NOT_KEPT}
+            visible["command"] = command
+        return {**visible, "content": NOT_KEPT}
 
     def _names_excluded_file(self, value: Any) -> bool:
         return any(map(self.excludes.covers_file, _find_paths(value)))
 
     def _without_diffs(self, value: Any) -> Any:
-        """An input without the lines of excluded files in its diffs."""
+        """Returns an input without the lines of excluded files in its diffs."""
         if isinstance(value, str):
             return self.excludes.without_files(value, only_diffs=True)
         if isinstance(value, Mapping):
             return {key: self._without_diffs(item) for key, item in value.items()}
         return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
 
-    def filter_output(self, ident: str, content: str, result: Any) -> str:
-        """The output of a call without excluded content; `result` is the assistant's record, which may name the file.
+    def filter_output(self, call_id: str, content: str, result: Any) -> str:
+        """Returns the output of a call without excluded content; `result` is the assistant's record, which may name the
+        file.
 
         If the output attributes lines to files, only the excluded files' lines are removed.
         """
         if not self.excludes.files:
             return content
-        is_hidden = ident in self.unsure and not file_lines.names_its_files(content)
-        if is_hidden or ident in self.calls or self._names_excluded_file(result):
+        is_hidden = call_id in self.suspect_calls and not file_lines.names_its_files(content)
+        if is_hidden or call_id in self.excluded_calls or self._names_excluded_file(result):
             return NOT_KEPT
         return self.excludes.without_files(content)
 
     def filter_prompt(self, text: str) -> str:
-        """A prompt without excluded content, if it is the person's shell line (`!`) or its output."""
+        """Returns a prompt without excluded content, if it is the person's shell line (`!`) or its output."""
         shell = _SHELL_LINE.match(text) if self.excludes.files else None
         if shell is None:
             return text
         kind, content = shell.groups()
         if kind == "input":
-            self.calls.discard("!")
-            self.unsure.discard("!")
+            self.excluded_calls.discard("!")
+            self.suspect_calls.discard("!")
             self.filter_input("!", {"command": content})
             return text
         output = self.filter_output("!", content, None)
@@ -289,7 +290,7 @@ _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
 
 
 def _find_paths(value: Any) -> list[str]:
-    """The strings in an input or a result that name files."""
+    """Returns the strings in an input or a result that name files."""
     paths: list[str] = []
     for key, item in value.items() if isinstance(value, Mapping) else ():
         if key == "file":

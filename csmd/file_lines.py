@@ -65,7 +65,7 @@ def names_its_files(text: str) -> bool:
 
 
 def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
-    """Each line as it may be stored, None for one of an excluded file."""
+    """Yields each line as it may be stored, None for one of an excluded file."""
     listed = _only_names_follow(lines)
     block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
     for number, line in enumerate(lines):
@@ -89,7 +89,7 @@ def _filter_lines(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -
 def _outside_diff(
     line: str, below: str, block: str, is_excluded: IsExcluded, names_below: bool
 ) -> tuple[str, str | None]:
-    """The block that a line opens, and the line as it may be stored."""
+    """Returns the block that a line opens, and the line as it may be stored."""
     heading = _HEADING.fullmatch(line.rstrip())
     if heading is not None and is_excluded(heading["path"]):
         if _NUMBERED.match(below):

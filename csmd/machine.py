@@ -43,12 +43,12 @@ def started(pid: int) -> float | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on: the name before them may hold any character."""
+    """Returns the fields of /proc/PID/stat from the state on: the name before them may hold any character."""
     return Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
 def list_ancestors() -> list[str]:
-    """Names of the programs that started this process, nearest first; a script counts by its own name."""
+    """Returns names of the programs that started this process, nearest first; a script counts by its own name."""
     names = []
     with contextlib.suppress(psutil.Error):
         for process in psutil.Process().parents():
@@ -59,7 +59,7 @@ def list_ancestors() -> list[str]:
 
 
 def load_per_core() -> float | None:
-    """The load average per core over the last minute; None if the system has none."""
+    """Returns the load average per core over the last minute; None if the system has none."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -117,7 +117,7 @@ class Meter:
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:
     """Per cent of a core since the latest sample that is old enough; None for none."""
-    before = next(((at, then) for at, then in reversed(seen) if now - at >= LATELY_S), None)
+    before = next(((index, then) for index, then in reversed(seen) if now - index >= LATELY_S), None)
     return None if before is None else share(used - before[1], now - before[0])
 
 

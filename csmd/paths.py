@@ -16,7 +16,7 @@ def mark_of(home: Path) -> str:
 
 
 def model_folder(name: str) -> str:
-    """The name of a model's folder below `models`."""
+    """Returns the name of a model's folder below `models`."""
     return name.replace("/", "__")
 
 
@@ -104,7 +104,7 @@ def is_shared_name(name: str) -> bool:
 
 
 def name_of_transcript(path: str) -> str:
-    """The name of a transcript's file, without reading the disk; a shared name follows its directory's."""
+    """Returns the name of a transcript's file, without reading the disk; a shared name follows its directory's."""
     file = PurePath(path)
     if file.parent.suffix == ".db":
         file = file.parent
@@ -112,7 +112,7 @@ def name_of_transcript(path: str) -> str:
 
 
 def file_of_transcript(path: Path | str) -> Path:
-    """The file of a transcript: itself, or the database in which the path's last part is a session."""
+    """Returns the file of a transcript: itself, or the database in which the path's last part is a session."""
     path = Path(path)
     return path.parent if is_file(path.parent) else path
 
@@ -129,9 +129,9 @@ LONGEST_NAME = 200
 
 
 def folder_name(path: str) -> str:
-    """The folder name for a directory, as Claude Code makes it; not invertible, and not unique."""
+    """Returns the folder name for a directory, as Claude Code makes it; not invertible, and not unique."""
     units = path.encode("utf-16-le", "surrogatepass")
-    codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
+    codes = [units[length] | units[length + 1] << 8 for length in range(0, len(units), 2)]
     name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
     if len(name) <= LONGEST_NAME:
         return name
@@ -148,7 +148,7 @@ def folder_name(path: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """The text of a file, "" if it cannot be read."""
+    """Returns the text of a file, "" if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -14,7 +14,7 @@ from proportion import assert_in_proportion
 from csmd import exclusions
 from csmd.config import Settings
 from csmd.errors import BadInput, ConfigError
-from csmd.exclusions import NOT_KEPT, Excludes, Pauses, Withheld
+from csmd.exclusions import NOT_KEPT, Excludes, Pauses, WithheldCalls
 from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
 
@@ -216,7 +216,7 @@ OUTPUTS: dict[str, tuple[str, str]] = {
 def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name: str) -> None:
     printed, kept = OUTPUTS[name]
     assert FILES.without_files(printed) == kept
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for turn in (call("Bash", command="make look"), result(printed)):
         transcript.read_line(turn, reading)
     assert "WORD" not in reading.turns[1].text
@@ -233,7 +233,7 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
 ) -> None:
     kept = []
     for printed in ("WORD one\nWORD two", "==> a.py <==\ntext"):
-        reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+        reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
         for turn in (call("Bash", command=command), result(printed)):
             transcript.read_line(turn, reading)
         kept.append(reading.turns[1].text)
@@ -255,7 +255,7 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
     ],
 )  # fmt: skip
 def test_what_a_call_is_given_of_such_a_file_is_left_out_in_whatever_field_it_stands(given: dict[str, Any]) -> None:
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     transcript.read_line(call("Edit", **given), reading)
     assert "WORD" not in reading.turns[0].text and NOT_KEPT in reading.turns[0].text
 
@@ -277,7 +277,7 @@ SELECTED = "<ide_selection>The user selected lines 1 to 2 from {path}:\nWORD\n\n
 )
 def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path: str, form: str) -> None:
     prompt = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
     assert [turn.text for turn in reading.turns] == ["Why does it fail?"]
 
@@ -304,12 +304,12 @@ def test_looking_for_the_lines_of_excluded_files_takes_time_in_proportion(fragme
 )
 def test_telling_whether_a_command_may_print_such_a_file_takes_time_in_proportion(fragment: str) -> None:
     assert_in_proportion(
-        lambda text: FILES.may_print(f"cat a; {text}"), lambda size: fragment * (size // len(fragment))
+        lambda text: FILES.may_print_excluded(f"cat a; {text}"), lambda size: fragment * (size // len(fragment))
     )
 
 
 def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for prompt in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
                  "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>"):  # fmt: skip
         transcript.read_line(line("user", [{"type": "text", "text": prompt}]), reading)
@@ -320,7 +320,7 @@ def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> N
 @pytest.mark.parametrize("name", CASES)
 def test_a_tool_that_names_an_excluded_file_is_kept_without_its_content(name: str) -> None:
     lines, kept = CASES[name]
-    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=WithheldCalls(excludes=FILES), tool_limit=8192)
     for line in lines:
         transcript.read_line(line, reading)
     assert [turn.text for turn in reading.turns] == kept

@@ -17,7 +17,7 @@ from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reas
 from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
-from csmd.exclusions import Excludes, Withheld
+from csmd.exclusions import Excludes, WithheldCalls
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
 from csmd.hosts.json_fields import format_time
@@ -274,7 +274,7 @@ class _PieceReader:
     def read(self, path: Path) -> None:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
-        withheld = Withheld(excludes=options.excludes)
+        withheld = WithheldCalls(excludes=options.excludes)
         opened = OpenTranscript(
             path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
         )

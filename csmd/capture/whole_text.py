@@ -12,7 +12,7 @@ from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.project_identity import Places
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Excludes, Withheld
+from csmd.exclusions import Excludes, WithheldCalls
 from csmd.hosts import adapters
 from csmd.hosts.transcript_reading import OpenTranscript, Reading
 from csmd.paths import is_file
@@ -88,7 +88,7 @@ def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool)
             places = Places(started)
             if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
-            withheld = Withheld(excludes=excludes)
+            withheld = WithheldCalls(excludes=excludes)
             opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:

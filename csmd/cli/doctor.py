@@ -16,7 +16,6 @@ from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Level -> (label of a finding, its colour).
 LABELS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
@@ -34,12 +33,13 @@ def doctor(everything: bool, as_json: bool) -> None:
 
 
 def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The verdict, the findings with their remedies, and the number of passed checks; `everything` lists these."""
+    """Shows the verdict, the findings with their remedies, and the number of passed checks; `everything` lists
+    these."""
     yield Line(value["verdict"], style="bold" if value["works"] else "bold red")
     findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
-    for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
+    for finding, check_id in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
         label, style = LABELS[finding["level"]]
-        yield Line(f"{finding['what']} ({ident})", head=f"{label:<{LABEL_WIDTH}}", style=style, gap=True)
+        yield Line(f"{finding['what']} ({check_id})", head=f"{label:<{LABEL_WIDTH}}", style=style, gap=True)
         yield Line(finding["try"], head=f"{'':<{LABEL_WIDTH}}try: ")
     passed, skipped = ([check for check in value["checks"] if check["level"] == level] for level in ("ok", "unasked"))
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
@@ -66,7 +66,7 @@ def report_verb(target: Path | None, as_json: bool) -> None:
 
 
 def show_report(value: dict[str, Any]) -> Screen:
-    """The parts of the report, and its path."""
+    """Shows the parts of the report, and its path."""
     yield f"written to {value['path']} ({size(value['bytes'])}):"
     for part in value["parts"]:
         yield Line(f"{part['what']}, {size(part['bytes'])}", head=f"  {part['name']:<14} ")

@@ -10,7 +10,6 @@ from csmd.config import assistant_session
 from csmd.text import display
 from csmd.text.ages import when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -28,7 +27,7 @@ def goal_set(session: str, **options: Any) -> None:
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
-    """A goal that was declared, and the sessions that are shown it."""
+    """Shows a goal that was declared, and the sessions that are shown it."""
     if value["authority"] == "user":
         sessions = "its session" if value["session_id"] else f"each session in {value['project']}"
         state = f"shown to {sessions} until `csmd done {value['id']}`"
@@ -48,7 +47,7 @@ def show_goals(value: dict[str, Any]) -> Screen:
         owner = "yours" if goal["authority"] == "user" else "the assistant's"
         session = goal["session_id"] and f"session {display.shorten_session_id(goal['session_id'])}"
         finished = goal["done_at"] and f"done {when(goal['done_at'])[:10]}"
-        yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
+        yield Line(goal["text"], head=f"{goal['id']}  ", max_lines=4)
         details = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
         yield dim(details, indent=len(goal["id"]) + 2)
 
@@ -69,10 +68,10 @@ def done(items: tuple[str, ...], project: str | None, all_projects: bool, as_jso
 
 @render.if_empty("open", "no open items here")
 def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
-    """The open items, numbered."""
+    """Shows the open items, numbered."""
     widest = len(str(len(value["open"])))
     for row in value["open"]:
-        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
+        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", max_lines=3)
         project = last_part(row["project"]) if all_projects else ""
         session = (
             "" if row["kind"] in ("goal", "promise") else f"session {display.shorten_session_id(row['session_id'])}"
@@ -82,7 +81,7 @@ def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
 
 
 def show_closed(value: dict[str, Any]) -> Screen:
-    """The closed items, and how to open them again."""
+    """Shows the closed items, and how to open them again."""
     for row in value["closed"]:
-        yield Line(row["text"], head=f"done: {row['id']}  ", most=3)
+        yield Line(row["text"], head=f"done: {row['id']}  ", max_lines=3)
     yield dim("Undo: csmd undo" if len(value["closed"]) == 1 else "Undo one: csmd undo ID")

@@ -8,7 +8,6 @@ from csmd.cli import verb
 from csmd.cli.render import Line, Screen, bold, dim
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 

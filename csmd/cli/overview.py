@@ -16,7 +16,6 @@ from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
 from csmd.text.ages import ago
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 #: The most useful commands -> their purpose.
@@ -118,7 +117,7 @@ def show_overview() -> None:
 
 
 def _state_lines(value: dict[str, Any]) -> Screen:
-    """The state in a sentence, and the number of memories in the project of this directory."""
+    """Shows the state in a sentence, and the number of memories in the project of this directory."""
     yield bold(status.headline(value))
     directory = Path(os.path.realpath(Path()))
     projects = [row for row in value["projects"] if directory.is_relative_to(row["root"])]

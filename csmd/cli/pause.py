@@ -18,7 +18,6 @@ from csmd.paths import is_directory, is_there
 from csmd.text import ages
 from csmd.text.ages import when
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 
@@ -88,7 +87,7 @@ def _notify_daemon() -> bool:
 
 
 def show_paused(value: dict[str, Any], *, length: str) -> Screen:
-    """The end and the effect of the pause."""
+    """Shows the end and the effect of the pause."""
     until = value["paused"]["until"]
     yield bold(f"paused until {f'{when(until)} ({length})' if until else '`csmd resume`'}")
     yield "No session is captured, and none gets notes."
@@ -101,7 +100,7 @@ def show_paused(value: dict[str, Any], *, length: str) -> Screen:
 
 @render.raw
 def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
-    """The length of the pause that was ended."""
+    """Shows the length of the pause that was ended."""
     if not value["since"]:
         yield "csmd was not paused"
         return

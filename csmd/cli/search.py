@@ -15,7 +15,6 @@ from csmd.text import display
 from csmd.text.display import squeeze
 from csmd.vocabulary import CATEGORIES, GATE_PRIORITY, MemoryType
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Most characters and lines shown of the passage that matched.
 MATCH_CHARS = 300
@@ -39,7 +38,7 @@ _NEIGHBOUR_HEAD = re.compile(r"\n\[(before|after)\] ")
 )  # fmt: skip
 def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **options: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
-    query, begun = " ".join(words), time.monotonic()
+    query, started_at = " ".join(words), time.monotonic()
     if options.pop("team"):
         from csmd.cli import team  # most homes have no team
 
@@ -48,7 +47,7 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
         return
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
-    value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}
+    value = {"query": query, "took_ms": round((time.monotonic() - started_at) * 1000, 1), **answer}
     verb.print_answer(value, as_json, show_hits, explain=options["explain"], everywhere=all_projects)
 
 
@@ -66,14 +65,14 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.shorten_session_id(hit['session_id'])}"
         kind, speaker = "memory" if hit.get("states") else hit["kind"], hit.get("author") or hit["authority"]
-        origin = (kind, hit["gate"], speaker, hit["at"][:10], _short_id(hit), session)
+        origin = (kind, hit["gate"], speaker, hit["at"][:10], _shorten_id(hit), session)
         details = join(*origin, f"{hit['score']:.2f}", _describe_outdated(hit, numbers), by="  ")
         yield bold(details, head=f"{number:>2}  ")
         match, *neighbours = _NEIGHBOUR_HEAD.split(hit["text"])
-        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", most=MATCH_LINES)
+        yield Line(prose.excerpt(match, terms, limit=MATCH_CHARS), indent=2, head="> ", max_lines=MATCH_LINES)
         for position, text in zip(neighbours[::2], neighbours[1::2], strict=True):
             passage = squeeze(prose.excerpt(text, terms, limit=NEIGHBOUR_CHARS))
-            yield dim(f"{position}, {passage}", indent=4, most=NEIGHBOUR_LINES)
+            yield dim(f"{position}, {passage}", indent=4, max_lines=NEIGHBOUR_LINES)
         if explain:
             yield dim(explain_score(hit["factors"], hit["score"]), indent=4)
     yield from render.degraded(value["degraded"])
@@ -81,21 +80,23 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
 
 
 def _describe_outdated(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
-    """The reason why a hit may be out of date, "" if there is none; `numbers` maps ids of hits to their numbers."""
+    """Returns the reason why a hit may be out of date, "" if there is none; `numbers` maps ids of hits to their
+    numbers."""
     if hit["superseded_by"]:
         number = numbers.get(hit["superseded_by"])
-        since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", number and f"{number} here", by=", ")
-        return join(f"superseded by {hit['superseded_by']}", since, by=" ")
+        details = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", number and f"{number} here", by=", ")
+        return join(f"superseded by {hit['superseded_by']}", details, by=" ")
     return "refuted" if hit["refuted"] else "its code was edited since" if hit["edited"] else ""
 
 
-def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of the id of a hit, or of its memory; a hook's id is kept whole, as it begins with the time."""
-    ident = str(hit.get("states") or hit["id"])
-    return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
+def _shorten_id(hit: dict[str, Any]) -> str:
+    """Returns the beginning of the id of a hit, or of its memory; a hook's id is kept whole, as it begins with the
+    time."""
+    hit_id = str(hit.get("states") or hit["id"])
+    return hit_id if hit_id.startswith("hook:") else hit_id[: 8 if hit["kind"] == "session" else 11]
 
 
 def explain_score(factors: Mapping[str, float], score: float) -> str:
-    """A score and the features that are not 0."""
+    """Returns a score and the features that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"

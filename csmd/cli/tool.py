@@ -8,7 +8,6 @@ from csmd import wire
 from csmd.cli import verb
 from csmd.errors import CsmdError
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 

@@ -20,7 +20,6 @@ from csmd.installer.plan import Change
 from csmd.paths import Paths, is_directory, is_there
 from csmd.text.display import amount
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 #: Names that are shown of the files that a purge leaves in one directory.
 MAX_NAMES = 5
@@ -38,7 +37,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         plan.check_home_is_own(paths)
     parts = _parts(plan.plan_purge(paths)) if purge else []
     if dry_run:
-        planned, unit = plan.plan_removal(paths), service.recorded_unit(paths)
+        planned, unit = plan.plan_removal(paths), service.read_recorded_unit(paths)
         show(show_leaving(paths, planned, unit, parts, purge=purge))
         if as_json:
             click.echo(wire.pretty({"settings": planned_json(planned), "removes": parts, "service": unit}))
@@ -46,9 +45,9 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
         return
     if purge and not yes:
         _confirm(paths, parts)
-    stopped, unit = service.stop(paths, by_user=True), service.recorded_unit(paths)
+    stopped, unit = service.stop(paths, by_user=True), service.read_recorded_unit(paths)
     outcomes = plan.uninstall(paths)
-    service.remove(paths)
+    service.remove_unit(paths)
     restored = [str(change.path) for change in outcomes if change.changed]
     result: dict[str, Any] = {
         "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home),
@@ -70,7 +69,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
 
 
 def _parts(planned: plan.Purge) -> list[dict[str, Any]]:
-    """The files that a purge removes, as JSON: kinds, numbers and bytes."""
+    """Returns the files that a purge removes, as JSON: kinds, numbers and bytes."""
     return [{"what": kind, "files": len(files), "bytes": sum(files.values())} for kind, files in planned.items()]
 
 
@@ -93,7 +92,7 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
 def show_leaving(
     paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
 ) -> Screen:
-    """The changes and deletions of an uninstall."""
+    """Shows the changes and deletions of an uninstall."""
     if unit:
         yield f"the service would be removed: {unit}"
     yield f"the daemon would be stopped, and {paths.hook_dir} removed"
@@ -106,7 +105,7 @@ def show_leaving(
 
 @render.raw
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
-    """The effects of an uninstall."""
+    """Shows the effects of an uninstall."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
     yield from show_restored(outcomes)
     if unit:
@@ -115,7 +114,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 
 @render.raw
 def show_restored(outcomes: Sequence[Change]) -> Screen:
-    """The result for each file from which csmd's entries were removed."""
+    """Shows the result for each file from which csmd's entries were removed."""
     for change in outcomes:
         effect = "removed" if change.after is None else "restored"
         state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd's in"
@@ -124,7 +123,7 @@ def show_restored(outcomes: Sequence[Change]) -> Screen:
 
 @render.raw
 def show_remains(paths: Paths) -> Screen:
-    """The directories of csmd's data after uninstalling."""
+    """Shows the directories of csmd's data after uninstalling."""
     if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
         yield f"no data of csmd's in {paths.home}"
         return
@@ -134,7 +133,7 @@ def show_remains(paths: Paths) -> Screen:
 
 
 def _directories(paths: Paths) -> Screen:
-    """The home, and csmd's directories outside it."""
+    """Shows the home, and csmd's directories outside it."""
     yield f"  {paths.home}"
     for folder in (paths.log_dir, paths.config_file.parent):
         if is_there(folder) and not folder.is_relative_to(paths.home):
@@ -143,7 +142,8 @@ def _directories(paths: Paths) -> Screen:
 
 @render.raw
 def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
-    """The files that a purge deletes, by kind, and their directories; with the number of memories if a daemon runs."""
+    """Shows the files that a purge deletes, by kind, and their directories; with the number of memories if a daemon
+    runs."""
     if not parts:
         yield "no data of csmd's to delete"
         return
@@ -162,9 +162,9 @@ def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
 
 @render.raw
 def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]) -> Screen:
-    """The files that a purge has deleted and left."""
+    """Shows the files that a purge has deleted and left."""
     yield f"deleted {_describe_total(parts)}"
-    environments = plan.virtual_environments(paths)
+    environments = plan.find_virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
     others = [path for path in foreign if path not in environments]

@@ -51,5 +51,5 @@ MODULE_VERBS: dict[str, list[str]] = {
 
 
 def visible_verbs() -> list[str]:
-    """The verbs that help and completion show."""
+    """Returns the verbs that help and completion show."""
     return [verb for verbs in VERB_GROUPS.values() for verb in verbs]

@@ -9,7 +9,6 @@ from csmd.cli import render, verb
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
-#: The verbs of this module.
 VERBS = verb.Verbs()
 
 

@@ -61,7 +61,7 @@ def remove_key(text: str, name: str) -> str:
 
 
 def key_names(text: str) -> set[str]:
-    """The dotted names of the keys that a text sets."""
+    """Returns the dotted names of the keys that a text sets."""
     return {entry.name for entry in _entries(_compose(text)) if entry.value.id != "mapping"}
 
 
@@ -86,7 +86,7 @@ def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) ->
 
 
 def _format_value(value: Any) -> str:
-    """A value as YAML on one line."""
+    """Returns a value as YAML on one line."""
     import yaml
 
     # As an item of a flow list, so that braces and commas in it are quoted.
@@ -96,7 +96,7 @@ def _format_value(value: Any) -> str:
 
 
 def _value_end(text: str, value: Any) -> int:
-    """The index where a value ends, without the comments after a block that YAML counts as part of it."""
+    """Returns the index where a value ends, without the comments after a block that YAML counts as part of it."""
     end = value.end_mark.index
     is_block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
     if not is_block:

@@ -42,7 +42,7 @@ Placeholders = tuple[tuple[str, str], ...]
 
 @cache
 def read_vocabulary() -> frozenset[str]:
-    """Every word of csmd's own source, in lower case."""
+    """Returns every word of csmd's own source, in lower case."""
     texts = (path.read_text(encoding="utf-8") for path in Path(csmd.__file__).parent.rglob("*.py"))
     return frozenset(word.lower() for text in texts for word in _WORD.findall(text) if word.isascii())
 
@@ -64,9 +64,9 @@ class Redactor:
     words: frozenset[str] = field(default_factory=read_vocabulary)
 
     def text(self, text: str) -> str:
-        """The text without words that are not in csmd's source."""
-        for place, placeholder in self.placeholders:
-            text = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", placeholder, text)
+        """Returns the text without words that are not in csmd's source."""
+        for prefix, placeholder in self.placeholders:
+            text = re.sub(rf"(?<![\w-]){re.escape(prefix)}(?![\w-])", placeholder, text)
         return _WORD.sub(self._word, _GROUPS.sub(LEFT_OUT, _PATH.sub("<path>", text)))
 
     def _word(self, match: re.Match[str]) -> str:
@@ -76,7 +76,7 @@ class Redactor:
         return word if word.lower() in self.words else LEFT_OUT
 
     def value(self, value: Any) -> Any:
-        """A JSON value with every text and key redacted."""
+        """Returns a JSON value with every text and key redacted."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -129,7 +129,7 @@ def _versions(material: Material) -> Any:
 
 
 def _number(version: str) -> str:
-    """The leading numbers of a version, as a suffix may be personal."""
+    """Returns the leading numbers of a version, as a suffix may be personal."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return match[0] if match else LEFT_OUT
 
@@ -172,13 +172,13 @@ def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[s
     owners: dict[str, list[str]] = {}
     for hook in host_settings.registered_commands(source):
         event = hook.event if hook.event in host_settings.EVENTS else material.redact(hook.event)
-        ours = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
-        owners.setdefault(event, []).append(ours if hook.home else _program(hook.command))
+        own_hooks = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
+        owners.setdefault(event, []).append(own_hooks if hook.home else _program(hook.command))
     return owners
 
 
 def _program(command: str) -> str:
-    """The name of a program; LEFT_OUT if it could be a key or a person's name."""
+    """Returns the name of a program; LEFT_OUT if it could be a key or a person's name."""
     name = host_settings.program(command)
     plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
     return name if plain else LEFT_OUT
@@ -257,7 +257,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
-    """The last lines of one of csmd's own files, redacted."""
+    """Returns the last lines of one of csmd's own files, redacted."""
     try:
         with open_plain(path) as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_BYTES))

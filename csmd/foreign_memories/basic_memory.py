@@ -26,21 +26,23 @@ def recognises(file: ForeignFile) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each observation and relation, and for each other paragraph."""
+    """Yields one memory for each observation and relation, and for each other paragraph."""
     for note in file.read_notes():
         head, body, _ = markdown.split_memo(note.data.decode("utf-8", "replace"))
         title = str(head.get("title") or note.name.removesuffix(".md").rpartition("/")[2])
-        at = to_utc(head.get("created") or head.get("modified")) or to_utc(note.modified)
-        for place, text in enumerate(claude_notes.blocks(body), start=1):
+        written_at = to_utc(head.get("created") or head.get("modified")) or to_utc(note.modified)
+        for directory, text in enumerate(claude_notes.blocks(body), start=1):
             kind, statement = _parse(text)
             statement = f"{title} {statement}" if kind == "relation" else add_subject(title, statement)
-            yield ForeignMemory(source_id=f"{note.name}, paragraph {place}", kind=kind, text=shorten(statement), at=at)
+            yield ForeignMemory(
+                source_id=f"{note.name}, paragraph {directory}", kind=kind, text=shorten(statement), at=written_at
+            )
         if note.is_cut:
             yield Skipped(note.name, "what lies beyond the first megabyte of a note")
 
 
 def _parse(text: str) -> tuple[str, str]:
-    """The kind of a paragraph and what it says, without tags and brackets."""
+    """Returns the kind of a paragraph and what it says, without tags and brackets."""
     if observation := _OBSERVATION.fullmatch(text):
         return observation.group(1).strip(), _TAGS.sub("", observation.group(2)).strip()
     if relation := _RELATION.fullmatch(text):

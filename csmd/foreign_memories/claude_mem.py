@@ -23,7 +23,7 @@ def recognises(file: ForeignFile) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each observation and for each summary that says what was learned or done."""
+    """Yields one memory for each observation and for each summary that says what was learned or done."""
     for row in file.read_table("observations", _OBSERVATION):
         name = f"observation {row['id']}"
         narrative = row["narrative"] or "; ".join(_facts(row["facts"])) or row["text"] or row["subtitle"]

@@ -50,7 +50,7 @@ def recognises(file: ForeignFile) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each paragraph and list item of the newest notes; the index is left out."""
+    """Yields one memory for each paragraph and list item of the newest notes; the index is left out."""
     notes = [note for note in file.read_notes() if "/" not in note.name and note.name != INDEX]
     notes.sort(key=lambda note: (-note.modified, note.name))
     folder = file.path if file.path.is_dir() else file.path.parent
@@ -67,9 +67,9 @@ def read(file: ForeignFile) -> ForeignContent:
 def _read_note(note: MarkdownNote, project: str) -> ForeignContent:
     modified = to_utc(note.modified)
     memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
-    for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
+    for directory, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MAX_STATEMENTS), start=1):
         yield ForeignMemory(
-            source_id=f"{note.name}, paragraph {place}", kind=memo.type or "note",
+            source_id=f"{note.name}, paragraph {directory}", kind=memo.type or "note",
             text=shorten(text, MAX_CHARACTERS), at=modified, project=project,
         )  # fmt: skip
     if note.is_cut:

@@ -30,7 +30,7 @@ def may_begin(data: bytes) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each observation and each relation; BadInput names a line that is neither."""
+    """Yields one memory for each observation and each relation; BadInput names a line that is neither."""
     for number, line in file.read_lines():
         try:
             value = wire.loads(line)
@@ -47,9 +47,9 @@ def read(file: ForeignFile) -> ForeignContent:
         name, observations = value["name"], value.get("observations") or []
         if not observations:
             yield Skipped(name, "entities without observations")
-        for place, observation in enumerate(observations, start=1):
+        for directory, observation in enumerate(observations, start=1):
             text = shorten(add_subject(name, str(observation)))
-            yield ForeignMemory(source_id=f"{name}, observation {place}", kind=value["entityType"], text=text)
+            yield ForeignMemory(source_id=f"{name}, observation {directory}", kind=value["entityType"], text=text)
 
 
 def _is_complete(value: dict[str, Any]) -> bool:

@@ -28,7 +28,7 @@ def may_begin(data: bytes) -> bool:
 
 
 def read(file: ForeignFile) -> ForeignContent:
-    """One memory for each entry; BadInput if the file is not valid JSON."""
+    """Yields one memory for each entry; BadInput if the file is not valid JSON."""
     data = file.read_whole(MAX_BYTES)
     try:
         value = wire.loads(data)

@@ -19,7 +19,7 @@ _LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
 
 
 def read_label(value: dict[str, Any], key: str, limit: int = MAX_ID_CHARACTERS) -> str:
-    """A short structural string of at most `limit` characters; "" for anything that is not an id or a name.
+    """Returns a short structural string of at most `limit` characters; "" for anything that is not an id or a name.
 
     These columns are stored unchanged, so a value with other characters or with a secret is rejected.
     """
@@ -32,11 +32,11 @@ def _is_harmless(text: str) -> bool:
     return redact(text, Counter()) == text
 
 
-def make_session_id(host: str, ident: str) -> str:
-    """The id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
-    return f"{host}:{ident}" if ident else ""
+def make_session_id(host: str, host_id: str) -> str:
+    """Returns the id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
+    return f"{host}:{host_id}" if host_id else ""
 
 
 def read_uuid(host: str, value: dict[str, Any], key: str) -> str:
-    """The id under which a turn is stored, by its line's id under `key`; "" if there is none."""
+    """Returns the id under which a turn is stored, by its line's id under `key`; "" if there is none."""
     return make_session_id(host, read_label(value, key))

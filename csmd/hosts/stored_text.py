@@ -23,12 +23,12 @@ def clean_text(text: str, counts: Counter[str], *, around: tuple[str, str] | Non
 
 
 def remove_injections(plain: str, counts: Counter[str]) -> str:
-    """A clean text without csmd's injections and without private parts, redacted."""
+    """Returns a clean text without csmd's injections and without private parts, redacted."""
     return redact(display.strip_fenced(plain), counts).strip()
 
 
 def cut_long(plain: str, counts: Counter[str]) -> str:
-    """A clean text; of a very long one only the beginning and the end."""
+    """Returns a clean text; of a very long one only the beginning and the end."""
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
@@ -56,10 +56,10 @@ def classify_prompt(
 
 
 def quote(text: str) -> str:
-    """A text quoted as someone else's words: each line behind a `>`."""
+    """Returns a text quoted as someone else's words: each line behind a `>`."""
     return "\n".join(f"> {line}" for line in text.splitlines())
 
 
 def quote_answers(pairs: Iterable[tuple[str, str]]) -> str:
-    """The user's answers, each below its question, which is quoted because the assistant asked it."""
+    """Returns the user's answers, each below its question, which is quoted because the assistant asked it."""
     return "\n\n".join(f"{quote(question)}\n{answer.strip()}".strip() for question, answer in pairs if answer.strip())

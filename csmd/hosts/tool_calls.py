@@ -47,33 +47,33 @@ _SUMMARY = re.compile(r"^(?:Summary:|<summary>)\s*$", re.MULTILINE)
 
 
 def read_plan(arguments: str, result: str) -> str:
-    """The plan that was presented to the user, by the call's stored input; "" if the user rejected it."""
+    """Returns the plan that was presented to the user, by the call's stored input; "" if the user rejected it."""
     return "" if _is_stopped(result) else _without_cut_line(read_field(arguments, "plan"), arguments)
 
 
 def read_commit(arguments: str, result: str) -> str:
-    """The message of the commit that a command made, with its subject as a sentence and without trailers; "" if it made
-    none."""
+    """Returns the message of the commit that a command made, with its subject as a sentence and without trailers; "" if
+    it made none."""
     command = read_field(arguments, "command")[:MAX_COMMAND_CHARACTERS].replace("\\\n", " ")
     program = _COMMITS.search(command)
     if program is None or _is_stopped(result) or (result and classify_result(result) != "passed"):
         return ""
-    paragraphs, at = list[str](), program.end()
-    for argument in _MESSAGE.finditer(command, at):
-        if _ENDS_COMMAND.search(command, at, argument.start()):  # the argument is another program's
+    paragraphs, index = list[str](), program.end()
+    for argument in _MESSAGE.finditer(command, index):
+        if _ENDS_COMMAND.search(command, index, argument.start()):  # the argument is another program's
             break
         paragraphs.append(argument["here"] or argument["double"] or argument["single"] or "")
-        at = argument.end()
+        index = argument.end()
     lines = [line.strip() for line in "\n\n".join(paragraphs).splitlines()]
-    kept = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
-    message = "\n".join(kept).strip()
+    message_lines = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
+    message = "\n".join(message_lines).strip()
     subject, _, body = _KIND_OF_COMMIT.sub("", message, count=1).partition("\n")
     sentence = subject if not body or subject.endswith((".", "!", "?", ":")) else f"{subject}."
     return "" if _NO_WORK.match(message) else f"{sentence}\n{body}".strip()
 
 
 def read_report(_arguments: str, result: str) -> str:
-    """An agent's report; "" if the agent was stopped, failed, or is still at work."""
+    """Returns an agent's report; "" if the agent was stopped, failed, or is still at work."""
     if _is_stopped(result) or _LAUNCHED.match(result) or classify_result(result) != "passed":
         return ""
     text = _AFTER_REPORT.split(result, maxsplit=1)[0]
@@ -81,14 +81,15 @@ def read_report(_arguments: str, result: str) -> str:
 
 
 def read_notified_report(text: str) -> str:
-    """The report of an agent that worked in the background, by the notification of its end; "" if it holds none."""
+    """Returns the report of an agent that worked in the background, by the notification of its end; "" if it holds
+    none."""
     match = _NOTIFIED.match(text)
     return match[1].strip() if match else ""
 
 
 def extract_learned(summary: str) -> str:
-    """The parts of a compaction's summary about what was learned; the whole summary if it has none of the host's
-    headings."""
+    """Returns the parts of a compaction's summary about what was learned; the whole summary if it has none of the
+    host's headings."""
     parts = _HEADING.split(_SUMMARY.split(summary)[-1])
     if len(parts) > 1:
         titled = zip(parts[1::2], parts[2::2], strict=True)
@@ -121,7 +122,7 @@ def _is_stopped(result: str) -> bool:
 
 
 def _without_cut_line(text: str, arguments: str) -> str:
-    """A field's text, without its last line if the input was cut."""
+    """Returns a field's text, without its last line if the input was cut."""
     return text.rpartition("\n")[0] if "\n[csmd: " in arguments else text
 
 
@@ -157,8 +158,8 @@ MAX_SESSIONS = 20
 
 
 def find_written_transcripts(tool: str, arguments: Any) -> tuple[str, ...]:
-    """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded
-    input."""
+    """Returns the names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete
+    decoded input."""
     if tool in READERS:
         return ()
     # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span
@@ -173,7 +174,7 @@ def find_written_transcripts(tool: str, arguments: Any) -> tuple[str, ...]:
 
 
 def _find_names(line: str, end: re.Match[str], folders: list[str]) -> Iterable[str]:
-    """The names with this suffix; a shared name without its directory may be in any of `folders`."""
+    """Returns the names with this suffix; a shared name without its directory may be in any of `folders`."""
     stem = _name_before(line, end.start())
     name = stem + end[0]
     if not stem or not is_shared_name(name):
@@ -187,7 +188,8 @@ def _find_names(line: str, end: re.Match[str], folders: list[str]) -> Iterable[s
 
 
 def _rewrite_copy(copy: re.Match[str]) -> str:
-    """A copying command line as redirections to the files that it writes; unchanged if these are not obvious."""
+    """Returns a copying command line as redirections to the files that it writes; unchanged if these are not
+    obvious."""
     try:
         words = shlex.split(copy[1])
     except ValueError:
@@ -202,9 +204,9 @@ def _rewrite_copy(copy: re.Match[str]) -> str:
     return "\n" + " ".join(f"> {file}" for file in files if not suffix or suffix in (".jsonl", ".db"))
 
 
-def _name_before(line: str, at: int) -> str:
-    """The file name whose suffix begins at this offset, without the suffix; "" if there is none."""
-    before = line[max(0, at - MAX_NAME_CHARACTERS) : at]
+def _name_before(line: str, end: int) -> str:
+    """Returns the file name whose suffix begins at this offset, without the suffix; "" if there is none."""
+    before = line[max(0, end - MAX_NAME_CHARACTERS) : end]
     return before[len(before.rstrip(_IN_NAMES)) :]
 
 
@@ -269,13 +271,13 @@ def classify_result(result: str) -> Result:
 
 
 def read_task_number(result: str) -> str:
-    """The number of the task that a call created, by its result; "" if it created none."""
+    """Returns the number of the task that a call created, by its result; "" if it created none."""
     match = _TASK_NUMBER.search(result)
     return match[1] if match else ""
 
 
 def parse_plan_prompt(prompt: str) -> tuple[str, str]:
-    """The plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
+    """Returns the plan in a prompt that the host wrote, and the session that made it; "" for either that is missing."""
     opening = _PLAN.match(prompt)
     if not opening:
         return "", ""
@@ -290,7 +292,7 @@ def is_continued(summary: str) -> bool:
 
 
 def read_field(arguments: str, name: str) -> str:
-    """A string field of a stored input, which may have been cut."""
+    """Returns a string field of a stored input, which may have been cut."""
     match = re.search(rf'"{name}":"((?:[^"\\\n]|\\.)*)', arguments)
     if match is None:
         return ""
@@ -301,7 +303,7 @@ def read_field(arguments: str, name: str) -> str:
 
 
 def _read_progress(status: str) -> Progress:
-    """The progress of an entry, by the host's word for it."""
+    """Returns the progress of an entry, by the host's word for it."""
     if status in DONE_STATUSES:
         return "done"
     return "doing" if status == "in_progress" else "open" if status else ""

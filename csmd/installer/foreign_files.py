@@ -25,7 +25,8 @@ class ChangedMeanwhile(ConfigError):
 
 
 def read(path: Path) -> bytes | None:
-    """The bytes of a file, None where there is none; ConfigError where it cannot be read or is a link to nothing."""
+    """Returns the bytes of a file, None where there is none; ConfigError where it cannot be read or is a link to
+    nothing."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -44,7 +45,7 @@ def read(path: Path) -> bytes | None:
 def record_entry(
     before: bytes | None, after: bytes, remove: Remove, previous: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The install record's entry for one file: how to restore its bytes, and the sha256 of what we wrote.
+    """Returns the install record's entry for one file: how to restore its bytes, and the sha256 of what we wrote.
 
     `original` is None (there was no file), BY_REMOVAL, or where that does not give the bytes back `{"at": [start, end],
     "put": base64}`: what to put in place of bytes start to end of what the removal leaves.
@@ -57,7 +58,8 @@ def record_entry(
 
 
 def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
-    """The file as it was before install, or None for no file; where it was edited since, without our entries."""
+    """Returns the file as it was before install, or None for no file; where it was edited since, without our
+    entries."""
     if current is None:
         return None
     if _sha256(current) == entry["sha256"]:
@@ -74,7 +76,7 @@ def _sha256(data: bytes) -> str:
 
 
 def _way_back(original: bytes | None, stripped: bytes) -> Any:
-    """The smallest record that leads from the file without our entries to the original."""
+    """Returns the smallest record that leads from the file without our entries to the original."""
     import base64
 
     if original is None or original == stripped:
@@ -91,7 +93,7 @@ def _common_length(first: bytes, second: bytes) -> int:
 
 
 def _original(current: bytes, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
-    """The bytes from before `install`, where `current` is what it wrote."""
+    """Returns the bytes from before `install`, where `current` is what it wrote."""
     import base64
 
     way = entry["original"]
@@ -215,9 +217,9 @@ def _take_lock(lock: Path) -> bool:
 
 
 def find_off_mark(folder: str) -> str:
-    """The path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
-    marks = (place / OFF_MARK for place in (Path(folder), *Path(folder).parents) if folder.startswith("/"))
-    return next((str(mark) for mark in marks if os.path.lexists(mark)), "")
+    """Returns the path of the file `.csmd-off` that excludes a directory, in it or above it; "" for none."""
+    parents = (Path(folder), *Path(folder).parents) if folder.startswith("/") else ()
+    return next((str(parent / OFF_MARK) for parent in parents if os.path.lexists(parent / OFF_MARK)), "")
 
 
 def write_atomic(

@@ -40,7 +40,7 @@ class Host:
     documented: str
 
     def path(self) -> Path:
-        """The file on this machine; for JSON settings the one with comments if only that exists."""
+        """Returns the file on this machine; for JSON settings the one with comments if only that exists."""
         file = config.folder_of(self.variable, self.folder) / self.file
         commented = file.with_suffix(".jsonc")
         return commented if is_there(commented) and not is_there(file) else file
@@ -120,24 +120,24 @@ HOSTS: Mapping[str, Host] = {
 
 
 def make_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
-    """The entry that starts this home's server, in the host's form."""
+    """Returns the entry that starts this home's server, in the host's form."""
     return host.shape(str(script_path(home, SERVER_SCRIPT)), list(arguments))
 
 
 def render_entry(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
-    """The entry as text to paste into the host's file."""
+    """Returns the entry as text to paste into the host's file."""
     return host.format.dump((host.key, SERVER_NAME), make_entry(host, home, arguments))
 
 
 def add_server(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
-    """The file with this home's server; another server of that name stays."""
+    """Returns the file with this home's server; another server of that name stays."""
     if describe_foreign(host, text, home, where):
         return text
     return entry_edits.put_entry(host.format, text, (host.key, SERVER_NAME), make_entry(host, home, arguments), where)
 
 
 def remove_server(host: Host, text: str, home: Path, where: str) -> str:
-    """The file without this home's server."""
+    """Returns the file without this home's server."""
     if describe_foreign(host, text, home, where):
         return text
     return entry_edits.remove_entry(host.format, text, (host.key, SERVER_NAME), where)
@@ -152,7 +152,7 @@ def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
 
 
 def _list_texts(value: Any) -> list[str]:
-    """Every text in an entry."""
+    """Returns every text in an entry."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
         return [word for item in inner for word in _list_texts(item)]

@@ -80,11 +80,11 @@ def _carry_out(
     if dry_run:
         return {"dry_run": True, "actions": [_action_json(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
-    done, left = ctx.store.write(
+    applied, skipped = ctx.store.write(
         lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, by_person=as_said)
     )
     ctx.poke()
-    return {"dry_run": False, "actions": list(map(_action_json, done)), "left": list(map(_action_json, left))}
+    return {"dry_run": False, "actions": list(map(_action_json, applied)), "left": list(map(_action_json, skipped))}
 
 
 @UPKEEP_TOOLS.add("csm_memory_merge", mutates=True)
@@ -111,8 +111,8 @@ def _merge_memories(
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
 
-def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: bool, by_person: bool) -> Json:
-    memory = find_memory(rows, typed, asking)
+def _unmerge(ctx: ToolContext, rows: Rows, word: str, asking: str, *, dry_run: bool, by_person: bool) -> Json:
+    memory = find_memory(rows, word, asking)
     if dry_run:
         return {"dry_run": True, "undone": memory.id, "text": memory.text, "from": memory.superseded_by}
 
@@ -209,9 +209,9 @@ def _list_packets(
     root_of = read_roots(rows)
     present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
     limits = query.parse_limits(since, until, now=ctx.here(ctx.now()))
-    ident = present.find_session(rows, session, asking).id if session else ""
+    session_id = present.find_session(rows, session, asking).id if session else ""
     latest = packet_rows.latest_packets(
-        rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED), session=ident, kind=kind, since=limits.since,
+        rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED), session=session_id, kind=kind, since=limits.since,
         until=limits.until,
     )  # fmt: skip
     fields = "at kind subject outcome session_id project uuid state"
@@ -231,11 +231,11 @@ def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit:
         action.candidate.id: action
         for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
     }
-    listed = [
+    values = [
         {**_candidate_json(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []}
         for row in waiting
     ]
-    return {"counts": candidates.counts(rows, projects=seen), "candidates": listed}
+    return {"counts": candidates.counts(rows, projects=seen), "candidates": values}
 
 
 @HABIT_TOOLS.add("csm_belief_scan", mutates=True)
@@ -246,9 +246,9 @@ def _start_scan(ctx: ToolContext, rows: Rows) -> Json:
     """
     if not ctx.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
-    left = len(cursors.sessions_behind(rows, packets.STAGE))
+    sessions_left = len(cursors.sessions_behind(rows, packets.STAGE))
     ctx.poke()
-    return {"sessions_left": left, "counts": candidates.counts(rows, projects=None)}
+    return {"sessions_left": sessions_left, "counts": candidates.counts(rows, projects=None)}
 
 
 @HABIT_TOOLS.add("csm_belief_scan_report")

@@ -47,7 +47,7 @@ def _count_outcomes(totals: Sequence[Total]) -> dict[str, int]:
 
 
 def _sum_sizes(totals: Sequence[Total]) -> Json:
-    """Bytes and tokens before and after, and tokens saved, over all compressed turns."""
+    """Returns bytes and tokens before and after, and tokens saved, over all compressed turns."""
     compressed = [row for row in totals if row.outcome == "compressed"]
     sums = {name: sum(getattr(row, name) for row in compressed) for name in SIZE_FIELDS}
     saved = sums["tokens_before"] - sums["tokens_after"]
@@ -88,7 +88,7 @@ def _audit_compactions(
         rows,
         compactions.list_latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else [],
     )
-    problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
+    problems += [{"id": uuid, "problem": "its transcript says something else now"} for uuid in reread.pop("changed")]
     agrees = all(recounted[name] == recorded[name] for name in ("compressed", "failed", "tokens_saved"))
     return {
         "sound": agrees and not problems,

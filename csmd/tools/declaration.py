@@ -112,7 +112,7 @@ class ToolContext:
     status: Callable[[Rows], Json]
 
     def paused(self) -> dict[str, str] | None:
-        """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
+        """Returns the current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
         pause = pauses.find_current(self.now())
         return {"since": pause[0], "until": pause[1], "by": pauses.by} if pause else None
@@ -164,7 +164,7 @@ class Tool:
         return result
 
     def schema(self) -> Json:
-        """The JSON schema of its parameters, without those that name the caller."""
+        """Returns the JSON schema of its parameters, without those that name the caller."""
         return parameters.make_schema(
             {key: parameter for key, parameter in self.parameters.items() if key not in (CALLER_DIRECTORY, "by_person")}
         )
@@ -223,7 +223,7 @@ def refuse_users_statement(statement: Statement, command: str, *, by_person: boo
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:
-    """The id that begins with the typed text; "" for none, BadInput for several."""
+    """Returns the id that begins with the typed text; "" for none, BadInput for several."""
     if typed in ids or not typed:
         return typed
     if len(ids) > 1:
@@ -232,7 +232,7 @@ def resolve_id(typed: str, ids: Sequence[str]) -> str:
 
 
 def find_places(rows: Rows, project: str, asking: str) -> Places:
-    """Row keys of the projects that the caller may see; None for all."""
+    """Returns row keys of the projects that the caller may see; None for all."""
     return visibility.find_searchable_places(rows, project, asking=asking)
 
 

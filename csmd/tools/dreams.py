@@ -42,8 +42,8 @@ def dream_json(rows: Rows, dream: Dream) -> Json:
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dream_scopes.list_scopes):
-        facts[place.seq] = read(partial(session_facts.count_facts, project=place.seq))
+    for scope in read(dream_scopes.list_scopes):
+        facts[scope.seq] = read(partial(session_facts.count_facts, project=scope.seq))
         yield
     return facts
 
@@ -100,13 +100,13 @@ def _questions_json(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *,
     if provider is None:
         return None
     settings = ctx.config.settings
-    left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
+    tokens_left = settings.curator_daily_tokens - ledger.tokens_spent_on(rows, now[:10])
     questions = [
-        {"session": ended.id, **as_json(question, "project system text most_tokens")}
-        for ended, question in curate.preview(
-            rows, provider=provider.name, most_tokens=left, now=now, settings=settings
+        {"session": session.id, **as_json(question, "project system text most_tokens")}
+        for session, question in curate.preview(
+            rows, provider=provider.name, most_tokens=tokens_left, now=now, settings=settings
         )
-        if seen is None or ended.project_seq in seen
+        if seen is None or session.project_seq in seen
     ]
     return {"provider": provider.name, "model": provider.model, "questions": questions}
 
@@ -172,14 +172,14 @@ def _show_changes(
     return {"dream": dream_json(rows, dream), "did": changes, "hidden": total - number}
 
 
-def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
+def changes_json(rows: Rows, dream_id: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
     """Yields what a dream did in these projects (None: in all) and in files, as JSON, in order.
 
     Of an action that a purge erased only the reason is left. CsmdError if there is no such dream.
     """
-    dream = dreams.by_id(rows, ident)
+    dream = dreams.by_id(rows, dream_id)
     if dream is None:
-        raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
+        raise CsmdError(f"there is no dream {dream_id!r}", hint="csmd dream history")
     for seq in journal.list_actions(rows, dream.seq):
         action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
         if among is None or written or action.project_seq in among:
@@ -242,18 +242,18 @@ def _undo_dream(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) ->
 @TOOLS.add("csm_dream_history")
 def _list_dreams(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    listed = dreams.list_dreams(rows, limit=clamp_limit(limit, MAX_DREAMS), offset=max(offset, 0))
-    return {"dreams": [dream_json(rows, dream) for dream in listed]}
+    page = dreams.list_dreams(rows, limit=clamp_limit(limit, MAX_DREAMS), offset=max(offset, 0))
+    return {"dreams": [dream_json(rows, dream) for dream in page]}
 
 
-def _find_dream(rows: Rows, typed: str) -> Dream:
+def _find_dream(rows: Rows, word: str) -> Dream:
     """Returns the dream with an id or its beginning, or the latest for `last`."""
-    if typed == "last":
+    if word == "last":
         latest = dreams.list_dreams(rows, limit=1)
         if not latest:
             raise BadInput("no dream has run yet", hint="csmd dream status")
         return latest[0]
-    dream = dreams.by_id(rows, resolve_id(typed, ids_like(rows, "dreams", typed)))
+    dream = dreams.by_id(rows, resolve_id(word, ids_like(rows, "dreams", word)))
     if dream is None:
-        raise BadInput(f"there is no dream {typed!r}", hint="`csmd dream history` lists them")
+        raise BadInput(f"there is no dream {word!r}", hint="`csmd dream history` lists them")
     return dream

@@ -12,7 +12,7 @@ TOOLS = Tools()
 
 
 def find_session_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """Row keys of the projects that a session in a project sees."""
+    """Returns row keys of the projects that a session in a project sees."""
     return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 

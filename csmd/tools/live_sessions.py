@@ -65,7 +65,8 @@ def _show_status_line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
 def format_status_line(
     memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False, context_use: str = ""
 ) -> str:
-    """The status line of a session: what it was shown and how full it is, or why csmd does not work; "" for none."""
+    """Returns the status line of a session: what it was shown and how full it is, or why csmd does not work; "" for
+    none."""
     if not is_recording:
         return "csmd: not recording"
     if is_paused:

@@ -117,7 +117,7 @@ def _sum_lost_confidence(changes: list[belief_changes.Change]) -> float:
 
 
 def _change_json(change: belief_changes.Change) -> Json:
-    """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
+    """Returns a change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
         sure_before=belief_changes.confidence_in_state(change.before), sure_after=belief_changes.confidence_in_state(change.after),
@@ -136,14 +136,14 @@ def replacement_json(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _link_json(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
-    """A link with the memory at its other end; None if that is behind a wall."""
+    """Returns a link with the memory at its other end; None if that is behind a wall."""
     other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
     if other is None or not is_visible(rows, other.project_seq, asking=asking):
         return None
     return {**asdict(link), "other": brief_memory_json(other)}
 
 
-def rest_json(rows: Rows, ident: str) -> Json | None:
-    """The memory with the remaining text of one that was replaced in part; None if there is no such memory."""
-    rest = supersession.find_rest(rows, ident)
+def rest_json(rows: Rows, memory_id: str) -> Json | None:
+    """Returns the memory with the remaining text of one that was replaced in part; None if there is no such memory."""
+    rest = supersession.find_rest(rows, memory_id)
     return as_json(rest, "id text") if rest else None

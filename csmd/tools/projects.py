@@ -184,8 +184,8 @@ def _set_lens(
 def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, wall: bool, ctx: ToolContext) -> Json:
     seq = workspaces.ensure(rows, name, now=ctx.now())
     moved = _move_behind_wall(rows, seq, paths, now=ctx.now()) if wall else 0
-    for place in () if wall else paths:
-        project, _ = _find_unwalled(rows, place, seq, now=ctx.now())
+    for path in () if wall else paths:
+        project, _ = _find_unwalled(rows, path, seq, now=ctx.now())
         if not projects.everywhere_of(rows, project):
             workspaces.rank_first(rows, project, lens=seq)
     marks = tombstones.purged_marks(rows, ctx.store.hash_key)
@@ -206,8 +206,8 @@ def _remove_from_lens(
     if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
-        for place in paths:
-            project = find_project(rows, place)
+        for path in paths:
+            project = find_project(rows, path)
             if projects.everywhere_of(rows, project) != seq:
                 root = workspaces.root_of(rows, project)
                 raise BadInput(f"{root} is not behind the wall of {name}", hint="`csmd project list` shows what is")
@@ -220,13 +220,19 @@ def _remove_from_lens(
                 hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
             )
         paths, topics = list(view.ranked), list(view.topics)
-    for place in paths:
-        project = find_project(rows, place)
+    for path in paths:
+        project = find_project(rows, path)
         root = workspaces.root_of(rows, project)
         if root not in view.ranked:
-            more = " --wall" if root in view.walled else ""
-            hint = f"csmd project lens {name} '{root}' --wall --remove" if more else "`csmd project list` shows what is"
-            raise BadInput(f"{root} is {'behind the wall of' if more else 'not under'} the lens {name}", hint=hint)
+            wall_option = " --wall" if root in view.walled else ""
+            hint = (
+                f"csmd project lens {name} '{root}' --wall --remove"
+                if wall_option
+                else "`csmd project list` shows what is"
+            )
+            raise BadInput(
+                f"{root} is {'behind the wall of' if wall_option else 'not under'} the lens {name}", hint=hint
+            )
         workspaces.rank_first(rows, project, lens=0)
     for topic in topics:
         if not workspaces.remove_topic(rows, view.seq, topic):
@@ -250,15 +256,15 @@ def _check_name(name: str) -> None:
 def _move_behind_wall(rows: Rows, seq: int, paths: list[str], *, now: str) -> int:
     """Puts projects, and those below their directories, behind a wall; returns how many memories moved inside."""
     moved = 0
-    for place in paths:
-        project, root = _find_unwalled(rows, place, seq, now=now)
+    for path in paths:
+        project, root = _find_unwalled(rows, path, seq, now=now)
         moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.projects_below(rows, root)))
     return moved
 
 
-def _find_unwalled(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
-    """A project and its directory; BadInput if it is behind the wall of another lens."""
-    project = find_project(rows, place, create_at=now)
+def _find_unwalled(rows: Rows, path: str, seq: int, *, now: str) -> tuple[int, str]:
+    """Returns a project and its directory; BadInput if it is behind the wall of another lens."""
+    project = find_project(rows, path, create_at=now)
     wall, root = projects.everywhere_of(rows, project), workspaces.root_of(rows, project)
     if wall not in (0, seq):
         other = projects.name_of(rows, wall)
@@ -283,10 +289,10 @@ def _require_person(by_person: bool, command: str) -> None:
         )
 
 
-def _check_absolute(place: str) -> str:
-    if not place.startswith("/"):
-        raise BadInput(f"{place!r} is not an absolute path", hint="begin it with /")
-    return place
+def _check_absolute(path: str) -> str:
+    if not path.startswith("/"):
+        raise BadInput(f"{path!r} is not an absolute path", hint="begin it with /")
+    return path
 
 
 def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
@@ -294,8 +300,8 @@ def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and create_at:
-            place = project_identity.add_marks_if_new(rows, project_identity.identify_directory(word))
-            seq = projects.ensure_with_directory(rows, place, now=create_at).seq
+            identity = project_identity.add_marks_if_new(rows, project_identity.identify_directory(word))
+            seq = projects.ensure_with_directory(rows, identity, now=create_at).seq
         if seq is None:
             raise BadInput(f"nothing was said in {word} yet", hint="`csmd project list` lists the projects")
         return seq

@@ -46,7 +46,7 @@ def _list_review(
     items = [_review_candidate_json(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
     imports = review_answers.read_imports(rows, seen, since=since)
-    import_of = {ident: row.id for row in imports for ident in row.waiting}
+    import_of = {memory_id: row.id for row in imports for memory_id in row.waiting}
     items += [
         {**_review_memory_json(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
         for seq in unsure
@@ -73,17 +73,17 @@ def _answer_import(
     """Keep or drop all waiting memories of an import, given by its id, its program or its path."""
     if verb not in review_answers.IMPORT_VERBS:
         raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
-    since, at = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400), ctx.now()
+    since, now = ctx.before(review_answers.MAX_WAITING_DAYS * 86_400), ctx.now()
     imports = review_answers.read_imports(rows, find_places(rows, project, asking or project), since=since)
     pending = review_answers.find_import(imports, id_)
     if pending is None:
         raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
     uuid = f"cli:{secrets.token_hex(8)}"
-    reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
+    reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=now, key=ctx.store.hash_key)
     answer = ""
     for begin in range(0, len(pending.waiting), review_answers.ANSWER_BATCH):
-        idents = pending.waiting[begin : begin + review_answers.ANSWER_BATCH]
-        write = partial(review_answers.record_import_answer, idents=idents, answer=reply, item=pending.id)
+        ids = pending.waiting[begin : begin + review_answers.ANSWER_BATCH]
+        write = partial(review_answers.record_import_answer, idents=ids, answer=reply, item=pending.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
@@ -105,7 +105,7 @@ def _is_over(rows: Rows, candidate: Candidate) -> bool:
     """Whether a candidate asks about a memory that is replaced or deleted by now."""
     if candidate.source != supersession.SOURCE:
         return False
-    memories_asked_about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
+    memories_asked_about = (memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids)
     return any(memory is None or bool(memory.superseded_by) for memory in memories_asked_about)
 
 
@@ -182,29 +182,29 @@ def _undo_answer(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
-    chosen = journal.last_answer(rows, projects=seen, ident=id_)
-    if chosen is None:
+    target = journal.last_answer(rows, projects=seen, ident=id_)
+    if target is None:
         raise CsmdError("there is nothing to undo", hint="`csmd show ID` lists the changes of a memory")
 
-    def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
-        answer = journal.last_answer(writing, projects=None, ident=ident)
+    def take_back(writing: Rows, answer_id: str) -> tuple[ChangeSet, str]:
+        answer = journal.last_answer(writing, projects=None, ident=answer_id)
         if answer is None:
-            raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
+            raise CsmdError(f"{answer_id} was purged since", hint="`csmd review` shows what waits")
         if answer.kind == journal.DONE:
             return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
         memory = memories.by_id(writing, answer.item)
         text = undo_answer(writing, answer, now=ctx.now(), key=key)
         return answer, memory.text if memory else text
 
-    chosen_answers = review_answers.answers_given_with(rows, chosen) or [chosen]
+    targets = review_answers.answers_given_with(rows, target) or [target]
     refused: CsmdError | None = None
-    for part in chosen_answers[1:]:
+    for part in targets[1:]:
         try:
-            ctx.store.write(partial(take_back, ident=part.id))
+            ctx.store.write(partial(take_back, answer_id=part.id))
         except CsmdError as error:  # a memory has changed since; the rest of the import is undone
             refused = error
         yield
-    answer, text = ctx.store.write(partial(take_back, ident=chosen_answers[0].id))
+    answer, text = ctx.store.write(partial(take_back, answer_id=targets[0].id))
     ctx.poke()
     if refused is not None:
         raise refused
@@ -226,19 +226,19 @@ def _pin_memory(
 
 
 def _carry_out_answer(
-    ctx: ToolContext, ident: str, asking: str, verb: review_answers.Verb, text: str, other: str, version: int
+    ctx: ToolContext, item_id: str, asking: str, verb: review_answers.Verb, text: str, other: str, version: int
 ) -> Json:
     """Carries out and records an answer in one transaction; refused if its item has changed since it was shown."""
-    key, at = ctx.store.hash_key, ctx.now()
+    key, now = ctx.store.hash_key, ctx.now()
 
     def write(rows: Rows) -> tuple[ChangeSet, str]:
-        find = find_candidate if ident.startswith("c") else find_memory
-        item = find(rows, ident, asking)
+        find = find_candidate if item_id.startswith("c") else find_memory
+        item = find(rows, item_id, asking)
         if version and item.version != version:
             raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
         replacing = find_memory(rows, other, asking) if other else None
         uuid = f"cli:{secrets.token_hex(8)}"
-        reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
+        reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=now, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
             return review_answers.record_memory_answer(rows, item, reply), item.text
         if item.status not in candidates.WAITING:
@@ -258,5 +258,5 @@ def _edit_memory(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int
     memory = find_memory(rows, id_, asking)
     if not text.strip() or display.squeeze(text) == memory.text:
         return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
-    done = _carry_out_answer(ctx, memory.id, asking, "edit", present.normalise_typed_text(text), "", version)
-    return {**done, "changed": True}
+    answer = _carry_out_answer(ctx, memory.id, asking, "edit", present.normalise_typed_text(text), "", version)
+    return {**answer, "changed": True}

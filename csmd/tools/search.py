@@ -38,12 +38,12 @@ def _search(
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, memory_filters = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
     kind = _check_kind(kind, memory_filters)
-    within = query.parse_limits(since, until, now=now)
-    ident = find_session(rows, session, asking).id if session else ""
+    limits = query.parse_limits(since, until, now=now)
+    session_id = find_session(rows, session, asking).id if session else ""
     embed = ctx.query_vector(deadline_s=VECTOR_TIMEOUT_S, start=True)
     hits, degraded = results.find(
         rows, query_, projects=seen, kind=kind, limit=clamp_limit(limit, MAX_HITS), now=now, embed=embed,
-        within=SearchFilter(since=within.since, until=within.until, session=ident, **memory_filters), asking=asking,
+        within=SearchFilter(since=limits.since, until=limits.until, session=session_id, **memory_filters), asking=asking,
     )  # fmt: skip
     return {
         "query": query_,
@@ -55,7 +55,7 @@ def _search(
 
 
 def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:
-    """The kind to search: memories alone with a filter that only they have. BadInput for an unknown word."""
+    """Returns the kind to search: memories alone with a filter that only they have. BadInput for an unknown word."""
     if kind not in KINDS:
         raise BadInput(f"kind is memory, turn, session or all, not {kind!r}")
     check_words(memory_filters, MEMORY_FILTERS)
@@ -66,7 +66,7 @@ def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:
 
 
 def hit_json(hit: Hit, *, explain: bool) -> Json:
-    """A hit as `csmd search --json` shows it."""
+    """Returns a hit as `csmd search --json` shows it."""
     row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "answers")}
     row |= {"score": round(hit.score, 4), "source_uuids": line_uuids(hit.source_uuids)}
     return {**row, "factors": hit.factors} if explain else row

@@ -42,8 +42,8 @@ MAX_TITLE_CHARACTERS = 120
 @TOOLS.add("csm_session_list")
 def _list_sessions(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, offset: int = 0) -> Json:
     """List sessions, the latest first."""
-    listed = sessions.list_sessions(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0))
-    return {"sessions": [_session_json(rows, session) for session in listed]}
+    page = sessions.list_sessions(rows, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0))
+    return {"sessions": [_session_json(rows, session) for session in page]}
 
 
 def _session_json(rows: Rows, session: Session) -> Json:
@@ -55,7 +55,7 @@ def _session_json(rows: Rows, session: Session) -> Json:
 
 
 def _find_first_goal(rows: Rows, session: Session) -> str:
-    """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
+    """Returns the first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
     prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=MAX_PROMPT_CHARACTERS)
     return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), MAX_TITLE_CHARACTERS)
 
@@ -119,18 +119,18 @@ def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", l
         conversation = [_turn_json(turn) for turn in _read_conversation(rows, session, asking)]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        shown = session_contents.read_conversation(
+        page = session_contents.read_conversation(
             rows, session.seq, projects=seen, limit=clamp_limit(limit, MAX_ROWS), offset=max(offset, 0)
         )
-        by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
+        by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in page])
         conversation = []
-        for turn in shown:
-            stated = [
+        for turn in page:
+            memories_of_turn = [
                 as_json(memory, "id text superseded_by")
                 for memory in by_turn.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ]
-            conversation.append({**_turn_json(turn), "memories": stated})
+            conversation.append({**_turn_json(turn), "memories": memories_of_turn})
     return {**_session_json(rows, session), "conversation": conversation}
 
 
@@ -148,14 +148,14 @@ def _show_last_turns(
     latest = [] if session else sessions.list_sessions(rows, projects=seen, limit=1)
     if not (session or latest):
         raise BadInput("there is no session here yet", hint="name one; `csmd session list --all-projects` shows them")
-    named = find_session(rows, session, asking) if session else latest[0]
+    target = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
-    counts = session_contents.count_kinds(rows, named.seq, projects=visible)
+    counts = session_contents.count_kinds(rows, target.seq, projects=visible)
     total, max_turns = sum(counts.get(kind, 0) for kind in ROLES[role]), clamp_limit(limit, MAX_ROWS)
     turns = session_contents.read_conversation(
-        rows, named.seq, projects=visible, among=ROLES[role], limit=max_turns, offset=max(total - max_turns, 0)
+        rows, target.seq, projects=visible, among=ROLES[role], limit=max_turns, offset=max(total - max_turns, 0)
     )
-    return {**_session_json(rows, named), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
+    return {**_session_json(rows, target), "of": total, "conversation": [_turn_json(turn) for turn in turns]}
 
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:

@@ -66,11 +66,11 @@ def _untag_memory(
 
 
 def _weigh_tag(
-    ctx: ToolContext, rows: Rows, ident: str, topic: str, asking: str, *, by_person: bool, weight: float
+    ctx: ToolContext, rows: Rows, word: str, topic: str, asking: str, *, by_person: bool, weight: float
 ) -> Json:
     if not by_person:
         refuse_if_excluded(ctx, asking)
-    target = find_memory(rows, ident, asking)
+    target = find_memory(rows, word, asking)
     name = topic_tagging.normalise_name(refuse_secrets(topic))
     if not name:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
@@ -140,13 +140,13 @@ def _check_relationship(name: str) -> None:
         raise BadInput(f"{display.cut(name, 60)!r} is not a relationship", hint=hint)
 
 
-def _parse_weight(typed: str) -> float:
+def _parse_weight(word: str) -> float:
     try:
-        weight = float(typed)
+        weight = float(word)
     except ValueError:
         weight = -1.0
     if not 0 < weight <= 1:
-        raise BadInput(f"the weight must be above 0 and at most 1, not {typed!r}", hint="leave it out for 1")
+        raise BadInput(f"the weight must be above 0 and at most 1, not {word!r}", hint="leave it out for 1")
     return round(weight, 3)
 
 
@@ -154,7 +154,7 @@ M = TypeVar("M", Memory, topics.Member)
 
 
 def _sort_for_display(rows: Iterable[M]) -> list[M]:
-    """Memories in display order: current ones first, then pinned, then by confidence."""
+    """Returns memories in display order: current ones first, then pinned, then by confidence."""
     return sorted(
         rows, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
     )
@@ -166,8 +166,8 @@ def _list_topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     root_of = read_roots(rows)
     return {
         "topics": [
-            {"name": name, "project": root_of.get(place, ""), "memories": number, "last_at": at}
-            for place, name, number, at in topics.list_topics(rows, seen)
+            {"name": name, "project": root_of.get(project_seq, ""), "memories": number, "last_at": last_at}
+            for project_seq, name, number, last_at in topics.list_topics(rows, seen)
         ]
     }
 
@@ -177,13 +177,13 @@ def _list_by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None
     """List the memories that are about a topic, the surest first."""
     name = topic_tagging.normalise_name(topic)
     members = topics.list_members(rows, name, seen)
-    shown = _sort_for_display(members.values())[: clamp_limit(limit, MAX_OF_TOPIC)]
-    by_seq = memories.by_seqs(rows, [member.seq for member in shown])
-    listed = [
+    page = _sort_for_display(members.values())[: clamp_limit(limit, MAX_OF_TOPIC)]
+    by_seq = memories.by_seqs(rows, [member.seq for member in page])
+    values = [
         {**row, "tagged_by": member.by_whom, "weight": member.weight}
-        for member, row in zip(shown, memories_json(rows, [by_seq[member.seq] for member in shown]), strict=True)
+        for member, row in zip(page, memories_json(rows, [by_seq[member.seq] for member in page]), strict=True)
     ]
-    return {"topic": name, "memories": listed, "of": len(members)}
+    return {"topic": name, "memories": values, "of": len(members)}
 
 
 @TOOLS.add("csm_memory_by_type")
@@ -193,8 +193,8 @@ def _list_by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None,
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     memories_seen = memories.list_memories(rows, projects=seen)
     of_type = [memory for memory in memories_seen if type_ in (memory.type, remember.choose_host_type(memory))]
-    listed = memories_json(rows, _sort_for_display(of_type[: clamp_limit(limit, MAX_OF_TYPE)]))
-    return {"type": type_, "memories": listed, "of": len(of_type)}
+    values = memories_json(rows, _sort_for_display(of_type[: clamp_limit(limit, MAX_OF_TYPE)]))
+    return {"type": type_, "memories": values, "of": len(of_type)}
 
 
 @TOOLS.add("csm_memory_related")

@@ -50,11 +50,11 @@ def _report_lookups(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
     since = _start_time(ctx, days)
     lookups = [*_unwritten_since(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
-    kinds = {
+    counts = {
         kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})
     }
-    return {"since": since, "kinds": kinds}
+    return {"since": since, "kinds": counts}
 
 
 def _lookup_counts(lookups: Sequence[Lookup]) -> Json:

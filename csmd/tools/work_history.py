@@ -56,23 +56,24 @@ def _report_day(
     }
 
 
-def _parse_day(typed: str, *, today: date) -> date:
-    if typed in ("", "today"):
+def _parse_day(word: str, *, today: date) -> date:
+    if word in ("", "today"):
         return today
-    if typed == "yesterday":
+    if word == "yesterday":
         return today - timedelta(days=1)
     try:
-        return date.fromisoformat(typed)
+        return date.fromisoformat(word)
     except ValueError:
-        raise BadInput(f"{typed[:40]!r} is not a date", hint="give YYYY-MM-DD, today or yesterday") from None
+        raise BadInput(f"{word[:40]!r} is not a date", hint="give YYYY-MM-DD, today or yesterday") from None
 
 
-def _links_json(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """The sessions that a session builds on, and those that build on it, limited to projects the caller may see."""
+def _links_json(rows: Rows, session_seq: int, session_id: str, seen: list[int] | None) -> list[Json]:
+    """Returns the sessions that a session builds on, and those that build on it, limited to projects the caller may
+    see."""
     return [
         {
-            "direction": "builds_on" if link.to_id == ident else "leads_to",
-            "session": link.from_id if link.to_id == ident else link.to_id,
+            "direction": "builds_on" if link.to_id == session_id else "leads_to",
+            "session": link.from_id if link.to_id == session_id else link.to_id,
             "kind": link.kind, "rule": link.rule, "reason": session_links.describe_link(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }

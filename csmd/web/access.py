@@ -69,7 +69,7 @@ class Access:
         return guarded
 
     def _answer(self, request: Request) -> Response | None:
-        """The answer to a request that is refused or brings the token; None if it may reach the pages."""
+        """Returns the answer to a request that is refused or brings the token; None if it may reach the pages."""
         if refusal := self._find_refusal(request):
             return refusal
         if request.scope["path"] == ENTRY_PATH:

@@ -63,7 +63,7 @@ class Visit:
     id: str = ""
 
     def read_number(self, name: str) -> int:
-        """A number from the address, 0 where it has none."""
+        """Returns a number from the address, 0 where it has none."""
         value = self.query.get(name, "")
         return int(value) if value.isdecimal() and len(value) < 10 else 0
 
@@ -77,7 +77,7 @@ class Page:
 
 
 def show_overview(visit: Visit) -> Page:
-    """The overview: whether csmd works, what is known, and what happened last."""
+    """Returns the overview: whether csmd works, what is known, and what happened last."""
     state = visit.ask("csm_runtime_status")
     return Page("overview.html", {
         "state": state, "health": describe_health(state), "dream": summarize_dreaming(state["dream"]) if state.get("dream") else "",
@@ -88,7 +88,7 @@ def show_overview(visit: Visit) -> Page:
 
 
 def describe_health(state: Mapping[str, Any]) -> tuple[str, str]:
-    """(good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
+    """Returns (good, warning or bad; a sentence on whether csmd works) from the daemon's state."""
     counts = state["counts"]
     amounts = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     if state["alarms"]:
@@ -130,18 +130,18 @@ def show_day(visit: Visit) -> Page:
 
 
 def list_sessions(visit: Visit) -> Page:
-    """The timeline of sessions over the projects."""
+    """Returns the timeline of sessions over the projects."""
     offset, where = visit.read_number("offset"), _project_filter(visit)
-    listed = visit.ask("csm_session_list", **where, limit=PAGE_ROWS + 1, offset=offset)["sessions"]
-    rows = fit_page(listed[:PAGE_ROWS])
+    page = visit.ask("csm_session_list", **where, limit=PAGE_ROWS + 1, offset=offset)["sessions"]
+    rows = fit_page(page[:PAGE_ROWS])
     return Page("sessions.html", {
-        "rows": rows, "days": _group_by_day(rows, "last_at"), "projects": _list_projects(visit), "more": len(listed) > len(rows),
+        "rows": rows, "days": _group_by_day(rows, "last_at"), "projects": _list_projects(visit), "more": len(page) > len(rows),
         "offset": offset,
     })  # fmt: skip
 
 
 def show_session(visit: Visit) -> Page:
-    """A session as a conversation, with what became memories marked in it."""
+    """Returns a session as a conversation, with what became memories marked in it."""
     offset = visit.read_number("offset")
     about = visit.ask("csm_session_transcript", id=visit.id, limit=PAGE_TURNS + 1, offset=offset)
     turns = [
@@ -159,14 +159,14 @@ def show_session(visit: Visit) -> Page:
 
 
 def show_turn(visit: Visit) -> Page:
-    """One turn in full, in parts where it is very long."""
+    """Returns one turn in full, in parts where it is very long."""
     turn, start = visit.ask("csm_turn_show", id=visit.id), visit.read_number("offset")
     part, size = turn["text"][start : start + PART_CHARACTERS], len(turn["text"])
     return Page("turn.html", {"turn": {**turn, "text": part}, "offset": start, "part": len(part), "size": size})
 
 
 def list_memories(visit: Visit) -> Page:
-    """The memories by project, kind and time, with what replaced what."""
+    """Returns the memories by project, kind and time, with what replaced what."""
     offset, gate, state, since = (
         visit.read_number("offset"),
         *(visit.query.get(name, "") for name in ("kind", "state", "since")),
@@ -179,22 +179,22 @@ def list_memories(visit: Visit) -> Page:
         except ValueError:
             raise BadInput(f"{since!r} is no date", hint="write it as 2026-05-31") from None
     limits = {"gate": gate, "state": state, "since": since}
-    listed = visit.ask("csm_memory_list", **_project_filter(visit), **limits, limit=PAGE_ROWS, offset=offset)
-    rows = fit_page(_shorten(listed["memories"]))
+    page = visit.ask("csm_memory_list", **_project_filter(visit), **limits, limit=PAGE_ROWS, offset=offset)
+    rows = fit_page(_shorten(page["memories"]))
     return Page("memories.html", {
         "rows": rows, "days": _group_by_day(rows, "confirmed_at"), "projects": _list_projects(visit), "kinds": GATE_LABELS,
-        "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
+        "total": page["total"], "offset": offset, "more": offset + len(rows) < page["total"],
     })  # fmt: skip
 
 
 def show_memory(visit: Visit) -> Page:
-    """One memory: where it was said, how sure it is, what it replaced, who was shown it."""
+    """Returns one memory: where it was said, how sure it is, what it replaced, who was shown it."""
     memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.read_number("start")))
     hidden = {name: max(len(memory[name]) - MAX_SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:MAX_SOURCES] for name in hidden}}
     return Page("memory.html", {
         "memory": shown, "hidden": hidden, "fades": show.describe_fading(memory) if memory["start"] else "",
-        "relation_of": show.relation_words,
+        "relation_of": show.describe_relation,
     })  # fmt: skip
 
 
@@ -212,7 +212,7 @@ def show_search(visit: Visit) -> Page:
 
 
 def show_search_hits(visit: Visit) -> Page:
-    """The hits alone, for the script that searches as one types."""
+    """Returns the hits alone, for the script that searches as one types."""
     return Page("hits.html", _find_hits(visit))
 
 
@@ -238,16 +238,16 @@ def _find_hits(visit: Visit) -> Json:
 def list_receipts(visit: Visit) -> Page:
     """What sessions were shown when, why, and whether it was used."""
     offset, session = visit.read_number("offset"), visit.query.get("session", "")
-    listed = visit.ask(
+    page = visit.ask(
         "csm_receipts", **_project_filter(visit), session=session, limit=PAGE_ROWS // 2 + 1, offset=offset, details=True
     )
     shortened = [
         {**row, "items": [{**item, "text": cut(item["text"], MAX_LINE_CHARACTERS)} for item in row["items"]]}
-        for row in listed["receipts"]
+        for row in page["receipts"]
     ]
     rows = fit_page(shortened[: PAGE_ROWS // 2])
     return Page("told.html", {
-        "rows": rows, "days": _group_by_day(rows, "at"), "week": listed["week"], "projects": _list_projects(visit),
+        "rows": rows, "days": _group_by_day(rows, "at"), "week": page["week"], "projects": _list_projects(visit),
         "offset": offset,
         "more": len(shortened) > len(rows), "events": injections.EVENT_LABELS, "reason": injections.describe_reason,
         "use": injections.describe_use, "hint": injections.describe_state, "states": injections.STATES,
@@ -255,12 +255,12 @@ def list_receipts(visit: Visit) -> Page:
 
 
 def list_dreams(visit: Visit) -> Page:
-    """The dreams, and whether one is due."""
+    """Returns the dreams, and whether one is due."""
     offset = visit.read_number("offset")
-    listed = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
+    page = visit.ask("csm_dream_history", limit=PAGE_ROWS + 1, offset=offset)["dreams"]
     return Page("dreams.html", {
-        "rows": listed[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
-        "more": len(listed) > PAGE_ROWS, "summary": dreams.summarize_dream,
+        "rows": page[:PAGE_ROWS], "state": summarize_dreaming(visit.ask("csm_dream_status")), "offset": offset,
+        "more": len(page) > PAGE_ROWS, "summary": dreams.summarize_dream,
     })  # fmt: skip
 
 
@@ -301,7 +301,7 @@ def _project_filter(visit: Visit) -> dict[str, str]:
 
 
 def _list_projects(visit: Visit) -> list[Json]:
-    """The projects that a list can be limited to, those with memories first, for the choice above it."""
+    """Returns the projects that a list can be limited to, those with memories first, for the choice above it."""
     rows = [row for row in visit.ask("csm_project_list")["projects"] if row["root"]]
     return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * PAGE_ROWS]
 
@@ -311,7 +311,7 @@ def _shorten(rows: Sequence[Json]) -> list[Json]:
 
 
 def _group_by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
-    """The rows by the local day of one of their times, in their order."""
+    """Returns the rows by the local day of one of their times, in their order."""
     days: dict[str, list[Json]] = {}
     for row in rows:
         days.setdefault(when(row[name])[:10], []).append(row)
@@ -319,7 +319,7 @@ def _group_by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]
 
 
 def fit_page(rows: Sequence[T]) -> list[T]:
-    """The first rows that fit into the room of one page, at least one."""
+    """Returns the first rows that fit into the room of one page, at least one."""
     bytes_left = MAX_PAGE_BYTES
     shown: list[T] = []
     for row in rows:
@@ -333,7 +333,7 @@ def fit_page(rows: Sequence[T]) -> list[T]:
 
 
 def _iterate_texts(value: object) -> Iterator[str]:
-    """Every text in a value of JSON."""
+    """Yields every text in a value of JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

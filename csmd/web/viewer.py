@@ -81,7 +81,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def build_application(paths: Paths, access: Access) -> Starlette:
-    """Every page, below the base path."""
+    """Returns every page, below the base path."""
     templates = _build_templates(access)
 
     def ask(tool: str, **params: Any) -> Any:
@@ -145,7 +145,7 @@ def build_application(paths: Paths, access: Access) -> Starlette:
 
 
 def _build_templates(access: Access) -> Environment:
-    """The templates, which escape every value, with csmd's words for times and amounts."""
+    """Returns the templates, which escape every value, with csmd's words for times and amounts."""
     templates = Environment(
         loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,

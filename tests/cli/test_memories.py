@@ -240,7 +240,7 @@ def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
         "speaker": "user", "at": "2026-05-04T08:00:00.000Z", "session_id": "s1", "uuid": "u1", "role": "states",
         "against": False, "sentence": "Use tabs.", "text": f"{before} Use tabs.",
     }  # fmt: skip
-    render.show(show.evidence_for([turn], most=3))
+    render.show(show.show_evidence([turn], limit=3))
     shown = capsys.readouterr().out
     first = re.search(r"… ?([^\s…]+)", shown)
     assert first is not None and re.match(begins, first[1]), shown

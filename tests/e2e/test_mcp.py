@@ -134,7 +134,7 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     with_hooks = json.loads(by_hand.read_text())["hooks"]
     by_hand.write_text("{}")
     change_servers(sandbox, put_in=False)  # nothing is registered but the plugin
-    root = str(plan.shipped_folder().parent)
+    root = str(plan.find_shipped_folder().parent)
     plugin(claude, "marketplace", "add", root)
     plugin(claude, "install", "csmd@csmd")
     if claude.version != "2.0.77":

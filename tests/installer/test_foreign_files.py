@@ -142,7 +142,7 @@ def test_extended_attributes_are_kept(tmp_path: Path) -> None:
 def test_the_diff_is_one_that_patch_understands(tmp_path: Path) -> None:
     for before in (b'{\n  "model": "opus"\n}', b'{"a": 1}', b'{\n "\xc3\xa9": 1\n}\n'):
         merged = (
-            plan.with_entries(
+            plan.add_entries(
                 before, plan.KINDS, Registration(home=Path("/h/csmd"), interpreter="/usr/bin/python3"), "x"
             )
             or b""

@@ -35,7 +35,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     written: list[int] = []
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.make_registration(machine.config()))
         if len(written) < 2:
             written.append(path.write_text(json.dumps({"n": len(written) + 1})))
         return change
@@ -54,7 +54,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
     counted = iter(range(100))
 
     def merging() -> Change:
-        change = plan.plan_merge(path, HOOKS_ALONE, plan.entries_for(machine.config()))
+        change = plan.plan_merge(path, HOOKS_ALONE, plan.make_registration(machine.config()))
         path.write_text(json.dumps({"n": next(counted)}))
         return change
 
@@ -85,7 +85,7 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
         and b"StopFailure" not in path.read_bytes()
         and b"PostCompact" in path.read_bytes()
     )
-    assert plan.recorded_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
+    assert plan.read_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
     gone, _ = plan.withdraw_events(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
     assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.EVENTS)
     assert plan.load_record(machine.paths)["needs"] == ""
@@ -153,7 +153,7 @@ def ours(*newer: str) -> Registration:
 
 
 def remove(data: bytes) -> bytes:
-    return plan.without_entries(data, KINDS, HOME, "settings.json")
+    return plan.remove_entries(data, KINDS, HOME, "settings.json")
 
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=6)
@@ -175,11 +175,11 @@ def test_any_file_gets_all_kinds_and_is_given_back(
     if "hooks" in value:
         value["hooks"] = {"Stop": [{"hooks": [{"type": "command", "command": "theirs"}]}], "Odd": []}
     before = (json.dumps(value, indent=indent, ensure_ascii=False) + end).encode()
-    first = plan.with_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
+    first = plan.add_entries(before, KINDS, ours() if first_less else ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(before, first, remove)
-    merged = plan.with_entries(first, KINDS, ours("StopFailure"), "x") or b""
+    merged = plan.add_entries(first, KINDS, ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(first, merged, remove, entry)
-    assert plan.with_entries(merged, KINDS, ours("StopFailure"), "x") == merged
+    assert plan.add_entries(merged, KINDS, ours("StopFailure"), "x") == merged
     found = json.loads(merged)
     assert found.pop("statusLine") == {"command": str(HOME)}
     assert {key: one for key, one in found.items() if key != "hooks"} == {
@@ -189,10 +189,10 @@ def test_any_file_gets_all_kinds_and_is_given_back(
 
 
 def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
-    merged = plan.with_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
-    less = plan.with_entries(merged, KINDS, ours(), "x") or b""
+    merged = plan.add_entries(b'{"a": 1}', KINDS, ours("StopFailure"), "x")
+    less = plan.add_entries(merged, KINDS, ours(), "x") or b""
     assert json.loads(less).keys() == {"a", "hooks"} and list(json.loads(less)["hooks"]) == ["Stop", "SessionEnd"]
-    assert plan.with_entries(None, KINDS[1:], ours(), "x") is None
+    assert plan.add_entries(None, KINDS[1:], ours(), "x") is None
     assert plan.describe_entries(less, KINDS, ours(), "x") == ("hooks", ())
     assert plan.describe_entries(less, KINDS, ours("StopFailure"), "x") == ("hooks and a line", ())
 
@@ -202,12 +202,12 @@ def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
     what, out = plan.describe_entries(foreign, CLAUDE.kinds, chosen, "the file")
     assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
-    own = plan.with_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
+    own = plan.add_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
     assert plan.describe_entries(own, CLAUDE.kinds, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:
-    merged = plan.with_entries(None, KINDS, ours("StopFailure"), "x") or b""
+    merged = plan.add_entries(None, KINDS, ours("StopFailure"), "x") or b""
     entry = foreign_files.record_entry(None, merged, remove)
     assert foreign_files.restored(merged, entry, remove) is None
     grown = merged.replace(b"{\n", b'{\n  "numStartups": 3,\n', 1)
@@ -253,14 +253,14 @@ def test_the_oldest_client_decides(
 
 
 def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
-    assert plan.supported_events(["", NEW]).events == plan.supported_events([]).events == ALL
-    assert plan.supported_events(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
+    assert plan.choose_supported_events(["", NEW]).events == plan.choose_supported_events([]).events == ALL
+    assert plan.choose_supported_events(["", OLD]) == plan.Choice(events=(), kept_out_by=OLD)
 
 
 def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:
-    assert plan.oldest_version_for([]) == "" and plan.oldest_version_for(ALL) == "2.1.101"
+    assert plan.find_oldest_version([]) == "" and plan.find_oldest_version(ALL) == "2.1.101"
     for event in registration.NEWER:
-        assert plan.oldest_version_for([event]) == "2.1.101"
+        assert plan.find_oldest_version([event]) == "2.1.101"
 
 
 def program(folder: Path, body: str) -> Path:

@@ -103,7 +103,7 @@ def test_what_csmd_made_goes_and_all_else_stays(machine: Machine) -> None:
     assert {path.name for path in foreign} == {
         "notes.txt", "sessions", "run", "venv", "log", "models", "backups", "damaged-by-me", "hook", "quarantine", "memory",
     }  # fmt: skip
-    assert refused == [] and plan.virtual_environments(paths) == [paths.home / "venv"]
+    assert refused == [] and plan.find_virtual_environments(paths) == [paths.home / "venv"]
     assert not (paths.home / "models" / "m").exists() and not (paths.home / "repairing").exists()
 
 

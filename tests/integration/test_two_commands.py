@@ -78,7 +78,7 @@ def test_what_two_commands_leave_in_the_spool_becomes_one_turn(machine: Machine)
 def test_the_plugin_has_the_events_and_timeouts_of_the_settings_and_no_others() -> None:
     import json
 
-    root = plan.shipped_folder().parent
+    root = plan.find_shipped_folder().parent
     hooks = json.loads((root / "hooks" / "hooks.json").read_text())["hooks"]
     assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(EVENTS)
     for event, groups in hooks.items():
@@ -94,7 +94,7 @@ def test_the_plugins_manifests_are_true() -> None:
 
     import csmd
 
-    root = plan.shipped_folder().parent
+    root = plan.find_shipped_folder().parent
     manifest = json.loads((root / ".claude-plugin" / "plugin.json").read_text())
     market = json.loads((root / ".claude-plugin" / "marketplace.json").read_text())
     assert manifest["version"] == csmd.__version__

@@ -162,7 +162,7 @@ def test_claude_code_keeps_the_tools_that_were_chosen(home: Machine) -> None:
     home.assistant.mkdir()
     plan.install_server(home.config(), "claude", ["--tools", "memory"])
     path = home.assistant / ".claude.json"
-    later = plan.plan_merge(path, [plan.SERVER_KINDS["claude"]], plan.entries_for(home.config()))
+    later = plan.plan_merge(path, [plan.SERVER_KINDS["claude"]], plan.make_registration(home.config()))
     assert later.after == later.before, "installing csmd again changes nothing of it"
     assert json.loads(path.read_text())["mcpServers"]["csmd"]["args"] == ["--tools", "memory"]
     plan.remove_server(home.config(), "claude")

@@ -246,7 +246,7 @@ def test_the_registered_server_knows_its_session_has_no_key_and_no_child_whateve
         place.rmdir()
 
 
-PLUGIN = plan.shipped_folder().parent
+PLUGIN = plan.find_shipped_folder().parent
 
 
 def other_home(machine: Machine) -> dict[str, str]:

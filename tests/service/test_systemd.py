@@ -193,7 +193,7 @@ def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
             environment={"CSMD_HOME": str(program.parent)},
         )  # fmt: skip
         (served.units / "csmd.service").write_text(
-            service.systemd_unit(unit, version=252).replace("Type=notify", "Type=oneshot")
+            service.format_systemd_unit(unit, version=252).replace("Type=notify", "Type=oneshot")
         )
         served.sh("systemctl", "--user", "daemon-reload")
         served.sh("systemctl", "--user", "start", "csmd.service")

@@ -16,11 +16,19 @@ Rows = dict[str, ServerRows]
 READABLE = "select name from projects order by name"
 
 
+def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
+    model_seq = postgres.ensure_model(rows, model, len(vector))
+    rows.upsert(
+        "vectors", "memory_seq, model_seq, start_at", model_seq=model_seq, memory_seq=memory_seq, start_at=start,
+        end_at=end, embedding=postgres.format_vector(vector),
+    )  # fmt: skip
+
+
 @pytest.fixture
 def rows(team: TeamServer) -> Iterator[Rows]:
     """A connection of each member; ann has made the tables."""
     with ExitStack() as open_ones:
-        found = {role: open_ones.enter_context(postgres.connected(team.url(role))) for role in MEMBERS}
+        found = {role: open_ones.enter_context(postgres.open_connection(team.url(role))) for role in MEMBERS}
         for role in MEMBERS:
             assert postgres.prepare(found[role]) == (role == "ann")
         yield found
@@ -50,7 +58,7 @@ def test_a_project_is_read_by_its_readers_alone_with_all_that_hangs_on_it(rows: 
                 rows["ann"].insert("links", from_seq=seq, to_seq=other, relationship="r", weight=1.0, created_at="")
             else:
                 rows["ann"].insert(table, memory_seq=seq, **values)
-        postgres.add_vector(rows["ann"], "m", seq, 0, 9, b"\x01\x02")
+        add_vector(rows["ann"], "m", seq, 0, 9, b"\x01\x02")
         postgres.delete_memory(rows["ann"], f"n-{name}") or pytest.fail("it was there")
         session = rows["ann"].insert_keyed("sessions", id=f"s-{name}", project_seq=made[name])
         digest = {
@@ -70,10 +78,10 @@ def test_a_project_is_read_by_its_readers_alone_with_all_that_hangs_on_it(rows: 
         assert rows[role].column(READABLE) == names
         for table in ("memories", "provenance", "scenes", "symptoms", "vectors", "gone", "sessions", "digests"):
             assert rows[role].number(f"select count(*) from {table}") == len(names), (role, table)
-        assert len(postgres.text_hits(rows[role], "memory", ["port"], projects=None, limit=9)) == len(names)
-        assert len(postgres.text_hits(rows[role], "session", ["port"], projects=None, limit=9)) == len(names)
+        assert len(postgres.find_by_words(rows[role], "memory", ["port"], projects=None, limit=9)) == len(names)
+        assert len(postgres.find_by_words(rows[role], "session", ["port"], projects=None, limit=9)) == len(names)
         with rows[role].transaction(write=True):
-            assert len(postgres.vector_hits(rows[role], "m", b"\x01\x02", projects=None, limit=9)) == len(names)
+            assert len(postgres.find_by_vector(rows[role], "m", b"\x01\x02", projects=None, limit=9)) == len(names)
 
 
 @pytest.mark.invariant(
@@ -113,7 +121,7 @@ def test_one_authors_rows_are_seen_alone_where_that_is_asked_for(rows: Rows) -> 
 def test_a_server_without_pgvector_and_one_of_a_newer_csmd_are_refused(team: TeamServer) -> None:
     with team.connected("postgres") as connection:
         connection.execute("drop extension vector")
-    with postgres.connected(team.url("ann")) as rows:
+    with postgres.open_connection(team.url("ann")) as rows:
         with pytest.raises(StoreError, match="no pgvector") as refused:
             postgres.prepare(rows)
         assert "create extension vector" in refused.value.hint
@@ -133,7 +141,7 @@ def test_what_fails_says_nothing_of_the_values(rows: Rows) -> None:
     assert "duplicate key" in failed.value.what and "secret" not in failed.value.what
     with (
         pytest.raises(StoreError, match="the team's server"),
-        postgres.connected("postgresql://ann@/none?host=/nowhere"),
+        postgres.open_connection("postgresql://ann@/none?host=/nowhere"),
     ):
         pass
 
@@ -141,10 +149,10 @@ def test_what_fails_says_nothing_of_the_values(rows: Rows) -> None:
 def test_the_places_for_embedding_models_are_few(rows: Rows) -> None:
     seq = put(rows["ann"], rows["ann"].insert_keyed("projects", name="shop"), "m1")
     for number in range(32):
-        postgres.add_vector(rows["ann"], f"model {number}", seq, 0, 9, bytes([1, 255]))
+        add_vector(rows["ann"], f"model {number}", seq, 0, 9, bytes([1, 255]))
     with pytest.raises(StoreError, match="no room"):
-        postgres.add_vector(rows["ann"], "one more", seq, 0, 9, bytes([1, 2]))
+        add_vector(rows["ann"], "one more", seq, 0, 9, bytes([1, 2]))
     with rows["ann"].transaction(write=True):
-        assert postgres.vector_hits(rows["ann"], "model 3", bytes([1, 254]), projects=None, limit=1) == [
+        assert postgres.find_by_vector(rows["ann"], "model 3", bytes([1, 254]), projects=None, limit=1) == [
             (seq, 0, 9, 1.0)
         ]

@@ -110,7 +110,7 @@ class Session(Conversation):
             self.last = read_uuid(HOST, value, "id") or self.last
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """A turn of the line."""
+        """Returns a turn of the line."""
         return Turn(
             uuid=read_uuid(HOST, value, "id"), session_id=self.session, agent_id=read_label(value, "agentId"), kind=kind,
             text=text,
@@ -120,13 +120,13 @@ class Session(Conversation):
 
 
 def parse_session(first_line: bytes) -> Session | None:
-    """The session of a transcript by its first line; None if the line names none."""
+    """Returns the session of a transcript by its first line; None if the line names none."""
     value = parse_object(first_line) or {}
     data = mapping(value, "data")
-    ident = read_label(data, "sessionId")
-    if value.get("type") != "session.start" or not ident:
+    session_id = read_label(data, "sessionId")
+    if value.get("type") != "session.start" or not session_id:
         return None
-    session = Session(session=make_session_id(HOST, ident), version=read_label(data, "copilotVersion", 40))
+    session = Session(session=make_session_id(HOST, session_id), version=read_label(data, "copilotVersion", 40))
     session.follow(value, data)
     return session
 
@@ -146,14 +146,14 @@ def make_reader(transcript: OpenTranscript) -> ReadLine:
 
 
 def _read_type(line: bytes) -> str:
-    """The type of the event in a line; "" if there is none."""
+    """Returns the type of the event in a line; "" if there is none."""
     match = _TYPE.match(line)
     return match[1].decode() if match else ""
 
 
 def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
-    """The lines before the position that set the directory and the submitter of prompts, and the last two of the
-    conversation.
+    """Returns the lines before the position that set the directory and the submitter of prompts, and the last two of
+    the conversation.
 
     They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of
     one reading must not grow with the file.
@@ -181,7 +181,7 @@ def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
 
 
 def _read_turns(session: Session, line: Line) -> list[Turn]:
-    """The turns in a line of a session's transcript, with the prompt that waited for it."""
+    """Returns the turns in a line of a session's transcript, with the prompt that waited for it."""
     before, session.prompt = session.prompt, None
     turns = _read_own_turns(session, line, mapping(line.value, "data"))
     session.follow(line.value, mapping(line.value, "data"))
@@ -199,7 +199,7 @@ def _read_turns(session: Session, line: Line) -> list[Turn]:
 
 
 def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
-    """The turns in a line itself, except a prompt that waits for the next line."""
+    """Returns the turns in a line itself, except a prompt that waits for the next line."""
     value, kind, text = line.value, line.value.get("type"), ""
     fields: dict[str, str] = {}
     turn_kind: TurnKind = "assistant"
@@ -214,8 +214,8 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
             bare = session.make_turn(value, "tool_call", "")
             return line.make_call_turns(bare, read_label(data, "toolCallId"), read_calls(data))
         case "tool.execution_complete":
-            ident, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
-            return [line.make_result_turn(bare, ident, read_result(data))] if ident else []
+            call_id, bare = read_label(data, "toolCallId"), session.make_turn(value, "tool_result", "")
+            return [line.make_result_turn(bare, call_id, read_result(data))] if call_id else []
         case "human_response.recorded" | "permission.completed":
             text, turn_kind = _read_answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
@@ -232,7 +232,7 @@ def _read_own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[
 
 
 def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str]) -> Turn | None:
-    """The prompt in a line; None if there is none."""
+    """Returns the prompt in a line; None if there is none."""
     text = clean_text(string(data, "content"), counts) if value.get("type") == "user.message" else ""
     if not text:
         return None
@@ -245,7 +245,8 @@ def _read_prompt(value: dict[str, Any], data: dict[str, Any], session: Session, 
 
 
 def _read_answer(data: dict[str, Any]) -> str:
-    """The user's answer to a question, or their words when they rejected a tool or a plan; "" for anything else."""
+    """Returns the user's answer to a question, or their words when they rejected a tool or a plan; "" for anything
+    else."""
     response, result = mapping(data, "response"), mapping(data, "result")
     if data.get("decisionSource") == "human_response":
         return string(result, "feedback")
@@ -260,7 +261,7 @@ def _read_answer(data: dict[str, Any]) -> str:
 
 
 def read_calls(data: dict[str, Any]) -> list[Call]:
-    """The stored calls of an event that holds one: several for a patch of several files."""
+    """Returns the stored calls of an event that holds one: several for a patch of several files."""
     name, server = read_label(data, "toolName", 120), read_label(data, "mcpServerName", 60)
     arguments = data.get("arguments")
     arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
@@ -274,7 +275,7 @@ def read_calls(data: dict[str, Any]) -> list[Call]:
 
 
 def read_result(data: dict[str, Any]) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
     if error:
         message = string(error, "message")

@@ -58,7 +58,7 @@ classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
 
 
 def read_titles(beginning: bytes) -> Mapping[str, str]:
-    """The title that the user gave to a session, by its transcript's first bytes."""
+    """Returns the title that the user gave to a session, by its transcript's first bytes."""
     value = parse_object(beginning.partition(b"\n")[0]) or {}
     session, title = make_session_id(HOST, read_label(value, "id")), string(value, "title")
     return {session: redact(wire.clean(title), Counter())} if session and value.get("isSessionTitleManuallySet") else {}
@@ -71,7 +71,7 @@ class Session(Conversation):
     by_person: bool
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, number: int = 0, **fields: Any) -> Turn:
-        """The turn of this number in the line, counted from 0."""
+        """Returns the turn of this number in the line, counted from 0."""
         uuid = read_uuid(HOST, value, "id")
         return Turn(
             uuid=f"{uuid}/{number}" if number and uuid else uuid, session_id=self.session, agent_id=self.agent,
@@ -81,20 +81,20 @@ class Session(Conversation):
 
 
 def parse_session(first_line: bytes, settings: bytes) -> Session | None:
-    """The session of a transcript by its first line and its settings; None if that line names none.
+    """Returns the session of a transcript by its first line and its settings; None if that line names none.
 
     A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the
     prompts.
     """
     value = parse_object(first_line) or {}
-    ident, caller = read_label(value, "id"), read_label(value, "callingSessionId")
-    if value.get("type") != "session_start" or not ident:
+    session_id, caller = read_label(value, "id"), read_label(value, "callingSessionId")
+    if value.get("type") != "session_start" or not session_id:
         return None
     options = parse_object(settings)
     tags = [string(tag, "name") for tag in mappings((options or {}).get("tags"))]
     return Session(
-        session=make_session_id(HOST, caller or ident),
-        agent=ident if caller else "",
+        session=make_session_id(HOST, caller or session_id),
+        agent=session_id if caller else "",
         cwd=read_path(value, "cwd"),
         by_person=options is not None and _BY_PROGRAM not in tags,
     )
@@ -109,7 +109,7 @@ def make_reader(transcript: OpenTranscript) -> ReadLine:
 
 
 def _read_turns(session: Session, line: Line) -> list[Turn]:
-    """The turns in a line of a session's transcript."""
+    """Returns the turns in a line of a session's transcript."""
     match line.value.get("type"):
         case "message":
             return _read_message_turns(line, mapping(line.value, "message"), session)
@@ -121,7 +121,7 @@ def _read_turns(session: Session, line: Line) -> list[Turn]:
 
 
 def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -> list[Turn]:
-    """The turns in a line that is a message, or that holds tool calls or results."""
+    """Returns the turns in a line that is a message, or that holds tool calls or results."""
     value, content = line.value, message.get("content")
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     if string(message, "visibility") in ("user_only", "llm_only"):
@@ -149,7 +149,7 @@ def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -
 
 
 def read_calls(name: str, arguments: dict[str, Any]) -> list[Call]:
-    """The stored calls of a tool call: several for a patch of several files."""
+    """Returns the stored calls of a tool call: several for a patch of several files."""
     if name == "ApplyPatch":
         return parse_patch(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name == "Edit":
@@ -158,7 +158,7 @@ def read_calls(name: str, arguments: dict[str, Any]) -> list[Call]:
 
 
 def read_result(block: dict[str, Any]) -> str:
-    """A call's result: its output, below its exit code unless that is 0."""
+    """Returns a call's result: its output, below its exit code unless that is 0."""
     content = block.get("content")
     if isinstance(content, list):
         content = "\n".join(string(part, "text") for part in mappings(content))

@@ -59,7 +59,7 @@ _NO_ANSWER = "[no response text]"
 
 
 def find_start_directory(beginning: bytes) -> str:
-    """The directory in which a session was started, redacted; "" if its first bytes name none."""
+    """Returns the directory in which a session was started, redacted; "" if its first bytes name none."""
     match = _DIRECTORY.search(beginning)
     return decode_path(b'"%b"' % match[1]) if match else ""
 
@@ -83,7 +83,7 @@ class Chat(Conversation):
     """Message -> the parent that its prompt has from one that was taken back."""
 
     def make_turn(self, value: dict[str, Any], kind: TurnKind, text: str, **fields: Any) -> Turn:
-        """A turn of a message."""
+        """Returns a turn of a message."""
         return Turn(
             uuid=make_session_id(HOST, f"{self.ident}:{read_label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
             kind=kind, text=text, at=read_time(value), cwd=self.cwd, **fields,
@@ -91,33 +91,33 @@ class Chat(Conversation):
 
 
 def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
-    """The conversation that a header names, in a file of this directory; None if it is not a header."""
+    """Returns the conversation that a header names, in a file of this directory; None if it is not a header."""
     head = parse_object(header) or {}
-    ident, is_agent = read_label(head, "sessionId"), string(head, "kind") == "subagent"
-    if not ident:
+    chat_id, is_agent = read_label(head, "sessionId"), string(head, "kind") == "subagent"
+    if not chat_id:
         return None
-    session = make_session_id(HOST, folder if is_agent else ident)
-    return Chat(ident=ident, session=session, agent=ident if is_agent else "", cwd=cwd)
+    session = make_session_id(HOST, folder if is_agent else chat_id)
+    return Chat(ident=chat_id, session=session, agent=chat_id if is_agent else "", cwd=cwd)
 
 
 def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript from a position on; first the last prompts again."""
-    folder, started = transcript.path.parent.name, find_start_directory(transcript.beginning)
-    chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, started)
+    folder, start_directory = transcript.path.parent.name, find_start_directory(transcript.beginning)
+    chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, start_directory)
     if chat is None:
         return refuse_line
-    read = read_objects(partial(_read_turns, chat))
-    transcript.reread(transcript.find_before(_find_prompts), read)
-    return read
+    read_line = read_objects(partial(_read_turns, chat))
+    transcript.reread(transcript.find_before(_find_prompts), read_line)
+    return read_line
 
 
 def _find_prompts(before: bytes) -> list[bytes]:
-    """The lines that hold prompts, or take one back."""
+    """Returns the lines that hold prompts, or take one back."""
     return [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
 
 
 def _read_turns(chat: Chat, line: Line) -> list[Turn]:
-    """The turns in a line of a transcript."""
+    """Returns the turns in a line of a transcript."""
     value, changes = line.value, mapping(line.value, "$set")
     match value.get("type") if read_label(value, "id") else None:
         case "user":
@@ -138,13 +138,13 @@ def _read_turns(chat: Chat, line: Line) -> list[Turn]:
 
 
 def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
-    """The prompt in a message in the user's name; [] for results of tools and the host's own context."""
+    """Returns the prompt in a message in the user's name; [] for results of tools and the host's own context."""
     value, parts = line.value, list_parts(line.value.get("content"))
-    content, shown = join_text(parts), join_text(list_parts(line.value.get("displayContent")))
+    content, display_text = join_text(parts), join_text(list_parts(line.value.get("displayContent")))
     if gemini_parts.is_summary(content):
         return _read_summary_turns(line, [value], chat)
     text = gemini_parts.clean_parts_text(content, line.redactions)
-    typed = gemini_parts.clean_parts_text(shown, RedactionCounts()) if shown else text
+    typed = gemini_parts.clean_parts_text(display_text, RedactionCounts()) if display_text else text
     kind = gemini_parts.classify_prompt(typed)
     if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
         kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
@@ -162,12 +162,12 @@ def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
 
 
 def _make_parent(uuid: str) -> str:
-    """The parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
+    """Returns the parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
     return f"{uuid}^"
 
 
 def _read_answer_turns(line: Line, chat: Chat) -> list[Turn]:
-    """The assistant's words in a message, and its tools' calls and results so far."""
+    """Returns the assistant's words in a message, and its tools' calls and results so far."""
     value, used = line.value, mapping(line.value, "tokens")
     text = gemini_parts.clean_parts_text(join_text(list_parts(value.get("content"))), line.redactions)
     model, context = read_label(value, "model", 100), read_tokens(used, "input")
@@ -186,14 +186,14 @@ def _read_answer_turns(line: Line, chat: Chat) -> list[Turn]:
 
 
 def _read_answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[str, str]]:
-    """(question, answer) of each of the assistant's questions that the user answered."""
+    """Returns (question, answer) of each of the assistant's questions that the user answered."""
     answers = mapping(parse_object(string(mapping(response, "response"), "output")) or {}, "answers")
     questions = mappings(mapping(call, "args").get("questions"))
     return [(string(question, "question"), string(answers, str(number))) for number, question in enumerate(questions)]
 
 
 def _read_summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
-    """The summaries of compactions among messages; the other messages have lines of their own."""
+    """Returns the summaries of compactions among messages; the other messages have lines of their own."""
     texts = [
         (message, join_text(list_parts(message.get("content"))))
         for message in messages

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from transcript_home import Home
 
-from csmd.exclusions import Withheld
+from csmd.exclusions import WithheldCalls
 from csmd.hosts.copilot import transcript
 from csmd.hosts.transcript_reading import OpenTranscript, Reading
 
@@ -130,7 +130,7 @@ def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_lo
         file=file,
         beginning=before[:4096],
         position=len(before),
-        withheld=Withheld(),
+        withheld=WithheldCalls(),
     )
     reading = Reading(tool_limit=8192)
     read_line = transcript.make_reader(opened)
