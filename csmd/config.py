@@ -193,11 +193,8 @@ def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str, st
         start_directory = str(Path.cwd())
     except FileNotFoundError:
         start_directory = ""
-    return (
-        named_directory if named_directory.startswith("/") else "",
-        start_directory,
-        env.get("CLAUDE_CODE_SESSION_ID", ""),
-    )
+    directory = named_directory if named_directory.startswith("/") else ""
+    return directory, start_directory, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 #: The variable by which a shell's completion script asks `csmd`; click reads it.
@@ -239,9 +236,8 @@ def _absolute(typed_path: str, variable: str) -> Path:
     try:
         return Path(typed_path).expanduser().absolute()
     except RuntimeError as error:
-        raise ConfigError(
-            f"{variable}={typed_path}: no such user", hint=f"set {variable} to an absolute path"
-        ) from error
+        hint = f"set {variable} to an absolute path"
+        raise ConfigError(f"{variable}={typed_path}: no such user", hint=hint) from error
 
 
 def load(

@@ -23,7 +23,7 @@ SAME_START_S = 0.005
 
 
 def start_token(pid: int) -> float:
-    """When a process began, in seconds since boot; with the pid and the boot it identifies a process.
+    """Returns when a process began, in seconds since boot; with the pid and the boot it identifies a process.
 
     psutil's time of day is not used, because it changes when the clock is set.
     """
@@ -33,7 +33,7 @@ def start_token(pid: int) -> float:
 
 
 def started(pid: int) -> float | None:
-    """Like `start_token`, but None if the process is not the user's or has ended."""
+    """Returns the `start_token` of a process; None if it is not the user's or has ended."""
     try:
         if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None
@@ -116,13 +116,16 @@ class Meter:
 
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:
-    """Per cent of a core since the latest sample that is old enough; None for none."""
-    before = next(((index, then) for index, then in reversed(seen) if now - index >= LATELY_S), None)
-    return None if before is None else share(used - before[1], now - before[0])
+    """Returns the percentage of a core since the latest sample that is old enough; None if there is none."""
+    sample = next(
+        ((measured_at, used_before) for measured_at, used_before in reversed(seen) if now - measured_at >= LATELY_S),
+        None,
+    )
+    return None if sample is None else share(used - sample[1], now - sample[0])
 
 
 def share(used: float, seconds: float) -> float:
-    """CPU seconds in a span of time as per cent of a core, at least 0."""
+    """Returns CPU seconds in a span of time as a percentage of a core, at least 0."""
     return round(100 * used / seconds, 2) if seconds > 0 else 0.0
 
 
@@ -168,6 +171,6 @@ def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None
 
 
 def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` returns, or None when it takes longer than its limit or cannot begin; its errors are raised."""
+    """Returns the result of `work`, None if it exceeds its limit or cannot start; raises its errors."""
     wait = start_in_thread(work)
     return None if wait is None else wait(limit_s)

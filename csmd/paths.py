@@ -61,7 +61,7 @@ class Paths:
     passed_by_mark = Below("run", "passed-by")
     """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
     pauses = Below("pauses.json")
-    """From when to when nothing is captured (csmd/exclusions.py); outlives every database."""
+    """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
     spool = Below("spool")
     quarantine = Below("quarantine")
     models = Below("models")

@@ -50,6 +50,8 @@ VOCABULARY = {
     "errors",
     "file_lines",
     "exclusions",
+    "pauses",
+    "withheld_calls",
     "hook_events",
     "machine",
     "parameters",

@@ -11,12 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proportion import assert_in_proportion
 
-from csmd import exclusions
+from csmd import pauses
 from csmd.config import Settings
 from csmd.errors import BadInput, ConfigError
-from csmd.exclusions import NOT_KEPT, Excludes, Pauses, WithheldCalls
+from csmd.exclusions import Excludes
+from csmd.file_lines import NOT_KEPT
 from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
+from csmd.pauses import Pauses
+from csmd.withheld_calls import WithheldCalls
 
 
 def at(minute: int) -> str:
@@ -40,7 +43,7 @@ def test_a_moment_is_in_a_pause_when_it_is_in_one_of_the_spans(
 @given(SPANS)
 def test_what_is_written_is_read_back(rows: list[tuple[int, int]]) -> None:
     made = Pauses((*((at(begin), at(end)) for begin, end in rows), (at(70), "")))
-    assert exclusions.parse_pauses(exclusions.format_pauses(made), where="x") == made
+    assert pauses.parse_pauses(pauses.format_pauses(made), where="x") == made
 
 
 def test_a_pause_is_on_until_its_end_and_one_without_an_end_until_it_is_resumed() -> None:
@@ -68,20 +71,20 @@ def test_a_clock_that_was_set_back_loses_no_span() -> None:
 )
 def test_a_file_that_cannot_be_read_is_told_and_not_taken_for_no_pause(data: bytes) -> None:
     with pytest.raises(ConfigError, match="not a list of pauses"):
-        exclusions.parse_pauses(data, where="/home/pauses.json")
+        pauses.parse_pauses(data, where="/home/pauses.json")
 
 
 @pytest.mark.parametrize(
     ("typed", "seconds"), [("30m", 1800), ("2h", 7200), ("1h30m", 5400), ("1d", 86_400), ("90s", 90), (" 5MIN ", 300)]
 )
 def test_a_length_of_time_is_typed_as_people_write_it(typed: str, seconds: int) -> None:
-    assert exclusions.parse_length(typed) == seconds
+    assert pauses.parse_duration(typed) == seconds
 
 
 @pytest.mark.parametrize("typed", ["", "2", "h", "two hours", "-1h", "0m", "400d", "1m2h", "9" * 400 + "d", "1.5h"])
 def test_what_is_no_length_of_time_is_refused(typed: str) -> None:
-    with pytest.raises(BadInput, match="not a length of time"):
-        exclusions.parse_length(typed)
+    with pytest.raises(BadInput, match="not a duration"):
+        pauses.parse_duration(typed)
 
 
 # --- What the user wants left out is left out: projects by directory, files by name, whoever names them.

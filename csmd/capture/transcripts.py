@@ -17,7 +17,7 @@ from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, Reas
 from csmd.capture.turn_filter import TurnFilter, filter_purged, remove_known_secrets
 from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
-from csmd.exclusions import Excludes, WithheldCalls
+from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
 from csmd.hosts.json_fields import format_time
@@ -43,6 +43,7 @@ from csmd.store.cursors import FileState
 from csmd.store.files import QuarantineNotes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.withheld_calls import WithheldCalls
 
 #: The counter of lines that cannot be read.
 BAD_LINES = "bad lines"

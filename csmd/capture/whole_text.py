@@ -12,7 +12,7 @@ from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.project_identity import Places
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import Excludes, WithheldCalls
+from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.transcript_reading import OpenTranscript, Reading
 from csmd.paths import is_file
@@ -22,6 +22,7 @@ from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.store.turns import UNLIMITED_BYTES, CutTurn
 from csmd.text import display
+from csmd.withheld_calls import WithheldCalls
 
 #: At this time every message in a database counts as finished: it was, when it was stored.
 FAR_FUTURE = "9999-12-31T00:00:00.000Z"

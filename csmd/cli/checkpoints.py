@@ -117,7 +117,5 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """Print a checkpoint, and show it to the next session."""
     yield from show_lines(value["text"])
     session = value["restored_for"]
-    reader = (
-        f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session here"
-    )
+    reader = f"session {display.shorten_session_id(session)} when it starts again" if session else "the next session"
     yield dim(f"{amount(value['tokens'], 'token')}; shown once, to {reader}", gap=True)

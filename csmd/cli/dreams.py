@@ -130,9 +130,8 @@ def _questions(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
     hint = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
     yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){hint}"
     for number, question in enumerate(questions if whole else (), 1):
-        yield bold(
-            f"question {number}: session {shorten_session_id(question['session'])}, {question['project']}", gap=True
-        )
+        head = f"question {number}: session {shorten_session_id(question['session'])}"
+        yield bold(f"{head}, {question['project']}", gap=True)
         # The instructions are the same in every question.
         yield from map(RawLine, (question["system"] if number == 1 else "").splitlines())
         yield from map(RawLine, question["text"].splitlines())

@@ -73,9 +73,9 @@ def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
     for row in value["open"]:
         yield Line(row["text"], head=f"{row['number']:>{widest}}  ", max_lines=3)
         project = last_part(row["project"]) if all_projects else ""
-        session = (
-            "" if row["kind"] in ("goal", "promise") else f"session {display.shorten_session_id(row['session_id'])}"
-        )
+        session = ""
+        if row["kind"] not in ("goal", "promise"):
+            session = f"session {display.shorten_session_id(row['session_id'])}"
         yield dim(join(row["kind"], when(row["at"])[:10], session, project, row["id"], by="  "), indent=widest + 2)
     yield dim("`csmd done NUMBER` or `csmd done ID` closes one", gap=True)
 

@@ -132,21 +132,15 @@ def show_imported(value: dict[str, Any]) -> Screen:
 def _describe_placement(placement: dict[str, Any]) -> str:
     """Describes where the memories of a directory on another machine, or of another clone, were placed."""
     memories, is_single = amount(placement["memories"], "memory"), placement["memories"] == 1
+    remote = placement["remote"]
     if placement["is"] == placement["was"]:
         verb_form = "is" if is_single else "are"
-        return (
-            f"{memories} {verb_form} in {placement['was']}, a separate clone of {placement['remote']} on this machine"
-        )
+        return f"{memories} {verb_form} in {placement['was']}, a separate clone of {remote} on this machine"
     if placement["is"]:
-        return (
-            f"{memories} of {placement['was']} moved to {placement['is']}: the same repository, {placement['remote']}"
-        )
-    condition = (
-        f", until you work in a clone of {placement['remote']}" if placement["remote"] else ": it has no git remote"
-    )
-    return (
-        f"{memories} stay{'s' if is_single else ''} under {placement['was']}, which is not on this machine{condition}"
-    )
+        return f"{memories} of {placement['was']} moved to {placement['is']}: the same repository, {remote}"
+    condition = f", until you work in a clone of {remote}" if remote else ": it has no git remote"
+    verb_form = "stays" if is_single else "stay"
+    return f"{memories} {verb_form} under {placement['was']}, which is not on this machine{condition}"
 
 
 def show_remainder(value: dict[str, Any]) -> Screen:

@@ -264,9 +264,7 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     new = [host for host in plan.find_hosts() if host not in dict(config.host_dirs)]
     if silent or not new or not verb.is_interactive():
         return []
-    return [
-        host for host in new if verb.ask_yes_no(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
-    ]
+    return [host for host in new if verb.ask_yes_no(f"Also install csmd for {FILES[host].title}?", default=True)]
 
 
 def show_trust(outcomes: Sequence[Change]) -> Screen:

@@ -96,10 +96,8 @@ class _Verbs(click.Group):
         widest = max(map(len, visible_verbs()))
         help_width = formatter.width - 6 - widest
         for heading, verbs in VERB_GROUPS.items():
-            commands = [(verb, self.get_command(ctx, verb)) for verb in verbs]
-            rows = [
-                (f"{verb:<{widest}}", command.get_short_help_str(help_width)) for verb, command in commands if command
-            ]
+            commands = {verb: command for verb in verbs if (command := self.get_command(ctx, verb))}
+            rows = [(f"{verb:<{widest}}", command.get_short_help_str(help_width)) for verb, command in commands.items()]
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
@@ -157,9 +155,8 @@ class _Verbs(click.Group):
         """Returns the choices of an option of the verb or of one of its subcommands; () if it takes any value."""
         verb = self.get_command(ctx, ctx.invoked_subcommand or "")
         subcommands = verb.commands.values() if isinstance(verb, click.Group) else ()
-        params = [
-            param for command in (verb, *subcommands) if command for param in command.params if option in param.opts
-        ]
+        commands = [command for command in (verb, *subcommands) if command]
+        params = [param for command in commands for param in command.params if option in param.opts]
         return next((tuple(param.type.choices) for param in params if isinstance(param.type, click.Choice)), ())
 
 

@@ -15,7 +15,7 @@ from csmd.config import assistant_session, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan
 from csmd.mcp import served_tools
-from csmd.mcp.model_tools import Asker
+from csmd.mcp.model_tools import Caller
 
 VERBS = verb.Verbs()
 HOST = click.Choice(sorted(plan.SERVER_KINDS))
@@ -55,10 +55,9 @@ def mcp_server(tools: str, print_host: str | None, install_host: str | None, rem
     # Clients end their servers by SIGINT, on which asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     project, started_in, session = assistant_session()
-    asker = Asker(
-        paths=default_paths(), directory=project or started_in, session=session, is_directory_named=bool(project)
-    )
-    stdio_server.serve(asker, tool_names)
+    directory = project or started_in
+    caller = Caller(paths=default_paths(), directory=directory, session=session, is_directory_named=bool(project))
+    stdio_server.serve(caller, tool_names)
     os._exit(0)  # the client has gone, and a thread that waits for the daemon must not outlive it
 
 

@@ -86,8 +86,7 @@ def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
 
 
 def _parse_since(_context: click.Context, _parameter: click.Parameter, word: str) -> str:
-    """Returns turns a day, or a number of days or weeks ago, into the beginning of a stored time; "" if nothing was
-    typed."""
+    """Converts a day, or a number of days or weeks ago, to the beginning of a stored time; "" if nothing was typed."""
     span = re.fullmatch(r"(\d+)\s*(d|w)", word.strip())
     try:
         if span:

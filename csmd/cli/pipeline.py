@@ -110,9 +110,8 @@ def merge(**options: Any) -> None:
         raise click.UsageError("give either --near or an ID")
     if options["id"] or options["undo"]:  # memories of any project
         del options["project"], options["all_projects"]
-    verb.reply(
-        "csm_memory_merge", show_restored if options["undo"] else show_upkeep_actions, options, sends_by_person=True
-    )
+    show = show_restored if options["undo"] else show_upkeep_actions
+    verb.reply("csm_memory_merge", show, options, sends_by_person=True)
 
 
 def show_restored(value: dict[str, Any]) -> Screen:

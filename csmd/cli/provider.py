@@ -122,9 +122,8 @@ def show_ledger(value: dict[str, Any]) -> Screen:
     heads, sides = "project|day|for|model|calls|tokens in|out", "<<<<>>>"
     if value["has_price"]:
         heads, sides = f"{heads}|price", f"{sides}>"
-    yield from render.table(
-        heads, sides, [_cells(row, with_price=value["has_price"]) for row in value["rows"]], least=8
-    )
+    rows = [_format_cells(row, with_price=value["has_price"]) for row in value["rows"]]
+    yield from render.table(heads, sides, rows, least=8)
     total = sum(row["tokens_in"] + row["tokens_out"] for row in value["rows"])
     price = f", {sum(row['price'] for row in value['rows']):.2f}" if value["has_price"] else ""
     today = f"today {value['today']:,} of {value['cap']:,}"
@@ -136,7 +135,7 @@ def show_ledger(value: dict[str, Any]) -> Screen:
         yield dim(f"the tokens of {many(estimated, 'call')} are estimates")
 
 
-def _cells(row: dict[str, Any], *, with_price: bool) -> list[str]:
+def _format_cells(row: dict[str, Any], *, with_price: bool) -> list[str]:
     cells = [
         row["project"] or "-", row["day"], row["purpose"], render.shorten(row["model"] or row["provider"], 18),
         f"{row['calls']:,}", f"{row['tokens_in']:,}", f"{row['tokens_out']:,}",

@@ -300,9 +300,8 @@ def lay_out(screen: Iterable[Line | str], columns: int) -> Iterator[Parts]:
             yield ()
         head = " " * row.indent + display.remove_unseen(row.head)
         room = max(columns - cells(head), MIN_WIDTH)
-        texts = [
-            part for text in display.remove_unseen(row.text).splitlines() for part in wrap(text.expandtabs(), room)
-        ]
+        lines = display.remove_unseen(row.text).splitlines()
+        texts = [part for text in lines for part in wrap(text.expandtabs(), room)]
         parts = [part for part in texts if part]
         if row.max_lines and len(parts) > row.max_lines:
             parts = [*parts[: row.max_lines - 1], "…"]

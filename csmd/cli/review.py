@@ -91,9 +91,8 @@ def show_waiting(value: dict[str, Any]) -> Screen:
         yield f"Nothing to review in this project{others if value['elsewhere'] else ''}"
         return
     for item in value["items"]:
-        pair_texts = [
-            f"{label}{memory['text']}" for label, memory in zip(label_pair(item), item["memories"], strict=False)
-        ]
+        labelled = zip(label_pair(item), item["memories"], strict=False)
+        pair_texts = [f"{label}{memory['text']}" for label, memory in labelled]
         for number, text in enumerate(pair_texts or [item["text"]]):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", max_lines=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)

@@ -69,9 +69,8 @@ class ReviewDialog:
             item = self.items[self.index]
             pending_import = self.imports.get(item.get("import", ""))
             number = 1 + self.index + sum(answer.amount for answer in self.answers if answer.removed)
-            render.show(
-                show_item(item, number=number, total=self.total, undo=bool(self.answers), waiting=pending_import)
-            )
+            can_undo = bool(self.answers)
+            render.show(show_item(item, number=number, total=self.total, undo=can_undo, waiting=pending_import))
             while not self._handle_key(item, self.keys.read()):
                 pass
 

@@ -77,12 +77,8 @@ def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
     """Shows the screen; `home` is the user's, shown as `~`."""
     value = {**DEFAULTS, **value}
     yield bold(plain(headline(value)))
-    for block in (
-        _list_problems(value),
-        _list_processes(value, home),
-        _list_intake(value),
-        _list_knowledge(value, home),
-    ):
+    blocks = (_list_problems(value), _list_processes(value, home), _list_intake(value), _list_knowledge(value, home))
+    for block in blocks:
         yield from render.block("", (_line(*row) for row in block))
     for table in (_show_live_sessions(value), _show_projects(value, home)):
         yield from render.block("", table)
@@ -107,10 +103,8 @@ def headline(value: dict[str, Any]) -> str:
     if problems:
         return f"Paused until {until}" if problems == f"paused until {until}" else f"Needs a look: {problems}"
     last = (value["dream"] or {}).get("last")
-    return "Healthy: " + render.join(
-        render.describe_recording(value),
-        last and f"last dream {ago(last['begun_at'], value['at'])}",
-    )
+    last_dream = last and f"last dream {ago(last['begun_at'], value['at'])}"
+    return "Healthy: " + render.join(render.describe_recording(value), last_dream)
 
 
 def _list_problems(value: dict[str, Any]) -> Iterator[Row]:
@@ -332,10 +326,8 @@ def _show_live_sessions(value: dict[str, Any]) -> Screen:
         share = min(used / window, 1.0)
         bar = f"[{'=' * round(share * BAR_COLUMNS):.<{BAR_COLUMNS}}] {live['bracket']}"
         context = [bar, render.percent(share), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
-        name = last_part(live["project"])
-        rows.append(
-            [plain(name) or display.shorten_session_id(live["session"]), *context, ago(live["last"], value["at"])]
-        )
+        name = plain(last_part(live["project"])) or display.shorten_session_id(live["session"])
+        rows.append([name, *context, ago(live["last"], value["at"])])
     if render.width() < MIN_WIDTH_FOR_BARS:
         without_bars = [[name, *numbers] for name, _bar, *numbers in rows]
         return render.table("live||tokens|last turn", "<>><", without_bars, least=8)

@@ -42,11 +42,11 @@ MODULE_VERBS: dict[str, list[str]] = {
     "provider": ["provider", "ledger"],
     "install": "install hooks upgrade plugin".split(),
     "daemon": "daemon start stop restart".split(),
-    "doctor": ["doctor", "report"],
+    "doctor": "doctor report governance".split(),
     "settings": ["config"],
     "overview": ["help"],
     "main": ["completion"],
-    **{name: [name] for name in "status search show governance instructions model team uninstall mcp tool web".split()},
+    **{name: [name] for name in "status search show instructions model team uninstall mcp tool web".split()},
 }
 
 

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     import yaml
 
 
+#: Most levels of mappings that are searched for keys.
+MAX_DEPTH = 8
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A key of the file: its dotted name, the YAML nodes of key and value, and the mapping that holds them."""
@@ -26,7 +30,7 @@ class Entry:
 def set_key(text: str, name: str, value: Any) -> str:
     """Returns the text with a key set: in place, else in its section, else at the end."""
     root = _compose(text)
-    entries = {entry.name: entry for entry in _entries(root)}
+    entries = {entry.name: entry for entry in _walk_entries(root)}
     yaml_value = _format_value(value)
     if name in entries:
         return _replace_value(text, entries[name], yaml_value)
@@ -35,12 +39,13 @@ def set_key(text: str, name: str, value: Any) -> str:
         return _add_key(text, entries[section].value, key, yaml_value)
     if root is not None and root.flow_style:
         return _add_key(text, root, name, yaml_value)
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {yaml_value}\n"
+    separator = "" if not text or text.endswith("\n") else "\n"
+    return f"{text}{separator}{name}: {yaml_value}\n"
 
 
 def remove_key(text: str, name: str) -> str:
     """Returns the text without a key, and without its section if that becomes empty; ConfigError if it is not set."""
-    entries = {entry.name: entry for entry in _entries(_compose(text))}
+    entries = {entry.name: entry for entry in _walk_entries(_compose(text))}
     if name not in entries:
         raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and its value")
     entry = entries[name]
@@ -62,7 +67,7 @@ def remove_key(text: str, name: str) -> str:
 
 def key_names(text: str) -> set[str]:
     """Returns the dotted names of the keys that a text sets."""
-    return {entry.name for entry in _entries(_compose(text)) if entry.value.id != "mapping"}
+    return {entry.name for entry in _walk_entries(_compose(text)) if entry.value.id != "mapping"}
 
 
 def _compose(text: str) -> yaml.MappingNode | None:
@@ -71,18 +76,18 @@ def _compose(text: str) -> yaml.MappingNode | None:
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
+        raise ConfigError(f"config.yaml: not YAML: {error}", hint="csmd config edit") from error
     if root is not None and not isinstance(root, yaml.MappingNode):
         raise ConfigError("config.yaml: expected keys and values", hint="csmd config edit")
     return root
 
 
-def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
-    for key, value in node.value if node is not None and depth < 8 else ():
+def _walk_entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
+    for key, value in node.value if node is not None and depth < MAX_DEPTH else ():
         name = f"{prefix}{key.value}"
         yield Entry(name, key, value, node)
         if value.id == "mapping":
-            yield from _entries(value, f"{name}.", depth + 1)
+            yield from _walk_entries(value, f"{name}.", depth + 1)
 
 
 def _format_value(value: Any) -> str:

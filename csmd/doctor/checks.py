@@ -539,9 +539,8 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
     seen = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
     for variable, folder in variables.items():
         if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in seen:
-            yield warn(
-                f"{variable} names {folder}, which csmd does not read", f"`CLAUDE_CONFIG_DIR={folder} csmd install`"
-            )
+            what = f"{variable} names {folder}, which csmd does not read"
+            yield warn(what, f"`CLAUDE_CONFIG_DIR={folder} csmd install`")
             seen.add(os.path.realpath(folder))
     for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
         if os.path.realpath(folder) not in seen:

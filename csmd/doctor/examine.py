@@ -58,9 +58,8 @@ def send_markers(paths: Paths, hooks: Sequence[Registered], *, answers: bool) ->
             client.call(paths, "csm_probe_take", {"id": f"{PROBE_SESSION}{LETTERS}"}, patience_s=SEARCH_TIMEOUT_S)
         except CsmdError:
             return ()  # an older daemon would store the marker as a turn
-    own_hooks = {
-        (hook.event, hook.command): hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"
-    }
+    turn_hooks = [hook for hook in hooks if hook.event in TURN_EVENTS and hook.scope == "user"]
+    own_hooks = {(hook.event, hook.command): hook for hook in turn_hooks}
     return tuple(_send_marker(paths, hook, answers) for hook in list(own_hooks.values())[:MAX_HOOKS])
 
 

@@ -110,31 +110,31 @@ class Material(NamedTuple):
 Part = Callable[[Material], Any]
 
 
-def _versions(material: Material) -> Any:
+def _describe_versions(material: Material) -> Any:
     libraries = {}
     for name in LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            libraries[name] = _number(importlib.metadata.version(name))
+            libraries[name] = _parse_number(importlib.metadata.version(name))
     return {
         "csmd": csmd.__version__,
-        "daemon": _number((material.scene.status or {}).get("version", "none answers")),
-        "client": _number(checks.client_version(material.scene.env) or "none found"),
+        "daemon": _parse_number((material.scene.status or {}).get("version", "none answers")),
+        "client": _parse_number(checks.client_version(material.scene.env) or "none found"),
         "Python": platform.python_version(),
         "implementation": platform.python_implementation(),
         "system": platform.system(),
-        "release": _number(platform.release()),
+        "release": _parse_number(platform.release()),
         "machine": platform.machine(),
         "libraries": libraries,
     }
 
 
-def _number(version: str) -> str:
+def _parse_number(version: str) -> str:
     """Returns the leading numbers of a version, as a suffix may be personal."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     return match[0] if match else LEFT_OUT
 
 
-def _checks(material: Material) -> Any:
+def _describe_checks(material: Material) -> Any:
     checks = material.examined["checks"]
     return {
         "verdict": material.redact(material.examined["verdict"]),
@@ -143,7 +143,7 @@ def _checks(material: Material) -> Any:
     }
 
 
-def _status(material: Material) -> Any:
+def _describe_status(material: Material) -> Any:
     if material.scene.status is None:
         return material.redact(material.scene.trouble[0] or "no daemon answers")
     numbered = enumerate(material.scene.status["projects"], 1)
@@ -151,14 +151,14 @@ def _status(material: Material) -> Any:
     return material.redact({**material.scene.status, "projects": projects})
 
 
-def _settings(material: Material) -> Any:
+def _describe_settings(material: Material) -> Any:
     return [
         {
             "file": material.redact(source.path),
             "whose": source.scope,
             "problem": material.redact(source.problem),
-            "hooks": _hooks(material, source),
-            "sets": {key: _plain(source.value[key]) for key in PLAIN_SETTINGS if key in source.value},
+            "hooks": _list_hook_owners(material, source),
+            "sets": {key: _to_plain_value(source.value[key]) for key in PLAIN_SETTINGS if key in source.value},
             "other keys": sum(key not in (*PLAIN_SETTINGS, "hooks", "env") for key in source.value),
             "environment variables": len(host_settings.variables(source)),
         }
@@ -167,24 +167,24 @@ def _settings(material: Material) -> Any:
     ]
 
 
-def _hooks(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
-    """Event -> owners of its hooks; for a foreign command the name of its program only."""
+def _list_hook_owners(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
+    """Returns event -> owners of its hooks; for a foreign command only the name of its program."""
     owners: dict[str, list[str]] = {}
     for hook in host_settings.registered_commands(source):
         event = hook.event if hook.event in host_settings.EVENTS else material.redact(hook.event)
-        own_hooks = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
-        owners.setdefault(event, []).append(own_hooks if hook.home else _program(hook.command))
+        label = "csmd" if hook.home == str(material.scene.paths.home) else "csmd of another home"
+        owners.setdefault(event, []).append(label if hook.home else _name_program(hook.command))
     return owners
 
 
-def _program(command: str) -> str:
+def _name_program(command: str) -> str:
     """Returns the name of a program; LEFT_OUT if it could be a key or a person's name."""
     name = host_settings.program(command)
     plain = re.fullmatch(r"[a-z]+(?:[-_.][a-z]+)*\d{0,2}", name) and len(name) <= 24
     return name if plain else LEFT_OUT
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     return value if isinstance(value, bool | int | float) else type(value).__name__
 
 
@@ -192,7 +192,7 @@ def _plain(value: Any) -> Any:
 ORIGINALS = {"None": "no file", foreign_files.BY_REMOVAL: "by removal"}
 
 
-def _record(material: Material) -> Any:
+def _describe_record(material: Material) -> Any:
     try:
         record = plan.load_record(material.scene.paths)
     except CsmdError as error:
@@ -206,28 +206,28 @@ def _record(material: Material) -> Any:
         "assistant directories": len(record["assistant_dirs"]),
         "newer events": material.redact(record["events"]),
         "kept by": material.redact(str((record["service"] or {}).get("kind", "nobody"))),
-        "put into place by": _number(str(record["version"])),
+        "put into place by": _parse_number(str(record["version"])),
         "other keys": material.redact(sorted(set(record) - set(plan.EMPTY_RECORD))),
-        "hook files": sorted(name for name in _names(material.scene.paths.hook_dir) if name in plan.COPIED),
+        "hook files": sorted(name for name in _list_names(material.scene.paths.hook_dir) if name in plan.COPIED),
     }  # fmt: skip
 
 
-def _configuration(material: Material) -> Any:
-    """Settings that differ from their defaults: numbers and switches, and the lengths of lists."""
+def _describe_configuration(material: Material) -> Any:
+    """Returns the settings that differ from their defaults: numbers and switches, and the lengths of lists."""
     path = material.scene.paths.config_file
     try:
-        chosen = config.parse_settings(config.read_text(path), where="config.yaml")
+        settings = config.parse_settings(config.read_text(path), where="config.yaml")
     except ConfigError as error:
         return f"config.yaml cannot be read: {type(error).__name__}"
-    values = {setting.name: getattr(chosen, setting.name) for setting in fields(chosen)}
+    values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
     return {
-        config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _plain(value)
+        config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _to_plain_value(value)
         for name, value in values.items()
         if value != getattr(config.Settings(), name)
     }
 
 
-def _database(material: Material) -> Any:
+def _describe_database(material: Material) -> Any:
     file = material.scene.paths.database
     if material.scene.status is None:
         return {"bytes": file.stat().st_size if is_there(file) else 0}
@@ -239,24 +239,24 @@ def _database(material: Material) -> Any:
     return material.redact({**shape, "tables": tables})
 
 
-def _files(material: Material) -> Any:
+def _count_files(material: Material) -> Any:
     waiting = spooled_events(material.scene.paths.home)
     sizes = [path.stat().st_size for path in waiting if is_there(path)]
     return {
         "spooled events": len(waiting),
         "spooled bytes": sum(sizes),
         "oldest spooled (s)": round(material.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
-        "quarantined notes": len(_names(material.scene.paths.quarantine)),
+        "quarantined notes": len(_list_names(material.scene.paths.quarantine)),
         "session files": sum(1 for _ in material.scene.paths.sessions.glob("*/*.jsonl")),
-        "models": len(_names(material.scene.paths.models)),
+        "models": len(_list_names(material.scene.paths.models)),
     }
 
 
-def _names(folder: Path) -> list[str]:
+def _list_names(folder: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if is_directory(folder) else []
 
 
-def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
+def _read_tail(path: Path, redact: Callable[[Any], Any]) -> str:
     """Returns the last lines of one of csmd's own files, redacted."""
     try:
         with open_plain(path) as file:
@@ -269,19 +269,19 @@ def _tail(path: Path, redact: Callable[[Any], Any]) -> str:
 
 #: The parts of a report in order: name, description, function that makes it.
 PARTS: tuple[tuple[str, str, Part], ...] = (
-    ("versions", "of csmd, Python, its libraries and the system", _versions),
-    ("doctor", "the findings of `csmd doctor`", _checks),
-    ("status", "the answer of `csmd status`, projects as numbers", _status),
-    ("settings", "the registered hooks; of others the program's name", _settings),
-    ("install", "the shape of the record of the install", _record),
-    ("configuration", "numbers and switches of config.yaml that you chose", _configuration),
-    ("database", "tables, numbers of rows, SQLite's settings", _database),
-    ("files", "numbers of waiting events and of notes", _files),
-    ("log", f"its last {LOG_LINES} lines", lambda material: _tail(material.scene.paths.log_file, material.redact)),
+    ("versions", "of csmd, Python, its libraries and the system", _describe_versions),
+    ("doctor", "the findings of `csmd doctor`", _describe_checks),
+    ("status", "the answer of `csmd status`, projects as numbers", _describe_status),
+    ("settings", "the registered hooks; of others the program's name", _describe_settings),
+    ("install", "the shape of the record of the install", _describe_record),
+    ("configuration", "numbers and switches of config.yaml that you chose", _describe_configuration),
+    ("database", "tables, numbers of rows, SQLite's settings", _describe_database),
+    ("files", "numbers of waiting events and of notes", _count_files),
+    ("log", f"its last {LOG_LINES} lines", lambda material: _read_tail(material.scene.paths.log_file, material.redact)),
     ("start", "the output of a daemon that did not start",
-    lambda material: _tail(material.scene.paths.complaint, material.redact)),
+    lambda material: _read_tail(material.scene.paths.complaint, material.redact)),
     ("crash", "where a command crashed",
-    lambda material: _tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
+    lambda material: _read_tail(material.scene.paths.log_dir / "crash.txt", material.redact)),
 )  # fmt: skip
 HEAD = (
     "csmd report of {when}. Nothing was sent: read it, then attach it or paste it into a bug report.\n"

@@ -16,8 +16,8 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import read_label
-from csmd.hosts.stored_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.transcript_reading import Line
 from csmd.text import display
 from csmd.vocabulary import TurnKind
@@ -56,9 +56,8 @@ def list_parts(content: Any) -> list[dict[str, Any]]:
 
 def join_text(parts: Iterable[dict[str, Any]]) -> str:
     """Returns the text of parts, without thoughts and the host's own texts."""
-    return "".join(
-        text for part in parts if not part.get("thought") and not _OF_HOST.match(text := string(part, "text"))
-    )
+    texts = (string(part, "text") for part in parts if not part.get("thought"))
+    return "".join(text for text in texts if not _OF_HOST.match(text))
 
 
 def clean_parts_text(text: str, counts: Counter[str]) -> str:

@@ -1,4 +1,4 @@
-"""Reads stored tool calls in neutral words. All assistants' calls have Claude Code's names and fields."""
+"""The stored form of tool calls, which has Claude Code's names and fields for every assistant: making and reading it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,13 @@ from csmd.hosts.json_fields import iter_strings, mappings, parse_object
 from csmd.paths import is_shared_name
 
 CallText = Literal["plan", "commit", "report"]
+#: A stored call: the tool's name and its input.
+Call = tuple[str, dict[str, Any]]
+
+#: The beginning of the stored result of a call that the user rejected.
+REJECTED_RESULT = "The user doesn't want to proceed with this tool use"
+#: The files of a patch, each with what is done to it.
+_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 #: The mark of a text whose middle was cut out, with the two lines that were cut.
 _CUT = re.compile(r"[^\n]*\n\[csmd: \d+ bytes left out[^\]\n]*\]\n[^\n]*")
@@ -315,3 +322,19 @@ def _read_entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
         for todo in mappings((parse_object(arguments) or {}).get("todos"))
         if isinstance(todo.get("content"), str)
     )
+
+
+def parse_patch(patch: str) -> list[Call]:
+    """Returns the stored calls of a patch (`*** Update File: ...`), one for each file; [] if a text is not a patch."""
+    files = list(_PATCHED.finditer(patch))
+    ends = [*(file.start() for file in files[1:]), len(patch)]
+    calls: list[Call] = []
+    for file, end in zip(files, ends, strict=True):
+        arguments = {"file_path": file[2].strip(), "patch": patch[file.end() : end].strip()}
+        calls.append(("Write" if file[1] == "Add" else "Edit", arguments))
+    return calls
+
+
+def add_exit_code(output: str, code: str) -> str:
+    """Returns the output of a command below its exit code, unless that is 0."""
+    return output if code == "0" else f"Exit code {code}\n{output}"

@@ -14,13 +14,12 @@ from typing import Any, BinaryIO
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import WithheldCalls
 from csmd.hosts.json_fields import parse_line_object, read_time, string
-from csmd.hosts.stored_calls import Call
 from csmd.hosts.stored_text import clean_text
-from csmd.hosts.tool_calls import find_written_transcripts
+from csmd.hosts.tool_calls import Call, find_written_transcripts
 from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
+from csmd.withheld_calls import WithheldCalls
 
 #: Bytes before the position that are searched for lines that later lines depend on; the larger number if the first
 #: finds none.
@@ -164,9 +163,8 @@ class Line:
         for number, (tool, arguments) in enumerate(calls):
             uuid = f"{bare.uuid}/{number}" if number else bare.uuid
             body = wire.dumps(redact_tree(self.reading.withheld.filter_input(call_id, arguments), self.redactions))
-            turn = self._make_tool_turn(
-                replace(bare, uuid=uuid, kind="tool_call", tool_name=tool), call_id, wire.clean(body)
-            )
+            call = replace(bare, uuid=uuid, kind="tool_call", tool_name=tool)
+            turn = self._make_tool_turn(call, call_id, wire.clean(body))
             # From the original input: what is cut, redacted or withheld may be the path that is written.
             turns.append(replace(turn, writes=find_written_transcripts(tool, arguments)))
         return turns
@@ -174,9 +172,8 @@ class Line:
     def make_result_turn(self, bare: Turn, call_id: str, text: str, outcome: Any = None) -> Turn:
         """Returns the turn of a tool call's result; `outcome` is the result as an object, if the host records one."""
         output = display.strip_fenced(self.reading.withheld.filter_output(call_id, text, outcome))
-        return self._make_tool_turn(
-            replace(bare, kind="tool_result"), call_id, redact(wire.clean(output), self.redactions)
-        )
+        text = redact(wire.clean(output), self.redactions)
+        return self._make_tool_turn(replace(bare, kind="tool_result"), call_id, text)
 
     def _make_tool_turn(self, turn: Turn, call_id: str, text: str) -> Turn:
         text = display.cut_middle(text, limit=self.reading.tool_limit, of=f"turn {turn.uuid}")

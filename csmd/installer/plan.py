@@ -222,9 +222,8 @@ class Change:
 def plan_merge(path: Path, kinds: Sequence[SettingsEntry], registration: Registration) -> Change:
     """Returns the file with our entries."""
     where = str(path)
-    change = _plan_file(
-        Change(path=path, kinds=tuple(kinds)), lambda data: add_entries(data, kinds, registration, where)
-    )
+    change = Change(path=path, kinds=tuple(kinds))
+    change = _plan_file(change, lambda data: add_entries(data, kinds, registration, where))
     if change.after is None:
         return change
     what, out = describe_entries(change.after, kinds, registration, where)
@@ -405,9 +404,8 @@ def find_clients() -> dict[str, str]:
     )
     with ThreadPoolExecutor(max_workers=4) as pool:
         words = pool.map(lambda path: read_version(path, search), programs)
-        return {
-            str(path): word if display.parse_version(word) else "" for path, word in zip(programs, words, strict=True)
-        }
+        by_program = zip(programs, words, strict=True)
+        return {str(path): word if display.parse_version(word) else "" for path, word in by_program}
 
 
 def find_programs(folders: Iterable[str], name: str) -> list[Path]:
@@ -744,10 +742,8 @@ def plan_purge(paths: Paths) -> Purge:
         ("state", paths.home, UNFINISHED),
     ]
     if folders := _find_temporary_folders(paths):
-        rows += [
-            ("events that wait", folders[0], ("*.event", ".tmp-*")),
-            ("state", folders[1], (f"{mark_of(paths.home)}.sock",)),
-        ]
+        rows.append(("events that wait", folders[0], ("*.event", ".tmp-*")))
+        rows.append(("state", folders[1], (f"{mark_of(paths.home)}.sock",)))
     planned: Purge = {what: {} for what in HOME_FILES}
     counted: set[Path] = set()
     for what, root, globs in rows:
@@ -774,9 +770,8 @@ def purge(paths: Paths, planned: Purge) -> tuple[list[Path], list[str]]:
     foreign: list[Path] = []
     for root in dict.fromkeys(own):
         with contextlib.suppress(OSError):
-            foreign += [
-                path for path in sorted(root.iterdir()) if paths.home not in root.parents and path not in refused
-            ]
+            remaining = [path for path in sorted(root.iterdir()) if path not in refused]
+            foreign += [] if paths.home in root.parents else remaining
     return foreign, list(refused.values())
 
 

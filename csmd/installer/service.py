@@ -515,10 +515,8 @@ def start(paths: Paths) -> dict[str, Any]:
                         raise waiting
                     with contextlib.suppress(DaemonUnreachable, DaemonBusy):
                         status = dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
-                        return {
-                            **status,
-                            "started": is_requested and (child is None or child.pid == status["daemon"]["pid"]),
-                        }
+                        is_ours = child is None or child.pid == status["daemon"]["pid"]
+                        return {**status, "started": is_requested and is_ours}
                 elif not is_requested:
                     is_requested, manager = True, find_recorded_manager(paths)
                     if manager is None:

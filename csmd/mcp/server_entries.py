@@ -1,4 +1,4 @@
-"""csmd's memory server in the settings of each assistant that starts MCP servers; pure but for where a file is.
+"""csmd's memory server in the settings of each assistant that starts MCP servers; pure, except that `path` looks.
 
 The table has each assistant's file, key and form. Claude Code is not in it: `csmd install` registers the server there
 (hosts/claude/registration.py).
@@ -148,7 +148,8 @@ def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
     entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
     if entry is None or str(script_path(home, SERVER_SCRIPT)) in _list_texts(entry):
         return ""
-    return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
+    rename = "rename it and run this again to add csmd's"
+    return f"{where} already has a server named {SERVER_NAME}, which was kept; {rename}"
 
 
 def _list_texts(value: Any) -> list[str]:

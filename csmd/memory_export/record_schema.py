@@ -51,9 +51,8 @@ def _fits(value: Any, rule: Any) -> bool:
         case tuple():
             return isinstance(value, list) and len(value) == len(rule) and all(map(_fits, value, rule))
         case [item_rule]:
-            return (
-                isinstance(value, list) and len(value) <= MAX_ENTRIES and all(_fits(item, item_rule) for item in value)
-            )
+            is_short = isinstance(value, list) and len(value) <= MAX_ENTRIES
+            return is_short and all(_fits(item, item_rule) for item in value)
         case dict():
             has_names = isinstance(value, dict) and value.keys() == rule.keys()
             return has_names and all(_fits(value[name], rule[name]) for name in rule)

@@ -186,9 +186,8 @@ def read_epoch(rows: Rows) -> str:
 
 def delete_memory(rows: Rows, memory_id: str) -> bool:
     """Deletes a memory of this role and records the deletion; returns whether it existed."""
-    project = rows.key(
-        "delete from memories where id = :id and author = session_user returning project_seq", id=memory_id
-    )
+    delete = "delete from memories where id = :id and author = session_user returning project_seq"
+    project = rows.key(delete, id=memory_id)
     if project is not None:
         conflict = "on conflict (author, project_seq, id) do update set changed = pg_current_xact_id()"
         rows.insert("gone", conflict, project_seq=project, id=memory_id)
@@ -239,9 +238,8 @@ def find_by_vector(
 ) -> list[tuple[int, int, int, float]]:
     """Returns (memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest
     part."""
-    stored = rows.first(
-        "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
-    )
+    find_model = "select seq, dim from vector_models where name = :model and dim = :size"
+    stored = rows.first(find_model, model=model, size=len(vector))
     if stored is None:
         return []
     seq, size = stored

@@ -241,9 +241,8 @@ def search(
         for rank, (seq, *_) in enumerate(hits_of_kind):
             score[kind, int(seq)] = score.get((kind, int(seq)), 0.0) + 1 / (FUSION_CONSTANT + rank)
     keys = {kind: [seq for of, seq in score if of == kind] for kind in ("memory", "session")}
-    active_memories = {
-        memory.seq: memory for memory in memories.by_seqs(rows, keys["memory"]).values() if memory.is_alive
-    }
+    matches = memories.by_seqs(rows, keys["memory"]).values()
+    active_memories = {memory.seq: memory for memory in matches if memory.is_alive}
     owner_rows = rows.all(
         "select m.seq, m.author, p.name from memories m join projects p on p.seq = m.project_seq "  # noqa: S608
         f"where {in_keys('m.seq', keys['memory'])}"

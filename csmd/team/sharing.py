@@ -99,9 +99,8 @@ def compose_order(rows: Rows, membership: TeamRow) -> tuple[Json, list[Waiting]]
             if entry.id not in {share.name for share in shares.values()}:
                 withdrawn[PROJECT].append(entry.id)
             continue
-        shared = (
-            _shared_memory_record(rows, entry.id) if entry.kind == MEMORY else _shared_digest_record(rows, entry.id)
-        )
+        make_record = _shared_memory_record if entry.kind == MEMORY else _shared_digest_record
+        shared = make_record(rows, entry.id)
         if shared is not None:
             project, item = shared
             sent[entry.kind].append({**item, "share": shares[project].name})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
@@ -80,9 +81,8 @@ def _carry_out(
     if dry_run:
         return {"dry_run": True, "actions": [_action_json(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
-    applied, skipped = ctx.store.write(
-        lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, by_person=as_said)
-    )
+    write = partial(upkeep.apply, plan=plan, by=by, now=ctx.now(), key=key, by_person=as_said)
+    applied, skipped = ctx.store.write(write)
     ctx.poke()
     return {"dry_run": False, "actions": list(map(_action_json, applied)), "left": list(map(_action_json, skipped))}
 
@@ -98,9 +98,8 @@ def _merge_memories(
     if bool(id_) != bool(into):
         raise BadInput("one of the two memories is missing", hint="give both, or neither for all duplicates")
     if near and not by_person and not dry_run:
-        raise BadInput(
-            "only a person at a terminal can merge near duplicates", hint="`csmd pipeline merge --near` in a terminal"
-        )
+        hint = "run `csmd pipeline merge --near` in a terminal"
+        raise BadInput("only a person at a terminal can merge near duplicates", hint=hint)
     if not id_:
         plan = upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS if near else DUPLICATE_KINDS)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
@@ -227,14 +226,9 @@ def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit:
     """List the candidates for memories, and why each waits."""
     root_of = read_roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=clamp_limit(limit, MAX_LISTED))
-    plan = {
-        action.candidate.id: action
-        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
-    }
-    values = [
-        {**_candidate_json(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []}
-        for row in waiting
-    ]
+    plan = promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT_PROFILE)
+    reasons = {action.candidate.id: list(action.reasons) for action in plan}
+    values = [{**_candidate_json(row, root_of), "why": reasons.get(row.id, [])} for row in waiting]
     return {"counts": candidates.counts(rows, projects=seen), "candidates": values}
 
 
@@ -278,9 +272,8 @@ def _promote_candidates(
             hint="type `csmd pipeline promote --relaxed` in a terminal",
         )
     if apply and not by_person and not ctx.config.settings.stages_promote:
-        raise CsmdError(
-            "promotion is switched off", hint="type `csmd pipeline promote` in a terminal, or set stages.promote"
-        )
+        hint = "run `csmd pipeline promote` in a terminal, or set stages.promote"
+        raise CsmdError("promotion is switched off", hint=hint)
     root_of = read_roots(rows)
     memory_ids: dict[str, str] = {}
     plan = promotion.plan_promotions(rows, projects=seen, profile=thresholds)

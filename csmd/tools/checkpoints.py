@@ -60,10 +60,9 @@ def _list_checkpoints(
 ) -> Json:
     """List checkpoints, the latest first."""
     session_id = find_session(rows, session, asking).id if session else ""
-    rows_in_page = checkpoints.list_checkpoints(
-        rows, projects=seen, session_id=session_id, limit=clamp_limit(limit, MAX_ROWS)
-    )
-    return {"checkpoints": [_summary_json(rows, row, ctx.store.hash_key) for row in rows_in_page]}
+    limit = clamp_limit(limit, MAX_ROWS)
+    page = checkpoints.list_checkpoints(rows, projects=seen, session_id=session_id, limit=limit)
+    return {"checkpoints": [_summary_json(rows, row, ctx.store.hash_key) for row in page]}
 
 
 @TOOLS.add("csm_checkpoint_show")
@@ -83,9 +82,8 @@ def _restore_checkpoint(ctx: ToolContext, rows: Rows, id_: str, asking: str = ""
     row, now = _find_checkpoint(rows, id_, asking), ctx.now()
     target = find_session(rows, session, asking) if session else None
     if target is not None and target.project_seq != row.project_seq:  # a wall may lie between the two
-        raise BadInput(
-            f"{row.id} and the session {target.id} are of different projects", hint="restore it without --session"
-        )
+        what = f"{row.id} and the session {target.id} are of different projects"
+        raise BadInput(what, hint="restore it without --session")
     session_id = target.id if target else ""
     ctx.store.write(lambda writing: checkpoints.mark_restored(writing, row.seq, at=now, session_id=session_id))
     return {**_checkpoint_json(rows, row, ctx.store.hash_key), "restored_at": now, "restored_for": session_id}

@@ -75,9 +75,8 @@ def _audit_compactions(
     while part := compaction_audit.recount(rows, after=after, projects=seen):
         after = part[-1].seq
         for row in part:
-            recounted.update(
-                {row.outcome or "unnoted": 1, "changed": int(row.is_changed), "tokens_saved": row.tokens_saved}
-            )
+            outcome = row.outcome or "unnoted"
+            recounted.update({outcome: 1, "changed": int(row.is_changed), "tokens_saved": row.tokens_saved})
             if row.problem:
                 problems.append({"id": row.uuid, "problem": row.problem})
         yield
@@ -105,9 +104,8 @@ def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Comp
     unchanged, changed_uuids = 0, list[str]()
     missing = 0
     for row in compactions:
-        for turn in turns.find_cut(
-            rows, [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
-        ):
+        seqs = [seq for seq, uuid in search.turns_with_prefix(rows, row.uuid) if uuid == row.uuid]
+        for turn in turns.find_cut(rows, seqs):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)
             text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)

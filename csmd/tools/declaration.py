@@ -17,9 +17,10 @@ from csmd.config import Config
 from csmd.dream.gates import Verdict
 from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, CsmdError
-from csmd.exclusions import Excludes, Pauses
+from csmd.exclusions import Excludes
 from csmd.knowledge import Memory
 from csmd.parameters import REQUIRED, Parameter
+from csmd.pauses import Pauses
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
@@ -179,15 +180,14 @@ class Tool:
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)
-                if (
-                    key in PATH_PARAMETERS
-                    and value
-                    and not (value.startswith("/") or project_identity.is_windows_path(value))
-                ):
-                    raise BadInput(
-                        f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
-                    )
+                if key in PATH_PARAMETERS and value and not _is_absolute(value):
+                    what = f"{self.name}: {key} must be an absolute path, not {value!r}"
+                    raise BadInput(what, hint="begin it with /")
         return checked
+
+
+def _is_absolute(path: str) -> bool:
+    return path.startswith("/") or project_identity.is_windows_path(path)
 
 
 class Tools(list[Tool]):

@@ -134,9 +134,8 @@ def _action_json(action: Action, root_of: dict[int, str]) -> Json:
 def _tally_json(tally: Tally, root_of: dict[int, str]) -> Json:
     staleness = {tier: round(value, 3) for tier, value in tally.staleness.items()}
     root = root_of.get(tally.project_seq, "")
-    return as_json(
-        tally, "project tiers duplicates staleness", project=root, tiers=dict(tally.tiers), staleness=staleness
-    )
+    values = {"project": root, "tiers": dict(tally.tiers), "staleness": staleness}
+    return as_json(tally, "project tiers duplicates staleness", **values)
 
 
 @TOOLS.add("csm_dream_run", mutates=True)

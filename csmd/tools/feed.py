@@ -62,9 +62,8 @@ def _sort_key(row: FeedRow) -> tuple[str, int, int]:
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity_feed.KINDS) or not all(
-        number.isdecimal() and len(number) < 19 for number in numbers
-    ):
+    are_numbers = all(number.isdecimal() and len(number) < 19 for number in numbers)
+    if len(numbers) != len(activity_feed.KINDS) or not are_numbers:
         raise BadInput(f"csm_tail: {cursor!r} is not a cursor", hint="give the last answer's cursor, or none")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 

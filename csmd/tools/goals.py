@@ -38,9 +38,8 @@ def _set_goal(
         raise BadInput("no project or session was given for the goal", hint="give project or session")
     directory = None
     if of_session is None:
-        directory = project_identity.add_marks_if_new(
-            rows, project_identity.identify_directory(redact(project, Counter()))
-        )
+        identity = project_identity.identify_directory(redact(project, Counter()))
+        directory = project_identity.add_marks_if_new(rows, identity)
 
     def write(writing: Rows) -> tuple[Goal, bool]:
         project_seq = of_session.project_seq if of_session else 0

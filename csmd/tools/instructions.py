@@ -20,9 +20,8 @@ def _build_context(ctx: ToolContext, rows: Rows, project: str, asking: str = "",
     """Show the instructions that the assistant gives a session there."""
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
-    location = claude_instructions.find_place(
-        _check_directory(rows, project, asking), claude_instructions.find_user(ctx.config)
-    )
+    directory = _check_directory(rows, project, asking)
+    location = claude_instructions.find_place(directory, claude_instructions.find_user(ctx.config))
     loaded = claude_instructions.load_instructions(location)
     problems: list[str] = []
     if mode == "host":

@@ -54,9 +54,8 @@ def _show_job(ctx: ToolContext, rows: None, id_: str) -> Json:
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
     state = job.state  # read first: another thread sets it last
-    return as_json(
-        job, "state progress result error hint", state=state, progress=dict(job.progress), result=dict(job.result)
-    )
+    fields = "state progress result error hint"
+    return as_json(job, fields, state=state, progress=dict(job.progress), result=dict(job.result))
 
 
 @TOOLS.add("csm_model_add", mutates=True)

@@ -140,9 +140,8 @@ def _save_memory(
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
     find_places(rows, project, asking)  # a wall also keeps out new memories from outside
     directory = redact(project, Counter())
-    identity = (
-        project_identity.add_marks_if_new(rows, project_identity.identify_directory(directory)) if directory else None
-    )
+    identity = project_identity.identify_directory(directory) if directory else None
+    identity = project_identity.add_marks_if_new(rows, identity) if identity else None
     wall = 0 if identity else project_identity.find_wall(rows, asking)
 
     def write(writing: Rows) -> Saved:
@@ -192,9 +191,8 @@ def _save_lesson(
     confidence: float = 0.0, by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Save a lesson learned from a mistake."""
-    return _save_memory(
-        ctx, rows, text, project, asking, session, type_="lesson", confidence=confidence, by_person=by_person
-    )
+    options: Json = {"type_": "lesson", "confidence": confidence, "by_person": by_person}
+    return _save_memory(ctx, rows, text, project, asking, session, **options)
 
 
 def _make_statement(
@@ -207,9 +205,8 @@ def _make_statement(
     if type_ and type_ not in ALL_TYPES:
         raise BadInput(f"{type_!r} is not a type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     if not 0 <= confidence <= 1:
-        raise BadInput(
-            f"confidence must be 0 to 1, not {confidence:g}", hint="leave it out to derive it from the words"
-        )
+        hint = "leave it out to derive it from the words"
+        raise BadInput(f"confidence must be 0 to 1, not {confidence:g}", hint=hint)
     if type_ == "reference" and not remember.names_address(body):
         raise BadInput("a reference needs an address", hint="add one, such as https://...")
     kind = classify(body, speaker="user")

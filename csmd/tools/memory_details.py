@@ -65,9 +65,8 @@ def _show_memory(
         return {**memories_json(rows, [memory])[0], "start": _start_json(rows, memory, asking), "cools": cooling}
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
-    factors = confidence.explain_confidence(
-        memory, today=today, confirmed_on=confirmed_on, lowered=_sum_lost_confidence(changes)
-    )
+    lowered = _sum_lost_confidence(changes)
+    factors = confidence.explain_confidence(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
     injections, times = receipts.injections_of(rows, memory.id, limit=MAX_INJECTIONS)
     return {
         **memories_json(rows, [memory])[0],

@@ -221,19 +221,16 @@ def find_candidate(rows: Rows, word: str, asking: str) -> Candidate:
 
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     """Returns a candidate with its evidence and its memories, first the one that would stay."""
-    all_memories = [memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids]
-    visible = [
-        memory for memory in all_memories if memory is not None and is_visible(rows, memory.project_seq, asking=asking)
-    ]
+    stored = [memories.by_id(rows, memory_id) for memory_id in candidate.memory_ids]
+    visible = [memory for memory in stored if memory and is_visible(rows, memory.project_seq, asking=asking)]
     if review_answers.SUBJECT_OF_KIND[candidate.kind] == "pair":
         visible.sort(key=review_answers.rank_strength, reverse=True)
     turns = _read_turns(rows, [piece.uuid for piece in candidate.evidence], asking)
-    evidence = [
-        {**asdict(piece), **_passage_json(turns.get(piece.uuid), candidate.text)} for piece in candidate.evidence
-    ]
+    passages = {piece.uuid: _passage_json(turns.get(piece.uuid), candidate.text) for piece in candidate.evidence}
     return as_json(
         candidate, CANDIDATE_FIELDS, project=read_roots(rows).get(candidate.project_seq, ""),
-        memories=[brief_memory_json(memory) for memory in visible], evidence=evidence,
+        memories=list(map(brief_memory_json, visible)),
+        evidence=[{**asdict(piece), **passages[piece.uuid]} for piece in candidate.evidence],
     )  # fmt: skip
 
 
@@ -252,6 +249,5 @@ def brief_json(ctx: ToolContext, injection: Brief) -> Json:
         degraded = ["paused: no session is told anything"]
         return {"text": "", "tokens": 0, "items": [], "degraded": degraded, "paused": True}
     counted = ctx.embedder.count_tokens([injection.text]) if injection.text and ctx.embedder.ready else None
-    return as_json(
-        injection, "text tokens items degraded", tokens=counted[0] if counted and counted[0] >= 0 else injection.tokens
-    )
+    tokens = counted[0] if counted and counted[0] >= 0 else injection.tokens
+    return as_json(injection, "text tokens items degraded", tokens=tokens)

@@ -130,9 +130,8 @@ def _split_project(
         part_seq = workspaces.add_part(writing, key=key, root=directory, name=name, whole=whole_seq, now=ctx.now())
         moved = project_merges.split_projects(writing, whole_seq, part_seq)
         if not moved.turns:
-            raise BadInput(
-                f"nothing of {whole} was said below {directory}", hint="`csmd project list` shows what is where"
-            )
+            what = f"nothing of {whole} was said below {directory}"
+            raise BadInput(what, hint="`csmd project list` shows what is where")
         return moved
 
     return _move_rows(ctx, write, dry_run=dry_run)
@@ -224,15 +223,12 @@ def _remove_from_lens(
         project = find_project(rows, path)
         root = workspaces.root_of(rows, project)
         if root not in view.ranked:
-            wall_option = " --wall" if root in view.walled else ""
-            hint = (
-                f"csmd project lens {name} '{root}' --wall --remove"
-                if wall_option
-                else "`csmd project list` shows what is"
-            )
-            raise BadInput(
-                f"{root} is {'behind the wall of' if wall_option else 'not under'} the lens {name}", hint=hint
-            )
+            is_walled = root in view.walled
+            hint = "`csmd project list` shows what is"
+            if is_walled:
+                hint = f"csmd project lens {name} '{root}' --wall --remove"
+            relation = "behind the wall of" if is_walled else "not under"
+            raise BadInput(f"{root} is {relation} the lens {name}", hint=hint)
         workspaces.rank_first(rows, project, lens=0)
     for topic in topics:
         if not workspaces.remove_topic(rows, view.seq, topic):
@@ -284,9 +280,8 @@ def _lens_json(view: Lens) -> Json:
 
 def _require_person(by_person: bool, command: str) -> None:
     if not by_person:
-        raise CsmdError(
-            "what is seen where is changed by a person at a terminal only", hint=f"type `{command}` in a terminal"
-        )
+        hint = f"run `{command}` in a terminal"
+        raise CsmdError("only a person at a terminal can change what is seen where", hint=hint)
 
 
 def _check_absolute(path: str) -> str:

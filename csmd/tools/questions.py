@@ -26,9 +26,8 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
     """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample."""
     views = [view_row for view_row in sql_views.VIEWS if view in ("", view_row.name)]
     if not views:
-        raise BadInput(
-            f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.VIEW_NAMES))}"
-        )
+        hint = f"choose one of {', '.join(sorted(sql_views.VIEW_NAMES))}"
+        raise BadInput(f"there is no view {view[:60]!r}", hint=hint)
     path, project_seqs = ctx.store.path, _find_visible_places(rows, asking)
     return {
         "views": [

@@ -52,13 +52,11 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 def find_tool(name: str) -> Tool:
     """Returns the tool of this name; BadInput with similar names if there is none."""
     if name not in TOOLS:
-        similar = (
-            difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
-        )
+        similar = difflib.get_close_matches(name[:60], TOOLS, n=2)
+        similar = similar or [tool for tool in TOOLS if name and name in tool][:3]
         meant = f"; did you mean {' or '.join(similar)}?" if similar else ""
-        raise BadInput(
-            f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
-        )
+        hint = "`csmd tool list` shows them; after an upgrade `csmd restart`"
+        raise BadInput(f"unknown tool {name[:60]!r}{meant}", hint=hint)
     return TOOLS[name]
 
 

@@ -111,9 +111,8 @@ def _is_over(rows: Rows, candidate: Candidate) -> bool:
 
 def _review_candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
     value = candidate_json(rows, candidate, asking)
-    about = review_answers.subject_of(
-        candidate, len([memory for memory in value["memories"] if not memory["superseded_by"]])
-    )
+    active = [memory for memory in value["memories"] if not memory["superseded_by"]]
+    about = review_answers.subject_of(candidate, len(active))
     return {
         **value,
         "title": review_answers.title_of(candidate),

@@ -115,9 +115,8 @@ def _find_file(ctx: ToolContext, rows: Rows, session_id: str, asking: str) -> Pa
 
 
 def _no_file_error(session_id: str) -> BadInput:
-    return BadInput(
-        f"csmd has no session file {session_id!r}", hint="`csmd session transcript` shows the assistant's sessions"
-    )
+    hint = "`csmd session transcript` shows the assistant's sessions"
+    return BadInput(f"csmd has no session file {session_id!r}", hint=hint)
 
 
 def _choose_path(ctx: ToolContext, rows: Rows, session_id: str, project: str, asking: str) -> Path:

@@ -160,9 +160,8 @@ def _show_last_turns(
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:
     """Whether a turn states or confirms a memory."""
-    return any(
-        source.role != "beside" and source.uuid in (uuid, uuid.partition("/")[0]) for source in memory.provenance
-    )
+    sources = (source for source in memory.provenance if source.role != "beside")
+    return any(source.uuid in (uuid, uuid.partition("/")[0]) for source in sources)
 
 
 @TOOLS.add("csm_context_rollover")
@@ -173,9 +172,8 @@ def _show_usage(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Jso
 
 
 def _read_conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
-    return session_contents.read_conversation(
-        rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
-    )
+    seen = visibility.find_visible_places(rows, asking=asking)
+    return session_contents.read_conversation(rows, session.seq, projects=seen)
 
 
 @TOOLS.add("csm_turn_show")
@@ -190,9 +188,8 @@ def _show_turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
     turn = search.turns_by_seq(rows, exact[:1]).get(exact[0]) if exact else None
     if turn is None or not visibility.is_visible(rows, turn.project_seq, asking=asking):
-        raise NotFound(
-            f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
-        )
+        hint = "`csmd memories` and `csmd search` show their ids"
+        raise NotFound(f"there is no memory and no turn {id_!r}", hint=hint)
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
     left_out = sum(part.dropped for part in turns.find_cut(rows, [turn.seq]))
     return as_json(

@@ -81,9 +81,8 @@ def _weigh_tag(
             refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), name, "topic")
         by = topics.PERSON if by_person else topics.ASSISTANT
         if not topics.tag_memory(writing, memory.seq, name, by=by, weight=weight):
-            raise CsmdError(
-                f"a person decided about {memory.id} and {name!r}", hint="ask a person to change it in a terminal"
-            )
+            what = f"a person decided about {memory.id} and {name!r}"
+            raise CsmdError(what, hint="ask a person to change it in a terminal")
         tagged = topics.topics_of_memories(writing, [memory.seq]).get(memory.seq, [])
         return as_json(memory, "id text topic topics superseded_by", topic=name, topics=[asdict(tag) for tag in tagged])
 
@@ -108,9 +107,8 @@ def _link_memories(
     def write(writing: Rows) -> Json:
         refuse_purged(tombstones.purged_marks(writing, ctx.store.hash_key), relationship.replace("_", " "), "name")
         ends = (origin.id, target.id, relationship)
-        is_linked = any(
-            (link.from_id, link.to_id, link.relationship) == ends for link in memory_links.links_of(writing, origin.id)
-        )
+        links = memory_links.links_of(writing, origin.id)
+        is_linked = any((link.from_id, link.to_id, link.relationship) == ends for link in links)
         if (is_linked or undo) and not by_person:
             raise CsmdError("only a person at a terminal can change an existing link", hint="leave it as it is")
         if not undo:
@@ -155,9 +153,11 @@ M = TypeVar("M", Memory, topics.Member)
 
 def _sort_for_display(rows: Iterable[M]) -> list[M]:
     """Returns memories in display order: current ones first, then pinned, then by confidence."""
-    return sorted(
-        rows, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
-    )
+
+    def sort_key(memory: M) -> tuple[bool, bool, float, str]:
+        return bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id
+
+    return sorted(rows, key=sort_key)
 
 
 @TOOLS.add("csm_memory_topics")

@@ -41,14 +41,13 @@ def ask_about_memory(visit: Visit) -> Page:
 def _find_replacements(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
     """Returns memories that may replace one: found by the person's words, else by the memory's."""
     words = visit.query.get("q", "").strip() or memory["text"]
-    hits = visit.ask(
-        "csm_memory_search", query=words[:MAX_QUERY_CHARACTERS], kind="memory", limit=MAX_REPLACEMENTS + 1
-    )["hits"]
+    params = {"query": words[:MAX_QUERY_CHARACTERS], "kind": "memory", "limit": MAX_REPLACEMENTS + 1}
+    hits = visit.ask("csm_memory_search", **params)["hits"]
     return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MAX_REPLACEMENTS]
 
 
 def change_memory(visit: Visit) -> str:
-    """Returns changes a memory; returns the address of the next page."""
+    """Changes a memory; returns the address of the next page."""
     change, person = _check_word(visit.form.get("do", ""), CONFIRMED_CHANGES), {"id": visit.id, "by_person": True}
     if change == "forget":
         visit.ask("csm_memory_delete", **person)

@@ -167,10 +167,8 @@ def show_turn(visit: Visit) -> Page:
 
 def list_memories(visit: Visit) -> Page:
     """Returns the memories by project, kind and time, with what replaced what."""
-    offset, gate, state, since = (
-        visit.read_number("offset"),
-        *(visit.query.get(name, "") for name in ("kind", "state", "since")),
-    )
+    offset = visit.read_number("offset")
+    gate, state, since = (visit.query.get(name, "") for name in ("kind", "state", "since"))
     if gate and gate not in GATE_LABELS:
         raise BadInput(f"there is no kind of memories {gate!r}", hint="choose one from the list")
     if since:
@@ -200,10 +198,8 @@ def show_memory(visit: Visit) -> Page:
 
 def show_fading(visit: Visit) -> Page:
     """How long a memory is shown, for the script: this compares it with all other memories."""
-    return Page(
-        "fading.html",
-        {"fades": show.describe_fading(visit.ask("csm_memory_show", id=visit.id, only_fading=True))},
-    )
+    memory = visit.ask("csm_memory_show", id=visit.id, only_fading=True)
+    return Page("fading.html", {"fades": show.describe_fading(memory)})
 
 
 def show_search(visit: Visit) -> Page:
@@ -225,14 +221,8 @@ def _find_hits(visit: Visit) -> Json:
     answer = visit.ask("csm_memory_search", query=query, **_project_filter(visit), kind=kind, limit=limit)
     hits = fit_page([{**hit, "text": cut(hit["text"], MAX_LINE_CHARACTERS)} for hit in answer["hits"]])
     is_full = len(answer["hits"]) == limit < MAX_HITS
-    return {
-        "q": query,
-        "hits": hits,
-        "found": answer,
-        "most": limit,
-        "more": is_full,
-        "projects": _list_projects(visit),
-    }
+    result = {"q": query, "hits": hits, "found": answer, "most": limit, "more": is_full}
+    return {**result, "projects": _list_projects(visit)}
 
 
 def list_receipts(visit: Visit) -> Page:
@@ -323,9 +313,8 @@ def fit_page(rows: Sequence[T]) -> list[T]:
     bytes_left = MAX_PAGE_BYTES
     shown: list[T] = []
     for row in rows:
-        bytes_left -= ROW_MARKUP_BYTES + sum(
-            len(escape(text).encode("utf-8", "replace")) for text in _iterate_texts(row)
-        )
+        sizes = (len(escape(text).encode("utf-8", "replace")) for text in _iterate_texts(row))
+        bytes_left -= ROW_MARKUP_BYTES + sum(sizes)
         if bytes_left < 0 and shown:
             break
         shown.append(row)

@@ -106,7 +106,7 @@ def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
     assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in model_tools.TOOLS)
     assert stdio_server.INSTRUCTIONS.splitlines()[1] in scripted_api.seen_by_model(first.main[-1])
-    assert "Kept as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
+    assert "Saved as m" in result_of_tool(first) and "counts as yours" in result_of_tool(first)
 
     second = talk(claude, "What runs first?", use("mcp__csmd__search", query="heron exporter"), "Heron.")
     assert KEPT not in scripted_api.seen_by_model(second.main[0]), "nobody is told unasked what a model saved"

@@ -201,7 +201,7 @@ def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
     chosen = replace(ours(), status_line=True)
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
     what, out = plan.describe_entries(foreign, CLAUDE.kinds, chosen, "the file")
-    assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
+    assert what == "hooks" and "csmd_line.py" in out[0] and "the file already has a server named csmd" in out[1]
     own = plan.add_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
     assert plan.describe_entries(own, CLAUDE.kinds, chosen, "x") == ("hooks and status line and memory server", ())
 

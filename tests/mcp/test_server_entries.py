@@ -118,7 +118,7 @@ def test_another_server_of_the_name_stays(home: Machine, name: str) -> None:
     before = foreign_settings(name).replace(b"other", b"csmd")
     path = settings_of(name, before)
     change = plan.install_server(home.config(), name, [])
-    assert not change.changed and "another server named csmd" in change.out[0] and path.read_bytes() == before
+    assert not change.changed and "a server named csmd" in change.out[0] and path.read_bytes() == before
 
 
 def test_an_assistant_that_never_ran_here_is_said_to_have_no_settings(home: Machine) -> None:

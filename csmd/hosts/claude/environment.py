@@ -182,9 +182,8 @@ def cut_index(content: str) -> str:
         first = first if len(first) <= MAX_EXCERPT_CHARACTERS else first[: MAX_EXCERPT_CHARACTERS - 1] + "…"
         lost = f'{len(lines) - whole} of {len(lines)} lines were cut off, starting at line {whole + 1} ("{first}")'
     else:
-        lost = (
-            f"everything after the first {display.count_utf16_units(beginning)} characters of line {whole} was cut off"
-        )
+        kept_units = display.count_utf16_units(beginning)
+        lost = f"everything after the first {kept_units} characters of line {whole} was cut off"
     return (
         f"{beginning}\n\n> WARNING: MEMORY.md is {excess}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."

@@ -63,11 +63,11 @@ def make_resumable_id(session_id: str) -> str:
 def _drop_answers(turns: Sequence[ExportedTurn]) -> list[ExportedTurn]:
     """Returns the turns without the user's answers in a tool's result: the result contains their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
-    return [
-        turn
-        for turn in turns
-        if not (turn.kind == "user" and "/" in turn.uuid and turn.uuid.partition("/")[0] in results)
-    ]
+
+    def is_answer(turn: ExportedTurn) -> bool:
+        return turn.kind == "user" and "/" in turn.uuid and turn.uuid.partition("/")[0] in results
+
+    return [turn for turn in turns if not is_answer(turn)]
 
 
 def export(
@@ -93,9 +93,8 @@ def export(
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
             parent = boundary
-        entries.append(
-            {"parentUuid": parent, **head, **_make_message(line, pairs.whole, model or MODEL), "uuid": line.uuid}
-        )
+        message = _make_message(line, pairs.whole, model or MODEL)
+        entries.append({"parentUuid": parent, **head, **message, "uuid": line.uuid})
         parent = line.uuid
     if title:
         entries.append({"type": "ai-title", "aiTitle": title, "sessionId": resumable_id})
@@ -202,10 +201,8 @@ def _make_message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, A
         }  # fmt: skip
         return {"type": "assistant", "message": message}
     is_text = len(blocks) == 1 and blocks[0]["type"] == "text"
-    entry: dict[str, Any] = {
-        "type": "user",
-        "message": {"role": "user", "content": blocks[0]["text"] if is_text else blocks},
-    }
+    content = blocks[0]["text"] if is_text else blocks
+    entry: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": content}}
     if line.is_narrated:
         entry["isMeta"] = True
     # As the client records who submits a prompt, so that a prompt that no one typed remains one.

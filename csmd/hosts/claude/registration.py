@@ -56,10 +56,14 @@ STATUS_LINE_SCRIPT = "csmd_line.py"
 # --- hooks
 
 
+def _guard_command(interpreter: str, home: Path, script: str, *arguments: str) -> str:
+    """Returns a script's command line; it exits with 0 even if the script or the interpreter is gone."""
+    return f"{shlex.join([interpreter, '-I', '-S', str(script_path(home, script)), str(home), *arguments])} || true"
+
+
 def hook_command(interpreter: str, home: Path, event: str) -> str:
-    """Returns the command line registered for an event; it exits with 0 even if the script or the interpreter is
-    gone."""
-    return f"{shlex.join([interpreter, '-I', '-S', str(script_path(home, HOOK_SCRIPT)), str(home), event])} || true"
+    """Returns the command line registered for an event."""
+    return _guard_command(interpreter, home, HOOK_SCRIPT, event)
 
 
 def merge_hooks(text: str, registration: Registration, where: str) -> str:
@@ -85,8 +89,8 @@ STATUS_LINE = "statusLine"
 
 
 def status_line_command(interpreter: str, home: Path) -> str:
-    """Returns the registered command line; it exits with 0 even if the script or the interpreter is gone."""
-    return f"{shlex.join([interpreter, '-I', '-S', str(script_path(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
+    """Returns the registered command line of the status line."""
+    return _guard_command(interpreter, home, STATUS_LINE_SCRIPT)
 
 
 def merge_status_line(text: str, registration: Registration, _where: str) -> str:
@@ -161,7 +165,8 @@ def describe_foreign_server(text: str, registration: Registration, where: str) -
     """Tells the user that another server has the name of csmd's; "" if csmd's is in the file."""
     if _find_servers(text, registration.home, where)[2]:
         return ""
-    return f"{where} has another server named {SERVER_NAME}, which stays: csmd's is not there until that is renamed"
+    rename = "rename it and run `csmd install` again to add csmd's"
+    return f"{where} already has a server named {SERVER_NAME}, which was kept; {rename}"
 
 
 def _find_servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
@@ -172,11 +177,8 @@ def _find_servers(text: str, home: Path, where: str) -> tuple[Item | None, list[
     if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
     items = json_edits.read_items(text, servers.value)
-    return (
-        servers,
-        items,
-        [item for item in items if runs_script(json_edits.read_value(text, item), home, SERVER_SCRIPT)],
-    )
+    own_items = [item for item in items if runs_script(json_edits.read_value(text, item), home, SERVER_SCRIPT)]
+    return servers, items, own_items
 
 
 # --- the files

@@ -15,7 +15,6 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.exclusions import WithheldCalls
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import read_label
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
@@ -31,6 +30,7 @@ from csmd.hosts.transcript_reading import (
 )
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
+from csmd.withheld_calls import WithheldCalls
 
 #: The result of a tool that the user rejected, up to their reason.
 REJECTED_PREFIX = (
@@ -210,11 +210,8 @@ def read_progress_turns(line: Line) -> list[Turn]:
 def read_blocked_turns(line: Line) -> list[Turn]:
     """Returns a prompt that a hook blocked: the user wrote it all the same."""
     value, content = line.value, string(line.value, "content")
-    if (
-        value.get("subtype") != "informational"
-        or not content.startswith(BLOCKED_PREFIX)
-        or BLOCKED_PROMPT not in content
-    ):
+    is_blocked = value.get("subtype") == "informational" and content.startswith(BLOCKED_PREFIX)
+    if not is_blocked or BLOCKED_PROMPT not in content:
         return []
     # The conversation never contained it: the next prompt has the same parent and must not replace it.
     return _make_prompt_turns(line, content.partition(BLOCKED_PROMPT)[2], parent_uuid="")
@@ -332,9 +329,8 @@ def _is_untyped(value: dict[str, Any], prompt: str) -> bool:
         return False
     first, last = _VERSIONS_WITHOUT_ORIGIN
     # Words in the line of a tool's result are typed by the person who allows the tool.
-    return first <= version <= last and not any(
-        name in value for name in (*_TYPED_PROMPT_FIELDS, "entrypoint", "toolUseResult")
-    )
+    proofs = (*_TYPED_PROMPT_FIELDS, "entrypoint", "toolUseResult")
+    return first <= version <= last and not any(name in value for name in proofs)
 
 
 def _is_human(origin: Any) -> bool:
@@ -404,14 +400,8 @@ def record_tokens(value: dict[str, Any], turn: int) -> list[TokenUse]:
     is_recorded = value.get("type") == "assistant" and any((input_tokens, output, cache_read, cache_write))
     if not is_recorded or not session or not message_id or agent is None:
         return []
-    return [
-        TokenUse(
-            f"{session}/{agent}" if agent else session,
-            message_id,
-            (input_tokens, output, cache_read, cache_write),
-            turn,
-        )
-    ]
+    stream = f"{session}/{agent}" if agent else session
+    return [TokenUse(stream, message_id, (input_tokens, output, cache_read, cache_write), turn)]
 
 
 def read_agent(value: dict[str, Any]) -> str | None:

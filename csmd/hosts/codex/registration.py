@@ -18,10 +18,8 @@ from csmd.hosts.json_fields import parse_object
 from csmd.text import json_edits
 
 #: Event -> seconds that Codex grants the hook; with more than 3 it warns at the end of each session.
-EVENTS: Mapping[str, int] = {
-    **hook_timeouts("session_start", "prompt", "stop", "subagent_stop", "session_end"),
-    "SessionEnd": 3,
-}
+_TIMEOUTS = hook_timeouts("session_start", "prompt", "stop", "subagent_stop", "session_end")
+EVENTS: Mapping[str, int] = {**_TIMEOUTS, "SessionEnd": 3}
 HOOKS = HookEntries(
     host="codex", file=lambda folder: folder / "hooks.json", second=1, decode=json_edits.decode, events=EVENTS,
     is_off=lambda *_: False,
@@ -61,9 +59,8 @@ def _read_trust(line: str, home: Path) -> dict[str, str] | None:
     if answer.get("id") != 2:
         return None
     hooks = [hook for directory in answer["result"]["data"] for hook in directory["hooks"]]
-    states = {
-        hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if str(HOOKS.script(home)) in hook["command"]
-    }
+    own_hooks = [hook for hook in hooks if str(HOOKS.script(home)) in hook["command"]]
+    states = {hook["eventName"].lower(): hook["trustStatus"] for hook in own_hooks}
     return {event: str(states[event.lower()]) for event in EVENTS if event.lower() in states}
 
 

@@ -22,8 +22,8 @@ from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.stored_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text, quote_answers
+from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,

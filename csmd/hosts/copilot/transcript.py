@@ -22,8 +22,8 @@ from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_uuid
-from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text, quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     LOOK_BACK_BYTES,
     Conversation,
@@ -54,6 +54,7 @@ BEGINNING_BYTES = 1024 * 1024
 _DIRECTORY_EVENTS = ("session.start", "session.resume", "session.context_changed")
 #: The event that holds the model's prompt, which says who submits the session's prompts.
 _MODE_EVENT = "system.message"
+_STATE_EVENTS = (*_DIRECTORY_EVENTS, _MODE_EVENT)
 #: Events that continue the conversation.
 _SPEECH_EVENTS = (
     "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete",
@@ -161,9 +162,7 @@ def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
     for size in LOOK_BACK_BYTES:
         before = transcript.read_before(size).splitlines()
         types = [_read_type(line) for line in before]
-        state = [
-            (kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORY_EVENTS, _MODE_EVENT)
-        ]
+        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in _STATE_EVENTS]
         # A sub-agent's model prompt says nothing about its session.
         own_state = {kind == _MODE_EVENT for kind, line in state if b'"agentId":' not in line}
         if size >= transcript.position or own_state == {True, False}:
@@ -171,10 +170,7 @@ def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
     else:
         transcript.file.seek(0)
         *beginning, _ = transcript.file.read(BEGINNING_BYTES).split(b"\n")
-        state = [
-            *((kind, line) for line in beginning if (kind := _read_type(line)) in (*_DIRECTORY_EVENTS, _MODE_EVENT)),
-            *state,
-        ]
+        state = [*((kind, line) for line in beginning if (kind := _read_type(line)) in _STATE_EVENTS), *state]
     speech = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SPEECH_EVENTS)
     own = (line for line in speech if not (parse_object(line) or {"agentId": ""}).get("agentId"))
     return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]

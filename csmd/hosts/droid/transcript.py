@@ -20,8 +20,8 @@ from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_uuid
-from csmd.hosts.stored_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.stored_text import clean_text
+from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
@@ -102,9 +102,8 @@ def parse_session(first_line: bytes, settings: bytes) -> Session | None:
 
 def make_reader(transcript: OpenTranscript) -> ReadLine:
     """Reads the lines of a transcript, from any position."""
-    session = parse_session(
-        transcript.read_first_line(FIRST_LINE_BYTES), transcript.read_sibling(".settings.json", SETTINGS_BYTES)
-    )
+    settings = transcript.read_sibling(".settings.json", SETTINGS_BYTES)
+    session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES), settings)
     return refuse_line if session is None else read_objects(partial(_read_turns, session))
 
 
@@ -126,9 +125,8 @@ def _read_message_turns(line: Line, message: dict[str, Any], session: Session) -
     blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     if string(message, "visibility") in ("user_only", "llm_only"):
         return []
-    text = clean_words(
-        "\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), line.redactions
-    )
+    texts = (string(block, "text") for block in blocks if block.get("type") == "text")
+    text = clean_words("\n\n".join(texts), line.redactions)
     turns: list[Turn] = []
     if text and message.get("role") == "user":
         kind = classify_prompt(text, by_person=session.by_person or bool(session.agent))

@@ -194,11 +194,8 @@ def _read_answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[
 
 def _read_summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
     """Returns the summaries of compactions among messages; the other messages have lines of their own."""
-    texts = [
-        (message, join_text(list_parts(message.get("content"))))
-        for message in messages
-        if message.get("type") == "user"
-    ]
+    by_user = (message for message in messages if message.get("type") == "user")
+    texts = [(message, join_text(list_parts(message.get("content")))) for message in by_user]
     turns = [
         chat.make_turn(message, "summary", gemini_parts.read_summary(text, line.redactions))
         for message, text in texts

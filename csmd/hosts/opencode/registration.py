@@ -83,9 +83,8 @@ def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
     if text.strip() == format_plugin(host, home).strip():
         return ""
     if str(locate_script(home)) in text:
-        raise ConfigError(
-            f"{where} was changed since csmd wrote it and stays", hint="remove csmd's lines from it, or delete it"
-        )
+        hint = "remove csmd's lines from it, or delete it"
+        raise ConfigError(f"{where} was kept: it was edited since csmd wrote it", hint=hint)
     return text
 
 

@@ -20,8 +20,8 @@ from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.stored_calls import REJECTED_RESULT, Call, add_exit_code
 from csmd.hosts.stored_text import quote_answers
+from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
@@ -183,9 +183,8 @@ class _Message:
         """Returns the turns of a part: of a text, or of a tool call and its result."""
         match part.get("type"):
             case "text" if not (part.get("synthetic") or part.get("ignored")):
-                return self._read_text_turns(
-                    string(part, "text"), is_typed=not mapping(part, "metadata").get(_COMMAND_MARK)
-                )
+                is_command = mapping(part, "metadata").get(_COMMAND_MARK)
+                return self._read_text_turns(string(part, "text"), is_typed=not is_command)
             case "tool":
                 return self._read_tool_turns(part)
         return []
@@ -197,16 +196,12 @@ class _Message:
         # Of two prompts with the same parent, the later one replaces the earlier.
         if kind in ("user", "relayed") and self.count == 1:
             previous = string(self.line.value, "before")
-            fields |= {
-                "parent_uuid": session.make_uuid(previous) if previous else session.session,
-                "is_prompt_line": True,
-            }
+            parent = session.make_uuid(previous) if previous else session.session
+            fields |= {"parent_uuid": parent, "is_prompt_line": True}
         if kind == "assistant":
             input_tokens, _, cache_read, cache_write = self.token_counts
-            fields |= {
-                "model": read_label(self.data, "modelID", 100),
-                "context": input_tokens + cache_read + cache_write,
-            }
+            context = input_tokens + cache_read + cache_write
+            fields |= {"model": read_label(self.data, "modelID", 100), "context": context}
         return Turn(
             uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
             at=read_time(self.line.value), version=session.version, **fields,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from transcript_home import Home
 
-from csmd.exclusions import WithheldCalls
 from csmd.hosts.copilot import transcript
 from csmd.hosts.transcript_reading import OpenTranscript, Reading
+from csmd.withheld_calls import WithheldCalls
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
 MAIN, FORK, PROGRAM = (f"c0b11070-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
