@@ -140,10 +140,9 @@ def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
 
     dirs = platformdirs.PlatformDirs("csmd", appauthor=False)
     return Paths(
-        home=Path(dirs.user_data_dir).absolute(),
-        config_file=Path(dirs.user_config_dir) / "config.yaml",
+        home=Path(dirs.user_data_dir).absolute(), config_file=Path(dirs.user_config_dir) / "config.yaml",
         log_dir=Path(dirs.user_state_dir) / "log",
-    )
+    )  # fmt: skip
 
 
 def spool_places(home: Path) -> list[Path]:

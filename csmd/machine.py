@@ -108,11 +108,9 @@ class Meter:
             seen.append((now, used))
         whole = share(used, age)
         return {
-            "rss_mb": round(rss / 1e6, 1),
-            "cpu_s": round(used, 2),
-            "cpu_percent": whole,
+            "rss_mb": round(rss / 1e6, 1), "cpu_s": round(used, 2), "cpu_percent": whole,
             "cpu_recent_percent": whole if recent is None else recent,
-        }
+        }  # fmt: skip
 
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:

@@ -21,7 +21,7 @@ from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
 from csmd.hosts.json_fields import format_time
-from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, find_times
+from csmd.hosts.transcript_reading import QueueExit, Reading, ReadLine, Transcript, find_times
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact, storable_path
@@ -276,7 +276,7 @@ class _PieceReader:
         """Reads the lines from the start on, or as many pieces of them as the options allow."""
         options, transcript, begin = self.options, self.transcript, self.start.position
         withheld = WithheldCalls(excludes=options.excludes)
-        opened = OpenTranscript(
+        opened = Transcript(
             path=path, file=transcript.file, beginning=transcript.beginning, position=begin, withheld=withheld
         )
         read_line = options.read_line or self.adapter.make_reader(opened)

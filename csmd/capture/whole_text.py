@@ -14,7 +14,7 @@ from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
-from csmd.hosts.transcript_reading import OpenTranscript, Reading
+from csmd.hosts.transcript_reading import Reading, Transcript
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import KNOWN_AGAIN
@@ -90,7 +90,7 @@ def _find_turn(path: Path, turn: CutTurn, excludes: Excludes, is_thorough: bool)
             if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
             withheld = WithheldCalls(excludes=excludes)
-            opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            opened = Transcript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.adapter_of_transcript(beginning).make_reader(opened)
             for lines, _ in pieces:
                 reading = Reading(withheld=withheld, tool_limit=UNLIMITED_BYTES)

@@ -150,9 +150,8 @@ def _describe_tiers(row: dict[str, Any]) -> str:
     return join(
         f"{many(total, 'memory')}: {tiers}" if tiers else "no memories",
         row["duplicates"] and many(row["duplicates"], "duplicate"),
-        total and stale >= 0.005 and f"{percent(stale)} stale",
-        by="; ",
-    )
+        total and stale >= 0.005 and f"{percent(stale)} stale", by="; ",
+    )  # fmt: skip
 
 
 def _show_planned_action(row: dict[str, Any]) -> Screen:

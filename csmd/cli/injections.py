@@ -211,13 +211,10 @@ def _describe_source(item: dict[str, Any]) -> str:
     if item["state"] == "quoted":
         return f"{origin}, quoted"
     return join(
-        origin,
-        item["times"] > 1 and f"{item['times']} times in all",
-        f"{percent(item['confidence'])} sure",
-        item["pinned"] and "pinned",
-        item["state"] == "superseded" and "superseded since",
+        origin, item["times"] > 1 and f"{item['times']} times in all", f"{percent(item['confidence'])} sure",
+        item["pinned"] and "pinned", item["state"] == "superseded" and "superseded since",
         item["scope"] != "project" and item["origin"] != "inferred" and "applies everywhere",
-    )
+    )  # fmt: skip
 
 
 def show_receipts(value: dict[str, Any]) -> Screen:

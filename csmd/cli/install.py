@@ -389,13 +389,10 @@ def upgrade(as_json: bool) -> None:
     # `csmd install` and the daemon decide which of the newer events are registered.
     outcomes = plan.install(config, plan.read_choice(paths), plan.find_installed_hosts(paths) or ["claude"])
     result: dict[str, Any] = {
-        "from": str(record["version"]),
-        "to": csmd.__version__,
-        "hooks": stale,
+        "from": str(record["version"]), "to": csmd.__version__, "hooks": stale,
         "settings": [str(change.path) for change in outcomes if change.changed],
-        "service": unit.file if unit.changes else "",
-        "daemon": _run_newer_daemon(paths, unit),
-    }
+        "service": unit.file if unit.changes else "", "daemon": _run_newer_daemon(paths, unit),
+    }  # fmt: skip
     verb.print_answer(result, as_json, show_upgraded)
     raise_trouble(outcomes)
 

@@ -205,17 +205,13 @@ def _sort_key(row: dict[str, Any]) -> tuple[Any, ...]:
 def _details(row: dict[str, Any]) -> str:
     """Returns the line below a memory in a list: its id, date, confidence, category and marks."""
     marks = join(
-        row["pinned"] and "pinned",
-        row["times"] > 1 and f"said {row['times']} times",
+        row["pinned"] and "pinned", row["times"] > 1 and f"said {row['times']} times",
         row["authority"] == "assistant" and row["origin"] != "model_saved" and "by the assistant",
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
-        row["origin"] == "model_saved" and "saved by the assistant",
-        row["attention"] == "COLD" and "cold",
-        row.get("tier") == "archive" and "archived",
-        row["superseded_by"] and f"superseded by {row['superseded_by']}",
-        row["is_refuted"] and "refuted",
-        row["is_edited"] and "its code was edited since",
-    )
+        row["origin"] == "model_saved" and "saved by the assistant", row["attention"] == "COLD" and "cold",
+        row.get("tier") == "archive" and "archived", row["superseded_by"] and f"superseded by {row['superseded_by']}",
+        row["is_refuted"] and "refuted", row["is_edited"] and "its code was edited since",
+    )  # fmt: skip
     sure = f"{percent(row['confidence']):>5}"
     return join(row["id"], row["confirmed_at"][:10], sure, row["category"], marks, by="  ")
 

@@ -116,16 +116,12 @@ def _describe_versions(material: Material) -> Any:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             libraries[name] = _parse_number(importlib.metadata.version(name))
     return {
-        "csmd": csmd.__version__,
-        "daemon": _parse_number((material.scene.status or {}).get("version", "none answers")),
+        "csmd": csmd.__version__, "daemon": _parse_number((material.scene.status or {}).get("version", "none answers")),
         "client": _parse_number(checks.client_version(material.scene.env) or "none found"),
-        "Python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": platform.system(),
-        "release": _parse_number(platform.release()),
-        "machine": platform.machine(),
+        "Python": platform.python_version(), "implementation": platform.python_implementation(),
+        "system": platform.system(), "release": _parse_number(platform.release()), "machine": platform.machine(),
         "libraries": libraries,
-    }
+    }  # fmt: skip
 
 
 def _parse_number(version: str) -> str:
@@ -137,10 +133,9 @@ def _parse_number(version: str) -> str:
 def _describe_checks(material: Material) -> Any:
     checks = material.examined["checks"]
     return {
-        "verdict": material.redact(material.examined["verdict"]),
-        "took_ms": material.examined["took_ms"],
+        "verdict": material.redact(material.examined["verdict"]), "took_ms": material.examined["took_ms"],
         "checks": [material.redact(check) if check["findings"] else f"{check['id']}: ok" for check in checks],
-    }
+    }  # fmt: skip
 
 
 def _describe_status(material: Material) -> Any:
@@ -162,9 +157,8 @@ def _describe_settings(material: Material) -> Any:
             "other keys": sum(key not in (*PLAIN_SETTINGS, "hooks", "env") for key in source.value),
             "environment variables": len(host_settings.variables(source)),
         }
-        for source in material.scene.sources
-        if source.exists or source.problem
-    ]
+        for source in material.scene.sources if source.exists or source.problem
+    ]  # fmt: skip
 
 
 def _list_hook_owners(material: Material, source: host_settings.Source) -> dict[str, list[str]]:
@@ -222,9 +216,8 @@ def _describe_configuration(material: Material) -> Any:
     values = {setting.name: getattr(settings, setting.name) for setting in fields(settings)}
     return {
         config.Settings.key(name): f"{len(value)} of them" if isinstance(value, tuple) else _to_plain_value(value)
-        for name, value in values.items()
-        if value != getattr(config.Settings(), name)
-    }
+        for name, value in values.items() if value != getattr(config.Settings(), name)
+    }  # fmt: skip
 
 
 def _describe_database(material: Material) -> Any:
@@ -243,13 +236,12 @@ def _count_files(material: Material) -> Any:
     waiting = spooled_events(material.scene.paths.home)
     sizes = [path.stat().st_size for path in waiting if is_there(path)]
     return {
-        "spooled events": len(waiting),
-        "spooled bytes": sum(sizes),
+        "spooled events": len(waiting), "spooled bytes": sum(sizes),
         "oldest spooled (s)": round(material.scene.now_s - int(waiting[0].name[:16], 16) / 1e9) if waiting else 0,
         "quarantined notes": len(_list_names(material.scene.paths.quarantine)),
         "session files": sum(1 for _ in material.scene.paths.sessions.glob("*/*.jsonl")),
         "models": len(_list_names(material.scene.paths.models)),
-    }
+    }  # fmt: skip
 
 
 def _list_names(folder: Path) -> list[str]:
@@ -304,13 +296,10 @@ def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]
 
 def _find_placeholders(scene: Scene) -> Placeholders:
     folders = {
-        "home": str(scene.paths.home),
-        "log": str(scene.paths.log_dir),
-        "here": str(scene.cwd),
-        "user home": str(scene.user_home),
-        "csmd": str(Path(csmd.__file__).parent),
+        "home": str(scene.paths.home), "log": str(scene.paths.log_dir), "here": str(scene.cwd),
+        "user home": str(scene.user_home), "csmd": str(Path(csmd.__file__).parent),
         **{f"assistant {number}": str(folder) for number, folder in enumerate(scene.dirs, 1)},
-    }
+    }  # fmt: skip
     projects = [row["root"] for row in (scene.status or {}).get("projects", ()) if row["root"]]
     names = {"host": socket.gethostname()}
     with contextlib.suppress(OSError, KeyError):  # a user without a name

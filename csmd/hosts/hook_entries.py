@@ -3,7 +3,7 @@
 `hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they
 are added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if
 the file cannot hold the handlers.
-"""
+"""  # fmt: skip
 
 from __future__ import annotations
 

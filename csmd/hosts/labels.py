@@ -1,4 +1,4 @@
-"""Ids, versions and names in an assistant's JSON, which are stored unchanged unless they hold a secret."""
+"""Reads ids, names, paths and token counts of an assistant's JSON as they are stored; a label with a secret is rejected."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.cache import cached
+from csmd.errors import BadInput
 from csmd.hosts.json_fields import string
 from csmd.privacy.redaction import redact
 
@@ -40,3 +41,22 @@ def make_session_id(host: str, host_id: str) -> str:
 def read_uuid(host: str, value: dict[str, Any], key: str) -> str:
     """Returns the id under which a turn is stored, by its line's id under `key`; "" if there is none."""
     return make_session_id(host, read_label(value, key))
+
+
+def read_path(value: dict[str, Any], key: str, counts: Counter[str] | None = None) -> str:
+    """Returns the path under `key`, redacted; "" if there is none."""
+    return redact(wire.clean(string(value, key)), Counter() if counts is None else counts)
+
+
+def decode_path(literal: bytes) -> str:
+    """Returns a path written as a JSON string, redacted; "" if it cannot be decoded."""
+    try:
+        return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
+    except BadInput:
+        return ""
+
+
+def read_tokens(usage: object, name: str) -> int:
+    """Returns a number of tokens; 0 for anything else."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import parse_line_object, read_time, string
+from csmd.hosts.json_fields import parse_line_object, read_time
+from csmd.hosts.labels import decode_path, read_tokens
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.tool_calls import Call, find_written_transcripts
 from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
@@ -109,13 +110,12 @@ class Reading:
         is_kept = [keep(turn) for turn in self.turns]
         before = [0, *itertools.accumulate(map(int, is_kept))]
         return replace(
-            self,
-            turns=list(itertools.compress(self.turns, is_kept)),
+            self, turns=list(itertools.compress(self.turns, is_kept)),
             queue_exits=[replace(queue_exit, turn=before[queue_exit.turn]) for queue_exit in self.queue_exits],
             token_uses=[
                 replace(use, turn=before[use.turn]) for use in self.token_uses if use.turn >= 0 and is_kept[use.turn]
             ],
-        )
+        )  # fmt: skip
 
 
 #: Adds the content of one line to a reading; BadInput when the line is malformed.
@@ -135,11 +135,6 @@ class Conversation:
     def stream(self) -> str:
         """The name of the conversation in the store."""
         return f"{self.session}/{self.agent}" if self.agent else self.session
-
-
-def read_path(value: dict[str, Any], key: str, counts: Counter[str] | None = None) -> str:
-    """Returns the path under `key`, redacted; "" if there is none."""
-    return redact(wire.clean(string(value, key)), Counter() if counts is None else counts)
 
 
 @dataclass(slots=True)
@@ -219,7 +214,7 @@ def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenTranscript:
+class Transcript:
     """A transcript that is read from a position on, with its first bytes and the content withheld from its turns."""
 
     path: Path
@@ -279,14 +274,6 @@ def find_start_directory(beginning: bytes) -> str:
     return decode_path(match[1]) if match else ""
 
 
-def decode_path(literal: bytes) -> str:
-    """Returns a path written as a JSON string, redacted; "" if it cannot be decoded."""
-    try:
-        return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
-    except BadInput:
-        return ""
-
-
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 
 
@@ -294,9 +281,3 @@ def find_times(part: bytes) -> tuple[str, str]:
     """Returns the first and the last time in a part of a transcript; the epoch if there is none."""
     times = [time.decode("ascii", "replace") for time in _TIME.findall(part)] or [""]
     return read_time({"timestamp": times[0]}), read_time({"timestamp": times[-1]})
-
-
-def read_tokens(usage: object, name: str) -> int:
-    """Returns a number of tokens; 0 for anything else."""
-    amount = usage.get(name) if isinstance(usage, dict) else 0
-    return amount if type(amount) is int and 0 <= amount < 2**40 else 0

@@ -119,11 +119,8 @@ def add_hosts(load_configuration: Config, hosts: Sequence[str]) -> Config:
 def _make_server_entry(name: str, host: Host) -> SettingsEntry:
     """Returns the memory server in another assistant's settings."""
     return SettingsEntry(
-        name=f"server of {name}",
-        what="memory server",
-        file=lambda _: host.path(),
-        decode=partial(entry_edits.decode, host.format),
-        begin=str,
+        name=f"server of {name}", what="memory server", file=lambda _: host.path(),
+        decode=partial(entry_edits.decode, host.format), begin=str,
         merge=lambda text, registration, where: server_entries.add_server(
             host, text, registration.home, where, registration.server_arguments
         ),
@@ -131,7 +128,7 @@ def _make_server_entry(name: str, host: Host) -> SettingsEntry:
         obstacle=lambda text, registration, where: server_entries.describe_foreign(
             host, text, registration.home, where
         ),
-    )
+    )  # fmt: skip
 
 
 def is_in(kind: SettingsEntry, path: Path, home: Path) -> bool:
@@ -427,10 +424,9 @@ def read_version(program: Path, search: str) -> str:
 
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
-            "PATH": search,
-            **dict.fromkeys(("HOME", CLAUDE.variable, "TMPDIR"), empty),
+            "PATH": search, **dict.fromkeys(("HOME", CLAUDE.variable, "TMPDIR"), empty),
             **dict.fromkeys(("DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1"),
-        }
+        }  # fmt: skip
         try:
             process = subprocess.run(
                 [str(program), "--version"], cwd=empty, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
@@ -468,11 +464,9 @@ def find_shipped_folder(folder: str = "hooks") -> Path:
 def make_registration(config: Config, newer: Sequence[str] = ()) -> Registration:
     """Returns the values that csmd's entries are made from, with these newer events."""
     return Registration(
-        home=config.paths.home,
-        interpreter=base_interpreter(),
-        events=(*CLAUDE.stable_events, *newer),
+        home=config.paths.home, interpreter=base_interpreter(), events=(*CLAUDE.stable_events, *newer),
         status_line=config.settings.status_line,
-    )
+    )  # fmt: skip
 
 
 def format_hooks(home: Path) -> Any:

@@ -232,11 +232,9 @@ class Unit:
 def make_unit(paths: Paths, kind: str) -> Unit:
     """Returns the unit for this home: this interpreter, and the environment that the daemon needs."""
     return Unit(
-        home=paths.home,
-        is_default=paths.home == config.default_paths({}).home,
-        command=(sys.executable, *DAEMON),
+        home=paths.home, is_default=paths.home == config.default_paths({}).home, command=(sys.executable, *DAEMON),
         environment=config.unit_environment(kind),
-    )
+    )  # fmt: skip
 
 
 def find_mark(text: str) -> str:

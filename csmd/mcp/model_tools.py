@@ -390,7 +390,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
             **({"_meta": {"anthropic/alwaysLoad": True}} if tool.is_basic else {}),
         }
         for name, tool in tools.items()
-    ]
+    ]  # fmt: skip
 
 
 def call_tool(

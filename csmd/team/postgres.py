@@ -214,7 +214,7 @@ def format_vector(vector: bytes) -> str:
     return f"[{','.join(str(number - 256 if number > 127 else number) for number in vector)}]"
 
 
-def find_by_words(
+def text_hits(
     rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, float]]:
     """Returns (row key, score, higher is better) of the memories, or digests (`kind` session), with any of `terms`."""
@@ -233,7 +233,7 @@ def find_by_words(
     )  # fmt: skip
 
 
-def find_by_vector(
+def vector_hits(
     rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, int, int, float]]:
     """Returns (memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest

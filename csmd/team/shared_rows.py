@@ -233,9 +233,9 @@ def search(
     workspace than `workspace` in their author's home.
     """
     projects = rows.column("select seq from projects where workspace in ('', :workspace)", workspace=workspace)
-    memory_hits = postgres.find_by_words(rows, "memory", words, projects=projects, limit=2 * limit)
-    session_hits = postgres.find_by_words(rows, "session", words, projects=projects, limit=limit)
-    nearest = postgres.find_by_vector(rows, model, vector, projects=projects, limit=2 * limit) if vector else []
+    memory_hits = postgres.text_hits(rows, "memory", words, projects=projects, limit=2 * limit)
+    session_hits = postgres.text_hits(rows, "session", words, projects=projects, limit=limit)
+    nearest = postgres.vector_hits(rows, model, vector, projects=projects, limit=2 * limit) if vector else []
     score: dict[tuple[str, int], float] = {}
     for kind, hits_of_kind in (("memory", memory_hits), ("session", session_hits), ("memory", nearest)):
         for rank, (seq, *_) in enumerate(hits_of_kind):

@@ -107,16 +107,12 @@ def compose_order(rows: Rows, membership: TeamRow) -> tuple[Json, list[Waiting]]
         elif not (entry.kind == MEMORY and team.is_colleagues(rows, entry.id)):
             withdrawn[entry.kind].append(entry.id)
     order = {
-        "do": "exchange",
-        "url": membership.url,
-        "epoch": membership.epoch,
-        "gone": withdrawn,
-        "memories": sent[MEMORY],
+        "do": "exchange", "url": membership.url, "epoch": membership.epoch, "gone": withdrawn, "memories": sent[MEMORY],
         "digests": sent[DIGEST],
         "shares": [{"name": row.name, "workspace": row.workspace, "readers": row.roles} for row in shares.values()],
         "names": sorted(team.names_for_team(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.list_places(rows)},
-    }
+    }  # fmt: skip
     return order, waiting
 
 
@@ -151,7 +147,7 @@ def _shared_digest_record(rows: Rows, session_id: str) -> tuple[int, Json] | Non
             ],
         }
         for version in digests.of_session(rows, seq)
-    ]
+    ]  # fmt: skip
     if not versions:
         return None
     return project, {"id": session_id, "parent": parent, "host": host, "last_at": last_at, "versions": versions}

@@ -21,8 +21,7 @@ from csmd.tools.declaration import Json, Places, ToolContext, Tools, clamp_limit
 from csmd.tools.present import as_json, find_memory, read_roots
 from csmd.vocabulary import CandidateKind, PacketKind
 
-UPKEEP_TOOLS = Tools()
-HABIT_TOOLS = Tools()
+TOOLS = Tools()
 
 #: The kinds that a merge of all findings merges, and those with near duplicates.
 DUPLICATE_KINDS: tuple[CandidateKind, ...] = ("duplicate",)
@@ -46,24 +45,22 @@ def _action_json(finding: Finding) -> Json:
     }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_candidate_generate", mutates=True)
+@TOOLS.add("csm_memory_candidate_generate", mutates=True)
 def _generate_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Find defects among memories and queue them for repair."""
     queue = upkeep.plan_all(rows, seen, now=ctx.now())
     if not dry_run:
         ctx.store.write(lambda writing: upkeep.enqueue(writing, queue, now=ctx.now()))
     return {
-        "dry_run": dry_run,
-        "by_kind": dict(sorted(Counter(candidate.kind for candidate in queue.put).items())),
+        "dry_run": dry_run, "by_kind": dict(sorted(Counter(candidate.kind for candidate in queue.put).items())),
         "candidates": [
             as_json(candidate, "kind status reason text memory_ids") for candidate in queue.put[:MAX_CANDIDATES]
         ],
-        "settled": [candidate.id for candidate in queue.settle],
-        "counts": candidates.counts(rows),
-    }
+        "settled": [candidate.id for candidate in queue.settle], "counts": candidates.counts(rows),
+    }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_dedup_detect")
+@TOOLS.add("csm_memory_dedup_detect")
 def _detect_duplicates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Find memories that say the same, or nearly so."""
     root_of = read_roots(rows)
@@ -87,7 +84,7 @@ def _carry_out(
     return {"dry_run": False, "actions": list(map(_action_json, applied)), "left": list(map(_action_json, skipped))}
 
 
-@UPKEEP_TOOLS.add("csm_memory_merge", mutates=True)
+@TOOLS.add("csm_memory_merge", mutates=True)
 def _merge_memories(
     ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None,
     asking: str = "", dry_run: bool = True, by_person: bool = False,
@@ -123,7 +120,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, word: str, asking: str, *, dry_run: b
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
 
 
-@UPKEEP_TOOLS.add("csm_memory_archive_candidate_report")
+@TOOLS.add("csm_memory_archive_candidate_report")
 def _report_stale(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """List memories that have faded enough to be archived."""
     root_of = read_roots(rows)
@@ -138,7 +135,7 @@ def _count_by_tier(rows: Rows) -> dict[str, int]:
     return dict(sorted(counts.items()))
 
 
-@UPKEEP_TOOLS.add("csm_memory_archive", mutates=True)
+@TOOLS.add("csm_memory_archive", mutates=True)
 def _archive_memories(
     ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True, by_person: bool = False
 ) -> Json:
@@ -147,14 +144,14 @@ def _archive_memories(
     return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
 
 
-@UPKEEP_TOOLS.add("csm_memory_backfill_embeddings", mutates=True)
+@TOOLS.add("csm_memory_backfill_embeddings", mutates=True)
 def _backfill_embeddings(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool = True) -> Json:
     """Embed memories that were skipped."""
     plan = upkeep.find_findings(rows, seen, kinds=UNEMBEDDED_KINDS)
     return _carry_out(ctx, plan, dry_run=dry_run)
 
 
-@UPKEEP_TOOLS.add("csm_belief_knowledge")
+@TOOLS.add("csm_belief_knowledge")
 def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """Show the beliefs about a project or a user, by subject."""
     root_of, limit = read_roots(rows), max(limit, 1)
@@ -174,7 +171,7 @@ def _show_beliefs(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int 
     }  # fmt: skip
 
 
-@UPKEEP_TOOLS.add("csm_memory_governance_report")
+@TOOLS.add("csm_memory_governance_report")
 def _check_invariants(ctx: ToolContext, rows: Rows) -> Json:
     """Check the invariants of memories."""
     broken = memory_invariants.find_violations(rows, ctx.store.hash_key)
@@ -199,7 +196,7 @@ CANDIDATE_FIELDS = (
 )
 
 
-@HABIT_TOOLS.add("csm_memory_packets")
+@TOOLS.add("csm_memory_packets")
 def _list_packets(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 50, session: str = "", kind: str = "",
     since: str = "", until: str = "",
@@ -221,7 +218,7 @@ def _candidate_json(candidate: Candidate, root_of: dict[int, str]) -> Json:
     return as_json(candidate, CANDIDATE_FIELDS, project=root_of.get(candidate.project_seq, ""))
 
 
-@HABIT_TOOLS.add("csm_memory_candidate_report")
+@TOOLS.add("csm_memory_candidate_report")
 def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200) -> Json:
     """List the candidates for memories, and why each waits."""
     root_of = read_roots(rows)
@@ -232,7 +229,7 @@ def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit:
     return {"counts": candidates.counts(rows, projects=seen), "candidates": values}
 
 
-@HABIT_TOOLS.add("csm_belief_scan", mutates=True)
+@TOOLS.add("csm_belief_scan", mutates=True)
 def _start_scan(ctx: ToolContext, rows: Rows) -> Json:
     """Count what recurs in sessions, in the background.
 
@@ -245,7 +242,7 @@ def _start_scan(ctx: ToolContext, rows: Rows) -> Json:
     return {"sessions_left": sessions_left, "counts": candidates.counts(rows, projects=None)}
 
 
-@HABIT_TOOLS.add("csm_belief_scan_report")
+@TOOLS.add("csm_belief_scan_report")
 def _count_candidates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Count the candidates for beliefs by kind and status."""
     counts = candidates.counts(rows, projects=seen)
@@ -254,10 +251,10 @@ def _count_candidates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json
             kind: as_json(rule, "made_of authority promoted", counts=counts.get(kind, {}))
             for kind, rule in habits.KINDS.items()
         }
-    }
+    }  # fmt: skip
 
 
-@HABIT_TOOLS.add("csm_belief_promote", mutates=True)
+@TOOLS.add("csm_belief_promote", mutates=True)
 def _promote_candidates(
     ctx: ToolContext, rows: Rows, seen: Places = None, profile: str = "default", apply: bool = False,
     by_person: bool = False,

@@ -108,9 +108,6 @@ def _checkpoint_json(rows: Rows, row: CheckpointRow, key: bytes) -> Json:
     restored = checkpoint.read_restored(rows, row, key)
     essentials = checkpoint.render_essentials(restored)
     return {
-        **_summary_json(rows, row, key),
-        "cwd": checkpoints.read_session_state(rows, row.session_seq).cwd,
-        "parts": [piece._asdict() for piece in restored.pieces],
-        "text": essentials.text,
-        "tokens": essentials.tokens,
-    }
+        **_summary_json(rows, row, key), "cwd": checkpoints.read_session_state(rows, row.session_seq).cwd,
+        "parts": [piece._asdict() for piece in restored.pieces], "text": essentials.text, "tokens": essentials.tokens,
+    }  # fmt: skip

@@ -93,10 +93,8 @@ def _audit_compactions(
         "sound": agrees and not problems,
         "noted": {**recorded, "skipped_under_budget": compactions.count_within_budget(rows, projects=seen)},
         "recounted": {name: recounted[name] for name in ("compressed", "failed", "unnoted", "changed", "tokens_saved")},
-        "reread": reread,
-        "problems": problems[: clamp_limit(limit, MAX_ROWS)],
-        "problems_in_all": len(problems),
-    }
+        "reread": reread, "problems": problems[: clamp_limit(limit, MAX_ROWS)], "problems_in_all": len(problems),
+    }  # fmt: skip
 
 
 def _reread_transcripts(ctx: ToolContext, rows: Rows, compactions: Sequence[Compaction]) -> Generator[None, None, Json]:

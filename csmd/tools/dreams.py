@@ -116,19 +116,13 @@ def _action_json(action: Action, root_of: dict[int, str]) -> Json:
     # Confidence and tier of a merge are those of the memory that stays.
     subject = other if action.kind == "merge" else memory
     return {
-        "phase": action.phase,
-        "do": action.kind,
-        "project": root_of.get(action.project_seq, ""),
-        "id": memory.id if memory else "",
-        "version": memory.version if memory else 0,
-        "text": memory.text if memory else fact.text if fact else "",
-        "other": other.id if other else "",
-        "other_text": other.text if other else "",
-        **as_json(action, "reason evidence confidence"),
-        "confidence_was": subject.confidence if subject else None,
-        "tier": action.tier,
+        "phase": action.phase, "do": action.kind, "project": root_of.get(action.project_seq, ""),
+        "id": memory.id if memory else "", "version": memory.version if memory else 0,
+        "text": memory.text if memory else fact.text if fact else "", "other": other.id if other else "",
+        "other_text": other.text if other else "", **as_json(action, "reason evidence confidence"),
+        "confidence_was": subject.confidence if subject else None, "tier": action.tier,
         "tier_was": subject.tier if subject else "",
-    }
+    }  # fmt: skip
 
 
 def _tally_json(tally: Tally, root_of: dict[int, str]) -> Json:

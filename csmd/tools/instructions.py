@@ -32,15 +32,12 @@ def _build_context(ctx: ToolContext, rows: Rows, project: str, asking: str = "",
         files += [("memory", file.path, file.content) for file in loaded if file.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {
-        "project": location.start,
-        "mode": mode,
-        "text": body,
-        "tokens": weigh_tokens(body),
+        "project": location.start, "mode": mode, "text": body, "tokens": weigh_tokens(body),
         "files": [
             {"scope": scope.lower(), "path": path, "tokens": weigh_tokens(content)} for scope, path, content in files
         ],
         "problems": problems,
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_memdir_scan")

@@ -33,14 +33,7 @@ from csmd.tools.declaration import (
     refuse_users_statement,
 )
 from csmd.tools.memory_details import replacement_json, rest_json
-from csmd.tools.present import (
-    as_json,
-    find_memory,
-    find_session,
-    memories_json,
-    normalise_typed_text,
-    read_roots,
-)
+from csmd.tools.present import as_json, find_memory, find_session, memories_json, normalise_typed_text, read_roots
 from csmd.vocabulary import CATEGORIES, Category, Gate, MemdirType, MemoryType
 
 TOOLS = Tools()

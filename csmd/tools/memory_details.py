@@ -69,9 +69,7 @@ def _show_memory(
     factors = confidence.explain_confidence(memory, today=today, confirmed_on=confirmed_on, lowered=lowered)
     injections, times = receipts.injections_of(rows, memory.id, limit=MAX_INJECTIONS)
     return {
-        **memories_json(rows, [memory])[0],
-        "version": memory.version,
-        "sources": sources_json(rows, memory, asking),
+        **memories_json(rows, [memory])[0], "version": memory.version, "sources": sources_json(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.topics_of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _list_same_topic(rows, memory, asking),
         "links": [
@@ -81,8 +79,7 @@ def _show_memory(
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start_json(rows, memory, asking) if start else None,
-        "cools": cooling,
+        "start": _start_json(rows, memory, asking) if start else None, "cools": cooling,
         "told": {
             "times": times,
             "last": [
@@ -91,10 +88,9 @@ def _show_memory(
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
-        "superseded": replacement_json(rows, memory, asking),
-        "changes": [_change_json(change) for change in changes],
+        "superseded": replacement_json(rows, memory, asking), "changes": [_change_json(change) for change in changes],
         **read_failure_notes(rows, memory, asking),
-    }
+    }  # fmt: skip
 
 
 def _list_same_topic(rows: Rows, memory: Memory, asking: str) -> list[Json]:

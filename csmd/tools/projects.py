@@ -39,19 +39,15 @@ def _list_projects(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in workspace_rows],
         "lenses": [_lens_json(lens_row) for lens_row in workspaces.list_lenses(rows)],
         "lens": current_lens.name if current_lens else "",
-    }
+    }  # fmt: skip
 
 
 def _project_json(row: ProjectSummary) -> Json:
     fields = {key: value for key, value in asdict(row).items() if key not in ("seq", "last_at", "other_places")}
     return {
-        **fields,
-        "merged": list(row.merged),
-        "last": row.last_at,
-        "gone": files.is_missing(row.root),
-        "off": files.has_off_mark(row.root),
-        "aliases": [{"path": path, "why": why} for path, why in row.other_places],
-    }
+        **fields, "merged": list(row.merged), "last": row.last_at, "gone": files.is_missing(row.root),
+        "off": files.has_off_mark(row.root), "aliases": [{"path": path, "why": why} for path, why in row.other_places],
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_project_alias", mutates=True)

@@ -48,7 +48,7 @@ def _describe_views(ctx: ToolContext, rows: Rows, view: str = "", asking: str = 
             "characters of a value": sql_views.MAX_VALUE_CHARACTERS,
             "functions": sorted(sql_views.FUNCTIONS),
         },
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_store_query")

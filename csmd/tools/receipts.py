@@ -58,12 +58,9 @@ def _list_receipts(
     values: list[Json] = []
     for row_in_page in listed_receipts:
         row = as_json(
-            row_in_page.receipt,
-            RECEIPT_FIELDS,
-            items=row_in_page.items,
-            judged=row_in_page.judged,
+            row_in_page.receipt, RECEIPT_FIELDS, items=row_in_page.items, judged=row_in_page.judged,
             used=row_in_page.used,
-        )
+        )  # fmt: skip
         if details:
             row |= _receipt_json(rows, row_in_page.receipt, visible, marks={})
             row["project"] = root_of.get(row_in_page.receipt.project_seq, "")
@@ -259,9 +256,8 @@ def _show_receipts(
             injection["items"] = [item for item in injection["items"] if item["id"] == memory_id]
     return {
         "session_id": visible_receipts[0].session_id if visible_receipts else "",
-        "floor": ctx.config.settings.recall_floor,
-        "injections": injections,
-    }
+        "floor": ctx.config.settings.recall_floor, "injections": injections,
+    }  # fmt: skip
 
 
 def _select_receipts(rows: Rows, item_id: str, session: str, places: Places, asking: str, *, limit: int) -> _Selection:

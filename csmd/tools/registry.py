@@ -60,36 +60,11 @@ def find_tool(name: str) -> Tool:
     return TOOLS[name]
 
 
-#: By name, in the order that `csmd tool list` shows them.
-TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for tool in (
-        *search.TOOLS,
-        *memories.TOOLS,
-        *memory_details.TOOLS,
-        *injections.TOOLS,
-        *beliefs.UPKEEP_TOOLS,
-        *tags_and_links.TOOLS,
-        *beliefs.HABIT_TOOLS,
-        *review.TOOLS,
-        *sessions.TOOLS,
-        *session_files.TOOLS,
-        *work_history.TOOLS,
-        *checkpoints.TOOLS,
-        *goals.TOOLS,
-        *dreams.TOOLS,
-        *projects.TOOLS,
-        *providers.TOOLS,
-        *team.TOOLS,
-        *instructions.TOOLS,
-        *maintenance.TOOLS,
-        *receipts.TOOLS,
-        *telemetry.TOOLS,
-        *live_sessions.TOOLS,
-        *compaction.TOOLS,
-        *status.TOOLS,
-        *feed.TOOLS,
-        *questions.TOOLS,
-        Tool("csm_tools", "List all tools", _list_tools),
-    )
-}
+#: The modules with tools, in the order that `csmd tool list` shows.
+MODULES = (
+    search, memories, memory_details, injections, beliefs, tags_and_links, review, sessions, session_files, work_history,
+    checkpoints, goals, dreams, projects, providers, team, instructions, maintenance, receipts, telemetry, live_sessions,
+    compaction, status, feed, questions,
+)  # fmt: skip
+TOOLS: dict[str, Tool] = {tool.name: tool for module in MODULES for tool in module.TOOLS}
+TOOLS["csm_tools"] = Tool("csm_tools", "List all tools", _list_tools)

@@ -49,21 +49,18 @@ def _list_review(
     import_of = {memory_id: row.id for row in imports for memory_id in row.waiting}
     items += [
         {**_review_memory_json(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
-        for seq in unsure
-        if seq in by_seq
-    ]
+        for seq in unsure if seq in by_seq
+    ]  # fmt: skip
     total = len(waiting) + len(unsure)
     elsewhere = 0 if total or not project or id_ else _list_review(ctx, rows, asking=asking, limit=1)["total"]
     return {
-        "total": total,
-        "elsewhere": elsewhere,
-        "items": items,
+        "total": total, "elsewhere": elsewhere, "items": items,
         "imports": [
             as_json(row, "id source path at waiting", waiting=len(row.waiting))
             for row in imports
             if len(row.waiting) > 1
         ],
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_review_import", mutates=True, person="answer a review")
@@ -114,12 +111,9 @@ def _review_candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Jso
     active = [memory for memory in value["memories"] if not memory["superseded_by"]]
     about = review_answers.subject_of(candidate, len(active))
     return {
-        **value,
-        "title": review_answers.title_of(candidate),
-        "about": about,
-        "does": dict(review_answers.EFFECTS[about]),
-        "near": [],
-    }
+        **value, "title": review_answers.title_of(candidate), "about": about,
+        "does": dict(review_answers.EFFECTS[about]), "near": [],
+    }  # fmt: skip
 
 
 def _memory_title(memory: Memory) -> str:
@@ -130,19 +124,14 @@ def _memory_title(memory: Memory) -> str:
 
 def _review_memory_json(rows: Rows, memory: Memory, asking: str) -> Json:
     return {
-        **memories_json(rows, [memory])[0],
-        "kind": "memory",
-        "title": _memory_title(memory),
-        "about": "memory",
-        "does": dict(review_answers.EFFECTS["memory"]),
-        "reason": review_answers.explain_review(memory),
-        "version": memory.version,
-        "memories": [],
+        **memories_json(rows, [memory])[0], "kind": "memory", "title": _memory_title(memory), "about": "memory",
+        "does": dict(review_answers.EFFECTS["memory"]), "reason": review_answers.explain_review(memory),
+        "version": memory.version, "memories": [],
         "evidence": [
             {**source, "against": False} for source in present.sources_json(rows, memory, asking)[:MAX_SIMILAR]
         ],
         "near": _similar_memories_json(rows, memory, asking),
-    }
+    }  # fmt: skip
 
 
 def _similar_memories_json(rows: Rows, memory: Memory, asking: str) -> list[Json]:
@@ -165,14 +154,9 @@ def _answer_review(
         raise BadInput(f"an answer is {', '.join(review_answers.EFFECTS['memory'])}, not {verb!r}")
     require_person(by_person, "answer a review")
     return _carry_out_answer(
-        ctx,
-        id_,
-        asking,
-        review_verb,
-        present.normalise_typed_text(text) if review_verb == "edit" else "",
-        other,
+        ctx, id_, asking, review_verb, present.normalise_typed_text(text) if review_verb == "edit" else "", other,
         version,
-    )
+    )  # fmt: skip
 
 
 @TOOLS.add("csm_review_undo", mutates=True, person="undo an answer")

@@ -46,12 +46,9 @@ def _search(
         within=SearchFilter(since=limits.since, until=limits.until, session=session_id, **memory_filters), asking=asking,
     )  # fmt: skip
     return {
-        "query": query_,
-        "by": "words" if embed is None or degraded else "words and meaning",
-        "degraded": degraded,
-        "close": results.is_close(hits, query_),
-        "hits": [hit_json(hit, explain=explain) for hit in hits],
-    }
+        "query": query_, "by": "words" if embed is None or degraded else "words and meaning", "degraded": degraded,
+        "close": results.is_close(hits, query_), "hits": [hit_json(hit, explain=explain) for hit in hits],
+    }  # fmt: skip
 
 
 def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:

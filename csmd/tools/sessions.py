@@ -79,36 +79,32 @@ def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
     memories_of_session = session_contents.session_memories(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
-        **_session_json(rows, session),
-        "purged": sessions.is_purged(rows, session.seq),
+        **_session_json(rows, session), "purged": sessions.is_purged(rows, session.seq),
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
-        **as_json(session, "model version"),
-        "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
+        **as_json(session, "model version"), "kinds": session_contents.count_kinds(rows, session.seq, projects=seen),
         "agents": [
             as_json(agent, "id turns started_at model")
             for agent in sessions.list_agents(rows, session.id, projects=seen)
         ],
-        "usage": _usage_json(rows, session),
-        "digest": versions[-1].text if versions else "",
+        "usage": _usage_json(rows, session), "digest": versions[-1].text if versions else "",
         "statements": [dict(zip(("text", "gate", "authority", "at"), row, strict=True)) for row in statements],
         "memories": [dict(zip(("id", "text", "role"), row, strict=True)) for row in memories_of_session],
         "injections": [
             dict(zip(("id", "event", "at", "tokens", "items"), row, strict=True))
             for row in session_contents.injections_into(rows, session.id)
         ],
-    }
+    }  # fmt: skip
 
 
 def _usage_json(rows: Rows, session: Session) -> Json:
     """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
     times, tokens = token_usage.tokens_injected(rows, session.id)
     return {
-        **asdict(token_usage.usage_of(rows, session.seq)),
-        "context": session.context,
+        **asdict(token_usage.usage_of(rows, session.seq)), "context": session.context,
         "agents": asdict(token_usage.usage_of_agents(rows, session.id)),
         "csmd": {"injections": times, "tokens": tokens},
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_session_transcript")
@@ -217,11 +213,6 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
     if not any('"message"' in line for line in transcript.lines):
         raise CsmdError(f"{session.id} has no stored message to resume from")
     return {
-        "id": session.id,
-        "session_id": transcript.session_id,
-        "place": transcript.place,
-        "resume": transcript.command,
-        "left_out": transcript.left_out,
-        "transcript": transcript_state(session.path),
-        "lines": list(transcript.lines),
-    }
+        "id": session.id, "session_id": transcript.session_id, "place": transcript.place, "resume": transcript.command,
+        "left_out": transcript.left_out, "transcript": transcript_state(session.path), "lines": list(transcript.lines),
+    }  # fmt: skip

@@ -169,7 +169,7 @@ def _list_topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
             {"name": name, "project": root_of.get(project_seq, ""), "memories": number, "last_at": last_at}
             for project_seq, name, number, last_at in topics.list_topics(rows, seen)
         ]
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_memory_by_topic")

@@ -48,11 +48,9 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
             raise BadInput(f"another project is shared as {shared_name}", hint="choose another name: --as NAME")
         team.share_project(writing, seq, name=shared_name, readers=readers, now=ctx.now())
         return {
-            "project": workspaces.root_of(writing, seq),
-            "name": shared_name,
-            "readers": readers,
+            "project": workspaces.root_of(writing, seq), "name": shared_name, "readers": readers,
             "waiting": team.count_waiting(writing),
-        }
+        }  # fmt: skip
 
     shared = ctx.store.write(write)
     ctx.poke()

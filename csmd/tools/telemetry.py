@@ -28,21 +28,19 @@ def _show_log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> J
         for event in sorted({composition.event for composition in compositions})
     }
     return {
-        "since": since,
-        "events": events,
+        "since": since, "events": events,
         "log": [composition._asdict() for composition in compositions[: clamp_limit(limit, MAX_LOG_ROWS)]],
-    }
+    }  # fmt: skip
 
 
 def _composition_counts(compositions: Sequence[Composition]) -> Json:
     return {
-        "composed": len(compositions),
-        "silent": sum(1 for composition in compositions if not composition.chosen),
+        "composed": len(compositions), "silent": sum(1 for composition in compositions if not composition.chosen),
         "degraded": sum(1 for composition in compositions if composition.degraded),
         "cut": sum(1 for composition in compositions if composition.cut),
         "tokens": sum(composition.tokens for composition in compositions),
         **_time_percentiles([composition.ms for composition in compositions]),
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_recall_report")
@@ -60,13 +58,10 @@ def _report_lookups(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
 def _lookup_counts(lookups: Sequence[Lookup]) -> Json:
     different = len(Counter(lookup.query_hash for lookup in lookups))
     return {
-        "asked": len(lookups),
-        "empty": sum(1 for lookup in lookups if not lookup.results),
-        "different": different,
-        "asked_again": len(lookups) - different,
-        "results": sum(lookup.results for lookup in lookups),
+        "asked": len(lookups), "empty": sum(1 for lookup in lookups if not lookup.results), "different": different,
+        "asked_again": len(lookups) - different, "results": sum(lookup.results for lookup in lookups),
         **_time_percentiles([lookup.ms for lookup in lookups]),
-    }
+    }  # fmt: skip
 
 
 def _time_percentiles(times_ms: Sequence[int]) -> dict[str, int]:

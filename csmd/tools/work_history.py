@@ -53,7 +53,7 @@ def _report_day(
             for project_day in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
-    }
+    }  # fmt: skip
 
 
 def _parse_day(word: str, *, today: date) -> date:
@@ -110,8 +110,7 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     endings = [StoredEnding(*row) for row in outcome_rows.read_outcomes(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
-        "note": PREVIEW_NOTE,
-        "sessions": len({ending.session_id for ending in endings}),
+        "note": PREVIEW_NOTE, "sessions": len({ending.session_id for ending in endings}),
         "capabilities": [as_json(ending, capability) for ending in work_outcomes.sum_up_capabilities(endings)],
         "drift": [
             as_json(
@@ -125,17 +124,15 @@ def _view_self_model(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
             for row in outcome_rows.model_and_version_spans(rows, projects=seen)
         ],
         "links": session_link_rows.link_counts(rows, projects=seen),
-    }
+    }  # fmt: skip
 
 
 def _living_state_json(ctx: ToolContext, lines: list[Line]) -> Json:
     preview = advisory.render_advisory(advisory.advisory_blocks(lines), max_tokens=advisory.MAX_TOKENS)
     return {
-        "note": advisory.LABEL,
-        "enabled": ctx.config.settings.stages_advisory,
-        "max_tokens": advisory.MAX_TOKENS,
+        "note": advisory.LABEL, "enabled": ctx.config.settings.stages_advisory, "max_tokens": advisory.MAX_TOKENS,
         **brief_json(ctx, preview),
-    }
+    }  # fmt: skip
 
 
 @TOOLS.add("csm_living_state_preview")
@@ -164,7 +161,7 @@ def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = Non
                 _error_json(rows, error)
                 for error in failures.list_errors(rows, seen, limit=clamp_limit(limit, MAX_ROWS))
             ]
-        }
+        }  # fmt: skip
     error = failures.find_error_by_id(rows, id_, seen)
     if error is None:
         raise BadInput(f"there is no error {id_!r}", hint="`csmd errors` lists them with their ids")

@@ -153,7 +153,7 @@ def show_session(visit: Visit) -> Page:
             "size": len(turn["text"]),
         }
         for turn in about.pop("conversation")
-    ]
+    ]  # fmt: skip
     rows = fit_page(turns[:PAGE_TURNS])
     return Page("session.html", {"session": about, "rows": rows, "more": len(turns) > len(rows), "offset": offset})
 
@@ -266,7 +266,7 @@ def show_dream(visit: Visit) -> Page:
             ],
         }
         for change in diff["did"]
-    ]
+    ]  # fmt: skip
     rows = fit_page(changes[:PAGE_ROWS])
     return Page("dream.html", {
         "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows),

@@ -780,10 +780,11 @@ def test_whatever_stands_in_a_settings_file_is_read(value: dict[str, Any]) -> No
 
 
 def test_what_the_rim_knows_of_the_assistant_is_what_capture_knows() -> None:
-    assert set(registration.EVENTS) <= set(host_settings.EVENTS)
+    assert set(registration.BASE_TIMEOUTS) <= set(host_settings.EVENTS)
     folder, project = Path("/c"), Path("/p")
     found = [
-        str(path) for path, _ in host_settings.settings_files([folder], project, Path(registration.MANAGED["linux"]))
+        str(path)
+        for path, _ in host_settings.settings_files([folder], project, Path(registration.MANAGED_SETTINGS["linux"]))
     ]
     assert found == environment.settings_files("/c", platform="linux", project="/p")
 

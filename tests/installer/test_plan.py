@@ -43,7 +43,7 @@ def test_a_file_that_its_owner_writes_meanwhile_is_planned_anew_and_keeps_what_w
     outcome = plan.carry_out(machine.paths, merging)
     assert outcome.changed and outcome.trouble is None
     found = json.loads(path.read_text())
-    assert found["n"] == 2 and list(found["hooks"]) == list(registration.EVENTS)
+    assert found["n"] == 2 and list(found["hooks"]) == list(registration.BASE_TIMEOUTS)
     plan.carry_out(machine.paths, lambda: plan.plan_return(machine.paths, path))
     assert path.read_text() == '{"n": 2}'
 
@@ -68,7 +68,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
 def settled(machine: Machine) -> Machine:
     """A machine on which every newer event is registered."""
     config = machine.config()
-    plan.install(config, Choice(events=tuple(registration.NEWER)))
+    plan.install(config, Choice(events=tuple(registration.FIRST_VERSIONS)))
     return machine
 
 
@@ -77,17 +77,17 @@ def test_settling_takes_out_what_is_not_known_and_the_original_is_not_forgotten(
     path.parent.mkdir()
     path.write_bytes(original)
     config = machine.config()
-    plan.install(config, Choice(events=tuple(registration.NEWER)))
+    plan.install(config, Choice(events=tuple(registration.FIRST_VERSIONS)))
     assert plan.load_record(machine.paths)["needs"] == "2.1.101"
     gone, _ = plan.withdraw_events(machine.paths, Choice(events=("PostCompact",), kept_out_by="2.1.77"))
     assert (
-        gone == list(registration.NEWER)[1:]
+        gone == list(registration.FIRST_VERSIONS)[1:]
         and b"StopFailure" not in path.read_bytes()
         and b"PostCompact" in path.read_bytes()
     )
     assert plan.read_choice(machine.paths) == Choice(events=("PostCompact",), kept_out_by="2.1.77")
     gone, _ = plan.withdraw_events(machine.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.EVENTS)
+    assert gone == ["PostCompact"] and list(json.loads(path.read_bytes())["hooks"]) == list(registration.BASE_TIMEOUTS)
     assert plan.load_record(machine.paths)["needs"] == ""
     assert plan.withdraw_events(machine.paths, Choice(events=())) == ([], [])
     plan.uninstall(machine.paths)
@@ -103,7 +103,7 @@ def test_settling_brings_nothing_back_that_somebody_took_out(settled: Machine) -
     del value["hooks"]["Stop"], value["hooks"]["PostCompact"]
     path.write_text(json.dumps(value))
     plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert set(json.loads(path.read_bytes())["hooks"]) == set(registration.EVENTS) - {"Stop"}
+    assert set(json.loads(path.read_bytes())["hooks"]) == set(registration.BASE_TIMEOUTS) - {"Stop"}
     path.unlink()
     plan.withdraw_events(settled.paths, Choice(events=()))
     assert not path.exists()
@@ -113,7 +113,9 @@ def test_settings_that_cannot_be_written_keep_the_note_that_an_old_client_is_in_
     path = settled.assistant / "settings.json"
     path.chmod(0o400)
     _, (outcome,) = plan.withdraw_events(settled.paths, Choice(events=(), kept_out_by="2.0.77"))
-    assert outcome.trouble is not None and plan.load_record(settled.paths)["events"] == list(registration.NEWER)
+    assert outcome.trouble is not None and plan.load_record(settled.paths)["events"] == list(
+        registration.FIRST_VERSIONS
+    )
 
 
 def test_no_foreign_file_among_the_hooks_is_removed(settled: Machine) -> None:
@@ -222,7 +224,7 @@ def test_the_names_in_the_record_are_unique() -> None:
 
 
 NEW, OLD = "2.1.329", "2.0.77"
-ALL = tuple(registration.NEWER)
+ALL = tuple(registration.FIRST_VERSIONS)
 
 
 @pytest.mark.invariant(
@@ -259,7 +261,7 @@ def test_what_nobody_tells_is_no_reason_to_take_an_event_out() -> None:
 
 def test_no_event_needs_less_than_the_version_that_forgives_unknown_ones() -> None:
     assert plan.find_oldest_version([]) == "" and plan.find_oldest_version(ALL) == "2.1.101"
-    for event in registration.NEWER:
+    for event in registration.FIRST_VERSIONS:
         assert plan.find_oldest_version([event]) == "2.1.101"
 
 

@@ -131,7 +131,7 @@ def test_the_platforms_places_and_the_second_spool_go_too(machine: Machine, monk
                   log_dir=state / "log")  # fmt: skip
     top = machine.root / "top"
     spool = top / spool_places(paths.home)[-1].name
-    monkeypatch.setattr(plan, "_temporary_folders", lambda _: [spool, top])
+    monkeypatch.setattr(plan, "_find_temporary_folders", lambda _: [spool, top])
     for path in (
         paths.home / "csmd.db",
         paths.config_file,

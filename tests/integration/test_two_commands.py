@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from machine import PREFERENCE, Machine, event_frames, eventually, peer
 
-from csmd.hosts.claude.registration import EVENTS
+from csmd.hosts.claude.registration import BASE_TIMEOUTS
 from csmd.installer import plan
 
 ROUNDS = 12
@@ -80,7 +80,7 @@ def test_the_plugin_has_the_events_and_timeouts_of_the_settings_and_no_others() 
 
     root = plan.find_shipped_folder().parent
     hooks = json.loads((root / "hooks" / "hooks.json").read_text())["hooks"]
-    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(EVENTS)
+    assert {event: groups[0]["hooks"][0]["timeout"] for event, groups in hooks.items()} == dict(BASE_TIMEOUTS)
     for event, groups in hooks.items():
         (group,) = groups
         (handler,) = group["hooks"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from team_server import MEMBERS, TeamServer
+from team_server import MEMBERS, TeamServer, add_vector
 
 from csmd.errors import StoreError
 from csmd.team import postgres
@@ -14,14 +14,6 @@ from csmd.team.postgres import ServerRows
 
 Rows = dict[str, ServerRows]
 READABLE = "select name from projects order by name"
-
-
-def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
-    model_seq = postgres.ensure_model(rows, model, len(vector))
-    rows.upsert(
-        "vectors", "memory_seq, model_seq, start_at", model_seq=model_seq, memory_seq=memory_seq, start_at=start,
-        end_at=end, embedding=postgres.format_vector(vector),
-    )  # fmt: skip
 
 
 @pytest.fixture
@@ -78,10 +70,10 @@ def test_a_project_is_read_by_its_readers_alone_with_all_that_hangs_on_it(rows: 
         assert rows[role].column(READABLE) == names
         for table in ("memories", "provenance", "scenes", "symptoms", "vectors", "gone", "sessions", "digests"):
             assert rows[role].number(f"select count(*) from {table}") == len(names), (role, table)
-        assert len(postgres.find_by_words(rows[role], "memory", ["port"], projects=None, limit=9)) == len(names)
-        assert len(postgres.find_by_words(rows[role], "session", ["port"], projects=None, limit=9)) == len(names)
+        assert len(postgres.text_hits(rows[role], "memory", ["port"], projects=None, limit=9)) == len(names)
+        assert len(postgres.text_hits(rows[role], "session", ["port"], projects=None, limit=9)) == len(names)
         with rows[role].transaction(write=True):
-            assert len(postgres.find_by_vector(rows[role], "m", b"\x01\x02", projects=None, limit=9)) == len(names)
+            assert len(postgres.vector_hits(rows[role], "m", b"\x01\x02", projects=None, limit=9)) == len(names)
 
 
 @pytest.mark.invariant(
@@ -153,6 +145,6 @@ def test_the_places_for_embedding_models_are_few(rows: Rows) -> None:
     with pytest.raises(StoreError, match="no room"):
         add_vector(rows["ann"], "one more", seq, 0, 9, bytes([1, 2]))
     with rows["ann"].transaction(write=True):
-        assert postgres.find_by_vector(rows["ann"], "model 3", bytes([1, 254]), projects=None, limit=1) == [
+        assert postgres.vector_hits(rows["ann"], "model 3", bytes([1, 254]), projects=None, limit=1) == [
             (seq, 0, 9, 1.0)
         ]

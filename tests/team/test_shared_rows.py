@@ -182,7 +182,7 @@ def test_a_search_adds_ranks_of_words_and_meaning_and_heeds_walls(rows: dict[str
 
     def search(wall: str, vector: bytes = b"") -> list[tuple[str, str]]:
         with rows["bob"].transaction(write=True):
-            found = shared_rows.search(rows["bob"], ["deploy"], wall=wall, model="m", vector=vector, limit=10)
+            found = shared_rows.search(rows["bob"], ["deploy"], workspace=wall, model="m", vector=vector, limit=10)
         assert all(hit["author"] == "ann" for hit in found)
         return [(hit["kind"], hit["id"]) for hit in found]
 

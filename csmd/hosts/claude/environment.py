@@ -137,14 +137,11 @@ def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
     if head and kind not in TYPES:
         problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
     return Memo(
-        filename=filename,
-        name=_field(head.get("name", metadata.get("name"))),
-        description=_field(head.get("description", metadata.get("description"))),
-        type=kind if kind in TYPES else "",
-        modified=_field(head.get("modified", metadata.get("modified"))) or modified,
-        size=size,
+        filename=filename, name=_field(head.get("name", metadata.get("name"))),
+        description=_field(head.get("description", metadata.get("description"))), type=kind if kind in TYPES else "",
+        modified=_field(head.get("modified", metadata.get("modified"))) or modified, size=size,
         problems=tuple(problems),
-    )
+    )  # fmt: skip
 
 
 def body(data: bytes) -> str:

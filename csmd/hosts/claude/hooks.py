@@ -30,10 +30,9 @@ def read_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
     command = string(arguments, "command")[:MAX_BYTES] if tool == SHELL_TOOL else ""
     error = display.cut_middle(string(value, "error"), limit=MAX_BYTES)
     return Failure(
-        tool=tool,
-        command=redact(wire.clean(command), counts),
+        tool=tool, command=redact(wire.clean(command), counts),
         output=redact(wire.clean(display.strip_fenced(error)), counts),
-    )
+    )  # fmt: skip
 
 
 def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:

@@ -16,18 +16,9 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import read_label
+from csmd.hosts.labels import read_label, read_path, read_tokens
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
-from csmd.hosts.transcript_reading import (
-    Line,
-    OpenTranscript,
-    QueueExit,
-    Reading,
-    ReadLine,
-    TokenUse,
-    read_path,
-    read_tokens,
-)
+from csmd.hosts.transcript_reading import Line, QueueExit, Reading, ReadLine, TokenUse, Transcript
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 from csmd.withheld_calls import WithheldCalls
@@ -233,16 +224,11 @@ def make_bare_turn(line: Line) -> Turn | None:
     # Of two prompts that begin a conversation the first was edited, so both have the same parent.
     is_first = value.get("type") == "user" and "parentUuid" in value and not value.get("isSidechain")
     return Turn(
-        uuid=uuid,
-        session_id=session,
-        kind="user",
-        text="",
-        at=read_time(value),
-        agent_id=agent,
+        uuid=uuid, session_id=session, kind="user", text="", at=read_time(value), agent_id=agent,
         cwd=read_path(value, "cwd", line.redactions),
         parent_uuid=read_label(value, "parentUuid") or (ROOT_PARENT if is_first else ""),
         version=read_label(value, "version", 40),
-    )
+    )  # fmt: skip
 
 
 def classify_prompt(prompt: str) -> TurnKind:
@@ -418,7 +404,7 @@ def read_agent(value: dict[str, Any]) -> str | None:
 WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
     if transcript.withheld.excludes.files:
         record_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)

@@ -21,18 +21,16 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
-    OpenTranscript,
     ReadLine,
     Revert,
+    Transcript,
     read_objects,
-    read_path,
-    read_tokens,
     refuse_line,
 )
 from csmd.vocabulary import PROMPTS, TurnKind
@@ -142,18 +140,14 @@ def parse_thread(first_line: bytes, name: str) -> Thread | None:
     root = (read_label(meta, "session_id") or parent) if is_agent else thread_id
     part = _PART.search(name)
     return Thread(
-        ident=thread_id,
-        part=part[1] if part else "",
-        session=make_session_id(HOST, root or thread_id),
-        agent=thread_id if is_agent else "",
-        version=read_label(meta, "cli_version", 40),
-        is_paginated=string(meta, "history_mode") == "paginated",
-        by_person=string(meta, "source") in _PERSON_SOURCES,
+        ident=thread_id, part=part[1] if part else "", session=make_session_id(HOST, root or thread_id),
+        agent=thread_id if is_agent else "", version=read_label(meta, "cli_version", 40),
+        is_paginated=string(meta, "history_mode") == "paginated", by_person=string(meta, "source") in _PERSON_SOURCES,
         cwd=read_path(meta, "cwd"),
-    )
+    )  # fmt: skip
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a rollout from a position on; first the running turn again, for its origin."""
     thread = parse_thread(transcript.read_first_line(FIRST_LINE_BYTES), transcript.path.name)
     if thread is None:

@@ -21,18 +21,16 @@ from typing import Any
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label, read_uuid
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens, read_uuid
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import (
     LOOK_BACK_BYTES,
     Conversation,
     Line,
-    OpenTranscript,
     ReadLine,
+    Transcript,
     read_objects,
-    read_path,
-    read_tokens,
     refuse_line,
 )
 from csmd.vocabulary import TurnKind
@@ -132,7 +130,7 @@ def parse_session(first_line: bytes) -> Session | None:
     return session
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript from a position on."""
     session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES))
     if session is None:
@@ -152,7 +150,7 @@ def _read_type(line: bytes) -> str:
     return match[1].decode() if match else ""
 
 
-def _find_state_lines(transcript: OpenTranscript) -> list[bytes]:
+def _find_state_lines(transcript: Transcript) -> list[bytes]:
     """Returns the lines before the position that set the directory and the submitter of prompts, and the last two of
     the conversation.
 

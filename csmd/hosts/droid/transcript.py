@@ -19,18 +19,10 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label, read_uuid
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_uuid
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    OpenTranscript,
-    ReadLine,
-    read_objects,
-    read_path,
-    refuse_line,
-)
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 
@@ -93,14 +85,12 @@ def parse_session(first_line: bytes, settings: bytes) -> Session | None:
     options = parse_object(settings)
     tags = [string(tag, "name") for tag in mappings((options or {}).get("tags"))]
     return Session(
-        session=make_session_id(HOST, caller or session_id),
-        agent=session_id if caller else "",
-        cwd=read_path(value, "cwd"),
-        by_person=options is not None and _BY_PROGRAM not in tags,
-    )
+        session=make_session_id(HOST, caller or session_id), agent=session_id if caller else "",
+        cwd=read_path(value, "cwd"), by_person=options is not None and _BY_PROGRAM not in tags,
+    )  # fmt: skip
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript, from any position."""
     settings = transcript.read_sibling(".settings.json", SETTINGS_BYTES)
     session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES), settings)

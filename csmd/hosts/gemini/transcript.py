@@ -19,17 +19,8 @@ from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import join_text, list_parts
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
-from csmd.hosts.transcript_reading import (
-    Conversation,
-    Line,
-    OpenTranscript,
-    ReadLine,
-    decode_path,
-    read_objects,
-    read_tokens,
-    refuse_line,
-)
+from csmd.hosts.labels import decode_path, make_session_id, read_label, read_tokens
+from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
 from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 
@@ -100,7 +91,7 @@ def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
     return Chat(ident=chat_id, session=session, agent=chat_id if is_agent else "", cwd=cwd)
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript from a position on; first the last prompts again."""
     folder, start_directory = transcript.path.parent.name, find_start_directory(transcript.beginning)
     chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, start_directory)

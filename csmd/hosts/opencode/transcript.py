@@ -19,19 +19,17 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import make_session_id, read_label
+from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import quote_answers
 from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code
 from csmd.hosts.transcript_reading import (
     Conversation,
     Line,
-    OpenTranscript,
     Reading,
     ReadLine,
     TokenUse,
+    Transcript,
     read_objects,
-    read_path,
-    read_tokens,
     refuse_line,
 )
 from csmd.privacy.redaction import redact
@@ -114,18 +112,15 @@ def parse_session(host: str, beginning: bytes) -> Session | None:
     with contextlib.suppress(BadInput):
         rules = wire.loads(string(head, "permission"))
     return Session(
-        host=host,
-        session=make_session_id(host, root),
-        agent="" if root == session_id else session_id,
-        version=read_label(head, "version", 40),
-        cwd=read_path(head, "cwd"),
+        host=host, session=make_session_id(host, root), agent="" if root == session_id else session_id,
+        version=read_label(head, "version", 40), cwd=read_path(head, "cwd"),
         is_noninteractive=any(
             (rule.get("permission"), rule.get("action")) == ("question", "deny") for rule in mappings(rules)
         ),
-    )
+    )  # fmt: skip
 
 
-def make_reader(host: str, transcript: OpenTranscript) -> ReadLine:
+def make_reader(host: str, transcript: Transcript) -> ReadLine:
     """Reads the messages of a session; each is complete in itself."""
     session, titles = parse_session(host, transcript.beginning), read_titles(host, transcript.beginning)
     if session is None:

@@ -17,16 +17,8 @@ from csmd.hosts import gemini_parts
 from csmd.hosts.claude.transcript import ROOT_PARENT
 from csmd.hosts.gemini_parts import join_text, list_parts
 from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
-from csmd.hosts.labels import read_label, read_uuid
-from csmd.hosts.transcript_reading import (
-    Line,
-    OpenTranscript,
-    Reading,
-    ReadLine,
-    read_objects,
-    read_path,
-    read_tokens,
-)
+from csmd.hosts.labels import read_label, read_path, read_tokens, read_uuid
+from csmd.hosts.transcript_reading import Line, Reading, ReadLine, Transcript, read_objects
 
 HOST = "qwen"
 #: The context window of current models.
@@ -45,7 +37,7 @@ _TYPED_SUBTYPES = ("", "mid_turn_user_message")
 _PERSON_PROVENANCES = ("", "real_user")
 
 
-def make_reader(transcript: OpenTranscript) -> ReadLine:
+def make_reader(transcript: Transcript) -> ReadLine:
     """Reads the lines of a transcript from a position on; each is complete in itself."""
     if transcript.withheld.excludes.files:
         for data in transcript.read_before(WITHHELD_LOOK_BACK_BYTES).split(b"\n"):
