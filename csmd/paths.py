@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 
 
 def mark_of(home: Path) -> str:
-    """12 hex digits that distinguish homes in names of units and sockets outside of them."""
+    """Returns 12 hex digits that identify a home in the names of units and sockets outside of it."""
     import hashlib
 
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
@@ -47,40 +47,40 @@ class Paths:
     instance = Below("run", "daemon.json")
     """JSON about the running daemon: pid, start token, version, protocol, socket."""
     complaint = Below("run", "start.stderr")
-    """What a daemon said on stderr that could not start."""
+    """The stderr of a daemon that could not start."""
     start_command = Below("run", "command")
     """How a hook starts the daemon that no service manager keeps: `complaint`, words, environment, each ended by a NUL."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""
     missing_mark = Below("run", "told-missing")
-    """Set by a hook that told what it misses (a python, its own files): it says so once."""
+    """Set by a hook that reported a missing file or Python, so that it is reported once."""
     hung_mark = Below("run", "hung")
     """Set by a hook that got no answer in time: for 30 s the others spool at once."""
     waits_mark = Below("run", "waits-for-key")
-    """What a daemon waits for that cannot have its database's key, and a hint; gone when it goes on."""
+    """Present while a daemon waits for the key of its database: the reason and a hint."""
     passed_by_mark = Below("run", "passed-by")
     """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
     pauses = Below("pauses.json")
-    """From when to when nothing is captured (csmd/pauses.py); outlives every database."""
+    """The pauses of capture (csmd/pauses.py); kept when the database is replaced."""
     spool = Below("spool")
     quarantine = Below("quarantine")
     models = Below("models")
     fetched_model = Below("models", ".fetched")
-    """Where a fetched model lies until the daemon has its own copy."""
+    """The directory of a fetched model until the daemon has its own copy."""
     sessions = Below("sessions")
     """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
     memory = Below("memory")
     """The markdown that people read and edit: `user.md`, `projects/`, `topics/`, `daily/`."""
     dream_lock = Below("memory", ".dream.lock")
-    """Who dreams: it lies beside the markdown, where two machines that share it both see it."""
+    """The lock of the dreaming process: next to the markdown, so that two machines that share it both see it."""
     hook_dir = Below("hook")
     hook_script = Below("hook", "csmd_hook.py")
     install_record = Below("install.json")
-    """JSON: what `csmd install` wrote outside the home and how to take it back."""
+    """JSON: the changes of `csmd install` outside the home, and how to revert them."""
     log_file = Below("csmd.log", folder="log_dir")
 
 
-# --- what lies at a path that somebody else chose: it may be too long, forbidden, on a disk that is gone
+# --- paths that others chose: too long, forbidden, or on a disk that is gone
 
 
 def is_there(path: Path | str) -> bool:

@@ -53,7 +53,7 @@ def encode_request(request: Request) -> list[bytes]:
 
 
 def decode_request(frames: Sequence[bytes]) -> Request:
-    """Returns the request in `frames`; BadInput when its shape is wrong, TooLarge when its body is.
+    """Returns the request in `frames`; BadInput if it is malformed, TooLarge if its body is too long.
 
     A higher protocol number is decoded like ours: the caller answers `upgrade`.
     """
@@ -78,7 +78,7 @@ def encode_reply(reply: Reply) -> list[bytes]:
 
 
 def decode_reply(frames: Sequence[bytes]) -> Reply:
-    """Returns the reply in `frames`; BadInput when it is malformed."""
+    """Returns the reply in `frames`; BadInput if it is malformed."""
     if len(frames) != 2:
         raise BadInput(f"a reply has 2 frames, this one has {len(frames)}")
     status = frames[0].decode("ascii", "replace")
@@ -89,17 +89,17 @@ def decode_reply(frames: Sequence[bytes]) -> Reply:
 
 
 def dumps(value: Any) -> str:
-    """`value` as compact JSON text, keys in order, without \\u escapes."""
+    """Returns `value` as compact JSON text, keys in order, without \\u escapes."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def pretty(value: Any) -> str:
-    """`value` as JSON text for people and for `--json`."""
+    """Returns `value` as JSON text for people and for `--json`."""
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
 def loads(data: bytes | str) -> Any:
-    """Returns the JSON value in `data`; BadInput with the position when there is none.
+    """Returns the JSON value in `data`; BadInput with the position if there is none.
 
     Lone surrogates are replaced: they cannot be stored as UTF-8.
     """
@@ -116,7 +116,7 @@ LONGEST_WORD = 5
 
 
 def find_break(data: bytes) -> str:
-    """Where the first JSON value of a text breaks off, as a clause; "" if it is complete."""
+    """Returns a clause that says where the first JSON value of a text breaks off; "" if it is complete."""
     text = data.decode("utf-8", "replace")
     begin = len(text) - len(text.lstrip())
     try:
@@ -125,7 +125,7 @@ def find_break(data: bytes) -> str:
         end = len(text.rstrip())
         if error.pos >= end - LONGEST_WORD or error.msg.startswith("Unterminated string"):
             last = text.count("\n", 0, end) + 1
-            return f"ends in the middle of line {last}, at byte {len(data)}: it was cut"
+            return f"ends in the middle of line {last}, at byte {len(data)}: it is truncated"
         return f"is damaged at line {error.lineno}, column {error.colno}"
     except RecursionError:
         return "is nested too deeply to be read"
@@ -148,5 +148,5 @@ def _storable(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without what UTF-8 and SQLite text cannot carry (lone surrogates, NUL)."""
+    """Returns `text` without lone surrogates and NUL, which UTF-8 and SQLite text cannot hold."""
     return _storable(text).replace("\0", "")

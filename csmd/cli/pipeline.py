@@ -14,28 +14,24 @@ from csmd.text.display import amount, squeeze
 VERBS = verb.Verbs()
 PIPELINE = VERBS.add_group("pipeline", "How statements become memories, step by step.")
 HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Worldviews"}
-#: Lines of a memory's text that are shown.
+#: Most lines of a memory's text.
 MAX_LINES = 3
-#: Kind of an action -> its words when done and when planned.
+#: Kind of an action -> its words when planned and when applied.
 ACTION_WORDS = {
-    "merge": ("merged", "would merge"),
-    "archive": ("archived", "would archive"),
-    "embed": ("waits for its vector", "would embed"),
-}
-#: Step of a plan -> its words when planned and when done.
+    "merge": ("would merge", "merged"), "archive": ("would archive", "archived"), "embed": ("would embed", "queued for embedding"),
+}  # fmt: skip
+#: Step of a promotion -> its words when planned and when applied, if they differ.
 STEP_WORDS = {
-    "promote": ("becomes a memory", "became a memory"),
-    "known": ("known already", "known already"),
-    "review": ("needs a person's answer", "needs a person's answer"),
-    "wait": ("waits", "waits"),
-}
+    "promote": ("becomes a memory", "became a memory"), "known": ("known already",), "review": ("needs a person's answer",),
+    "wait": ("waits",),
+}  # fmt: skip
 
 
 @PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, description="Beliefs of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
     """Show the beliefs here, by subject, with their evidence."""
     if not value["beliefs"]:
-        yield "no beliefs here yet: they come from your statements, and from repetition"
+        yield "No beliefs yet; csmd derives them from repeated statements."
     for kind, heading in HEADINGS.items():
         rows = [row for row in value["beliefs"] if row["kind"] == kind]
         if rows:
@@ -87,13 +83,14 @@ def show_upkeep_actions(value: dict[str, Any]) -> Screen:
         return
     for row in value["actions"]:
         into = f" into {row['into']}" if row["into"] else ""
-        yield bold(f"{ACTION_WORDS[row['do']][value['dry_run']]} {row['id']}{into}")
+        planned, applied = ACTION_WORDS[row["do"]]
+        yield bold(f"{planned if value['dry_run'] else applied} {row['id']}{into}")
         yield Line(squeeze(row["text"]), indent=2, max_lines=MAX_LINES)
         if row["into_text"]:
             yield Line(f"stays: {squeeze(row['into_text'])}", indent=2, max_lines=MAX_LINES)
         yield dim(row["reason"], indent=2)
     for row in value["left"]:
-        yield warning(f"skipped {row['id']}: it has changed meanwhile")
+        yield warning(f"skipped {row['id']}: changed since the plan was made")
     if not value["dry_run"] and any(row["do"] in ("merge", "archive") for row in value["actions"]):
         yield dim("Undo: csmd pipeline merge --undo ID")
 
@@ -143,7 +140,9 @@ def show_promoted(value: dict[str, Any]) -> Screen:
         memory_id = f" {action['memory_id']}" if action["memory_id"] and action in promoted else ""
         reasons = f": {'; '.join(action['reasons'])}" if action["reasons"] else ""
         yield bold(action["candidate"]["text"])
-        yield Line(f"{STEP_WORDS[action['step']][value['applied']]}{memory_id}{reasons}", indent=2)
+        planned, *applied = STEP_WORDS[action["step"]]
+        step = applied[0] if applied and value["applied"] else planned
+        yield Line(f"{step}{memory_id}{reasons}", indent=2)
         yield dim(_describe_candidate(action["candidate"]), indent=2)
         yield ""
     would = f"{amount(len(promoted), 'candidate')} would become a memory"
@@ -154,5 +153,5 @@ def show_promoted(value: dict[str, Any]) -> Screen:
 def show_advisory(value: dict[str, Any]) -> Screen:
     """Preview tentative observations from recent sessions."""
     yield from show_injection(value, nothing="no tentative observations of this project")
-    off = "not in briefs; `csmd config set stages.advisory true` adds it"
+    off = "not in briefs; enable: csmd config set stages.advisory true"
     yield dim(f"{value['note']}; {'in briefs' if value['enabled'] else off}")

@@ -30,6 +30,8 @@ DEFAULT_WIDTH = 80
 LABEL_WIDTH = 9
 #: Fewest columns to which a text is wrapped.
 MIN_WIDTH = 20
+#: Characters shown of a turn next to the one in question.
+NEIGHBOUR_CHARS = 150
 #: Columns for the name of a project next to a progress bar.
 PROGRESS_PROJECT_WIDTH = 30
 

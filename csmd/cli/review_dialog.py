@@ -14,14 +14,14 @@ from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.ages import when
 from csmd.vocabulary import REVIEW_ALL, REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO
 
-#: Key -> answer; `k` keeps, too.
+#: Key -> answer; `k` is an alias.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
-#: Answer, or other change of a person, in the past tense.
+#: Answer, or other change of a person -> its participle.
 PARTICIPLES = {
     "keep": "kept", "edit": "reworded", "drop": "dropped", "supersede": "superseded", "pin": "pinned",
     "unpin": "unpinned", "done": "done", "remember": "remembered",
 }  # fmt: skip
-#: Sources of an item that are shown with the question.
+#: Most sources shown with a question.
 MAX_SOURCES = 3
 
 
@@ -32,7 +32,7 @@ def send_answer(item_id: str, answer: str, **options: Any) -> Any:
 
 
 def send_import_answer(import_id: str, answer: str) -> Any:
-    """Keeps or drops all memories of an import that wait."""
+    """Keeps or drops all pending memories of an import."""
     return verb.ask_here("csm_review_import", id=import_id, verb=answer, project="")
 
 
@@ -60,8 +60,8 @@ class ReviewDialog:
     keys: verb.Keys
     index: int = 0
     imports: dict[str, dict[str, Any]]
-    #: The answers that were not undone, latest last.
     answers: list[Answer] = field(default_factory=list)
+    """The answers that were not undone, latest last."""
 
     def run(self) -> None:
         """Asks about each item until the last one or `q`."""
@@ -80,12 +80,12 @@ class ReviewDialog:
         counts = [f"{verbs.count(name)} {PARTICIPLES[name]}" for name in REVIEW_KEYS if name in verbs]
         remaining = self.total - len(verbs)
         yield ""
-        yield f"{', '.join(counts) or 'nothing was changed'}; {f'{remaining:,} left' if remaining > 0 else 'nothing is left'}"
+        yield f"{', '.join(counts) or 'no change'}; {f'{remaining:,} left' if remaining > 0 else 'none left'}"
         if counts:
             yield dim("Undo the last: csmd undo")
 
     def _handle_key(self, item: dict[str, Any], key: str) -> bool:
-        """Acts on a key; False for an unknown key or an abandoned answer."""
+        """Handles a key; returns False if the item must be asked again."""
         key = key.lower()
         try:
             if key in (REVIEW_QUIT.key, verb.END_OF_INPUT):
@@ -110,13 +110,15 @@ class ReviewDialog:
     def _answer(self, item: dict[str, Any], answer: str) -> bool:
         """Sends an answer, after asking for its text or the other memory; False if the person types nothing."""
         options = {}
-        if answer == "edit" or (answer == "supersede" and not _is_pair(item)):
+        if answer == "edit":
             with self.keys.line_mode():
-                words = verb.edit_text(_find_wording(item)) if answer == "edit" else _ask_for_other(item)
-            if words in ("", _find_wording(item)):
-                render.show([dim("nothing was changed")])
-                return False
-            options = {"text" if answer == "edit" else "other": words}
+                options["text"] = verb.edit_text(_find_wording(item))
+        elif answer == "supersede" and not _is_pair(item):
+            with self.keys.line_mode():
+                options["other"] = _ask_for_other(item)
+        if "" in options.values() or options.get("text") == _find_wording(item):
+            render.show([dim("No change.")])
+            return False
         value = send_answer(item["id"], answer, version=item["version"], **options)
         render.show(show_answered(value, brief=True))
         self.answers.append(Answer(self.index, value["answer"], answer))
@@ -124,13 +126,13 @@ class ReviewDialog:
         return True
 
     def _answer_import(self, pending_import: dict[str, Any]) -> bool:
-        """Keeps or drops all memories of an import that wait, by a second key; any other key does neither."""
+        """Keeps or drops all pending memories of an import, by a second key; any other key cancels."""
         keep, drop = REVIEW_KEYS["keep"].key, REVIEW_KEYS["drop"].key
         label = f"all {many(pending_import['waiting'], 'memory')} from {pending_import['source']}"
-        render.show([f"  {label}: {keep} keep   {drop} drop   any other key: neither"])
+        render.show([f"  {label}: {keep} keep   {drop} drop   any other key: cancel"])
         answer = {keep: "keep", drop: "drop"}.get(self.keys.read().lower())
         if answer is None:
-            render.show([dim("nothing was changed")])
+            render.show([dim("No change.")])
             return False
         value = send_import_answer(pending_import["id"], answer)
         render.show(show_answered(value, brief=True))
@@ -181,7 +183,7 @@ def _ask_for_other(item: dict[str, Any]) -> str:
         Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", max_lines=3)
         for number, memory in enumerate(item["near"], 1)
     )
-    word = str(click.prompt("  replace it by which? number or id", default="", show_default=False)).strip()
+    word = str(click.prompt("  Replaced by (number or id)", default="", show_default=False)).strip()
     if word.isdigit() and 1 <= int(word) <= len(item["near"]):
         return str(item["near"][int(word) - 1]["id"])
     return word
@@ -198,7 +200,7 @@ def show_item(
     if not labels:
         yield bold(value["text"], max_lines=12)
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere, if you keep it")
+    yield pair("scope", value["project"] or "everywhere, if kept")
     yield from show_related_memories(value["memories"], except_text=value["text"], names=labels)
     yield from show_evidence(value["evidence"], limit=MAX_SOURCES)
     yield ""
@@ -207,7 +209,8 @@ def show_item(
     if waiting:
         effect = f"keep or drop all {waiting['waiting']:,} from {waiting['source']} at once"
         yield f"  {REVIEW_ALL.key}  {REVIEW_ALL.name:<10} {effect}"[:columns]
-    yield dim("   ".join(" ".join(row) for row in (REVIEW_LATER, *[REVIEW_UNDO] * undo, REVIEW_QUIT)), indent=2)
+    keys = (REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT) if undo else (REVIEW_LATER, REVIEW_QUIT)
+    yield dim("   ".join(map(" ".join, keys)), indent=2)
 
 
 def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:

@@ -107,7 +107,7 @@ def unset(key: str, yes: bool, as_json: bool) -> None:
     _confirm_sensitive(key, yes=yes)
     _edit_file(lambda text: remove_key(text, key))
     default = _settings_by_key(Settings()).get(key)
-    change = f"{key} = {_format_yaml(default)}, the default" if default is not None else f"{key} is removed"
+    change = f"{key} = {_format_yaml(default)}, the default" if default is not None else f"Removed {key}"
     verb.print_answer({"key": key, "value": default}, as_json, show_changed, change=change)
 
 
@@ -118,7 +118,7 @@ def show_changed(_value: dict[str, Any], *, change: str) -> Screen:
     if change.startswith("status_line"):
         yield "`csmd install` adds it to the assistant's settings, or removes it"
     elif service.find_process(default_paths()) is not None:
-        yield "the daemon reads it when it starts: csmd restart"
+        yield "Run `csmd restart` to apply it."
 
 
 @CONFIG.command("edit")
@@ -130,7 +130,7 @@ def edit() -> None:
     while True:
         edited = click.edit(text, extension=".yaml")
         if edited is None or edited == before:
-            click.echo("nothing was changed")
+            click.echo("No change.")
             return
         try:
             _write(edited, before)
@@ -140,7 +140,7 @@ def edit() -> None:
                 raise CsmdError(f"{_path()}: nothing was changed") from None
             text = edited
         else:
-            render.show(show_changed({}, change=f"{_path()} is written"))
+            render.show(show_changed({}, change=f"Wrote {_path()}"))
             return
 
 
@@ -212,20 +212,23 @@ def _parse_scalar(word: str) -> Any:
 def _check_settings(text: str, before: str) -> None:
     """Raises ConfigError if a text is not valid settings, or has a new value that cannot work."""
     settings = parse_settings(text, where=str(_path()))
-    problems, earlier_model = list(find_unworkable(settings)), ""
+    problems = list(find_unworkable(settings))
+    earlier_model = ""
     with suppress(ConfigError):
         earlier = parse_settings(before, where=str(_path()))
-        earlier_model, earlier_problems = earlier.embed_model, set(find_unworkable(earlier))
+        earlier_model = earlier.embed_model
+        earlier_problems = set(find_unworkable(earlier))
         problems = [problem for problem in problems if problem not in earlier_problems]
     name = settings.embed_model
-    # `csmd config set` tries the model of an endpoint by asking for a vector.
+    # `csmd config set` itself tries the model of an endpoint.
     is_obtainable = (
         name in FETCHABLE or ENDPOINT.fullmatch(name) or is_there(default_paths().models / model_folder(name))
     )
     if MODEL_NAME.fullmatch(name) and name != earlier_model and not is_obtainable:
         hint = f"choose one of {', '.join(FETCHABLE)}"
         raise ConfigError(f"embed.model: {name} is not installed, and csmd cannot fetch it", hint=hint)
-    for _, what, hint in problems:
+    if problems:
+        _, what, hint = problems[0]
         raise ConfigError(what, hint=hint)
 
 
@@ -241,7 +244,7 @@ def _write(text: str, before: str) -> None:
 
     def check_unchanged() -> None:
         if _read_text() != before:
-            raise CsmdError(f"{_path()} was changed meanwhile; nothing was written", hint="try again")
+            raise CsmdError(f"{_path()} was changed by another program; nothing was written", hint="try again")
 
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

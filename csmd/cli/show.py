@@ -22,21 +22,22 @@ RELATIONS: dict[str, tuple[str, str]] = {
     "goes_on_as": ("still active from it:", "the rest of"),
     "contradicts": ("contradicts", "contradicted by"),
     "elaborates": ("adds to", "more on it"),
-    "symptom_of": ("a symptom of", "shows itself as"),
+    "symptom_of": ("a symptom of", "has symptom"),
     "refuted_by": ("refuted by", "refutes"),
     "renamed_to": ("now called", "was called"),
     "confirmed_by": ("confirmed by", "confirms"),
     "caused": ("caused", "caused by"),
     "depends_on": ("depends on", "needed by"),
     "relates_to": ("related to", "related to"),
-    "merged_into": ("merged into", "took in"),
+    "merged_into": ("merged into", "merged from"),
 }
 #: Links that speak against a memory: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MAX_SHOWN = 6
-#: Characters shown of a neighbouring turn.
-NEIGHBOUR_CHARS = 150
+
+#: Most symptoms shown of a memory.
+MAX_SYMPTOMS = 3
 #: Characters shown of a turn before the sentence in question.
 BEFORE_CHARS = 400
 
@@ -52,7 +53,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
-        ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
+        ("scope", value["project"] or ("everywhere (inferred)" if value["origin"] == "inferred" else "everywhere")),
         ("said", f"{speaker}, {when(value['created_at'])}{last_stated}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
@@ -61,8 +62,10 @@ def show_memory(value: dict[str, Any]) -> Screen:
         sign = "" if factor["name"] == "base" else "+"
         effect = f"{factor['effect'] * 100:{sign}.0f} %" if factor["effect"] or not sign else ""
         yield dim(factor["why"], head=f"{'':<9}{effect:>6}  ")
-    yield from (pair("against", f"{reason['reason']} ({when(reason['at'])})") for reason in value["refuted"])
-    yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
+    for reason in value["refuted"]:
+        yield pair("against", f"{reason['reason']} ({when(reason['at'])})")
+    for symptom in value["symptoms"][:MAX_SYMPTOMS]:
+        yield pair("reported", symptom["text"])
     yield from pairs([
         ("topics", ", ".join(topic["name"] for topic in value["topics"])),
         ("fades", describe_fading(value)),
@@ -90,7 +93,7 @@ def _describe_change(change: dict[str, Any]) -> str:
 
 
 def describe_fading(value: dict[str, Any]) -> str:
-    """Describes whether a memory is shown at starts, and for how many active days with prompts."""
+    """Describes when a memory is still shown: at session starts, with prompts, or only by search."""
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: not shown to sessions"
@@ -121,20 +124,21 @@ def _describe_injections(injections: dict[str, Any]) -> str:
     if not injections["times"]:
         return "to no session yet"
     times = amount(injections["times"], "time")
-    for last in injections["last"][:1]:
-        event = EVENT_LABELS.get(last["event"], last["event"])
-        session = display.shorten_session_id(last["session_id"])
-        times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
-    return times
+    if not injections["last"]:
+        return times
+    last = injections["last"][0]
+    event = EVENT_LABELS.get(last["event"], last["event"])
+    session = display.shorten_session_id(last["session_id"])
+    return f"{times}, last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
 
 
 def _show_sources(sources: list[dict[str, Any]]) -> Screen:
     """Shows the turn that states a memory, with its neighbours, then the turns that repeat it."""
     yield bold("Where it was said", gap=True)
-    for source in sources[:1]:
-        neighbours = source.get("around", {"before": [], "after": []})
+    if sources:
+        neighbours = sources[0].get("around", {"before": [], "after": []})
         yield from map(_format_neighbour, neighbours["before"])
-        yield from _show_source(source, "states")
+        yield from _show_source(sources[0], "states")
         yield from map(_format_neighbour, neighbours["after"])
     repetitions, rest = take_first(sources[1:], MAX_SHOWN)
     if repetitions:
@@ -182,7 +186,7 @@ def _cut_beginning(text: str) -> str:
 
 
 def _format_neighbour(turn: dict[str, Any]) -> Line:
-    return dim(display.cut(turn["text"], NEIGHBOUR_CHARS), head=f"  {turn['speaker']}: ")
+    return dim(display.cut(turn["text"], render.NEIGHBOUR_CHARS), head=f"  {turn['speaker']}: ")
 
 
 def _show_links(value: dict[str, Any]) -> Screen:
@@ -226,7 +230,7 @@ def show_candidate(value: dict[str, Any]) -> Screen:
     yield ""
     yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere, if it is confirmed")
+    yield pair("scope", value["project"] or "everywhere, if confirmed")
     yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
     yield from show_related_memories(value["memories"])
     yield from show_evidence(value["evidence"], limit=MAX_SHOWN)

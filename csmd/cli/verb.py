@@ -187,7 +187,7 @@ def run_job(tool: str, **params: Any) -> dict[str, Any]:
             return client.run_job(default_paths(), tool, params, watch=watch)
     except KeyboardInterrupt:
         if is_started:
-            render.complain("it goes on in the background; `csmd status` shows it")
+            render.complain("it continues in the background; `csmd status` shows it")
         raise
 
 
@@ -225,8 +225,7 @@ def is_interactive() -> bool:
 
 
 def find_assistant() -> str:
-    """Returns the sign that an assistant runs this command: its variable, or its name among the parents; "" if there is
-    none."""
+    """Returns the variable or the program name that shows that an assistant runs this command; "" if none does."""
     from csmd.machine import list_ancestors
 
     return assistant_variable() or next((name for name in list_ancestors() if name in ASSISTANT_PROGRAMS), "")
@@ -242,7 +241,7 @@ def describe_caller() -> str:
 def require_terminal() -> None:
     """Raises CsmdError without a terminal."""
     if not is_interactive():
-        raise CsmdError("this needs a person at a terminal", hint="type it in a terminal")
+        raise CsmdError("this needs a person at a terminal", hint="run it in a terminal")
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -252,10 +251,10 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         if assistant := find_assistant():
-            raise CsmdError(f"an assistant ({assistant}) cannot use --yes", hint="type it in a terminal")
+            raise CsmdError(f"an assistant ({assistant}) cannot use --yes", hint="run it in a terminal")
         return
     if not is_interactive():
-        hint = "type it in a terminal; a script says --yes"
+        hint = "run it in a terminal, or give --yes in a script"
         raise CsmdError("not a terminal; cannot ask for confirmation", hint=hint)
     require_yes(question)
 
@@ -273,7 +272,7 @@ def require_yes(question: str, *, err: bool = True) -> None:
     except click.Abort:
         agrees = False
     if not agrees:
-        click.echo("nothing was changed", err=True)
+        click.echo("No change.", err=True)
         raise click.Abort
 
 
@@ -282,7 +281,7 @@ def resolve_project(project: str | None, everywhere: bool = False) -> str:
     try:
         return "" if everywhere else os.path.realpath(Path(project or ".").expanduser())
     except FileNotFoundError:
-        raise CsmdError("this directory is gone", hint="cd to another, or name one: --project PATH") from None
+        raise CsmdError("this directory no longer exists", hint="cd to another, or give --project PATH") from None
 
 
 def project_params(project: str | None, everywhere: bool = False) -> dict[str, str]:

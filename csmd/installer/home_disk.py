@@ -34,7 +34,7 @@ def check(home: Path) -> None:
 
 
 def read_mount_points() -> dict[Path, str]:
-    """Mount point -> type of its file system; if two share a mount point, the later one, which hides the other."""
+    """Returns mount point -> type of its file system; of two at one mount point the later, which hides the other."""
     points = {}
     for _device, mount, kind, *_ in (row for line in text_of(MOUNTS).splitlines() if len(row := line.split(" ")) > 2):
         # The table writes a blank as \040.
@@ -43,7 +43,7 @@ def read_mount_points() -> dict[Path, str]:
 
 
 def find_file_system(path: Path) -> tuple[str, Path | None]:
-    """Returns the type of the file system of a path, and where it is mounted; ("", None) where that is unknown."""
+    """Returns the type of the file system of a path, and where it is mounted; ("", None) if that is unknown."""
     points = read_mount_points()
     mount = next((folder for folder in (path, *path.parents) if folder in points), None)
     return (points[mount], mount) if mount else ("", None)

@@ -87,14 +87,14 @@ def file_lock(file: Path) -> Iterator[None]:
 # --- kinds of entries
 
 
-#: In the order in which they are put in; the names stand in the install record.
+#: In the order in which they are added; the install record has their names.
 KINDS: tuple[SettingsEntry, ...] = tuple(kind for files in FILES.values() for kind in files.kinds)
 #: The kinds of hooks: without one of them an assistant reports nothing.
 HOOK_KINDS = tuple(files.kinds[0].name for files in FILES.values())
 
 
 def find_hosts() -> list[str]:
-    """Returns the assistants beside Claude Code that have a configuration directory here."""
+    """Returns the assistants other than Claude Code that have a configuration directory here."""
     return [host for host, files in FILES.items() if files is not CLAUDE and is_directory(files.directory())]
 
 
@@ -132,14 +132,14 @@ def _make_server_entry(name: str, host: Host) -> SettingsEntry:
 
 
 def is_in(kind: SettingsEntry, path: Path, home: Path) -> bool:
-    """Whether a file has an entry of this home's of a kind; False for one that cannot be read as what it is."""
+    """Whether a file has an entry of this home's of a kind; False for a file that cannot be parsed."""
     with contextlib.suppress(ConfigError):
         text = kind.begin(kind.decode(foreign_files.read(path), str(path)))
         return kind.remove(text, home, str(path)) != text
     return False
 
 
-#: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
+#: Assistant -> its memory server's entry, which `csmd mcp --install` adds.
 SERVER_KINDS: dict[str, SettingsEntry] = {
     "claude": next(kind for kind in KINDS if kind.name == "server"),
     **{name: _make_server_entry(name, host) for name, host in server_entries.HOSTS.items()},
@@ -206,7 +206,7 @@ class Change:
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
     gone: SettingsEntry | None = None
-    """The kind whose entry alone is taken out."""
+    """The only kind whose entry is removed; None for all."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -228,7 +228,7 @@ def plan_merge(path: Path, kinds: Sequence[SettingsEntry], registration: Registr
 
 
 def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
-    """Returns a recorded file without our hooks of these events; what a person removed by hand stays removed."""
+    """Returns a recorded file without our hooks of these events; hooks that a person removed are not added again."""
 
     def without_events(data: bytes | None) -> bytes | None:
         text = json_edits.decode(data, str(path))
@@ -240,14 +240,14 @@ def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
 
 
 def plan_return(paths: Paths, path: Path) -> Change:
-    """Returns a recorded file as it was before install; where it was edited since, without our entries."""
+    """Returns a recorded file as it was before install; if it was edited since, without our entries."""
     change = Change(path=path, kinds=read_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
     return _plan_file(change, lambda data: foreign_files.restored(data, entry, _make_remover(change, paths.home)))
 
 
 def plan_one_return(paths: Paths, path: Path, kind: SettingsEntry) -> Change:
-    """Returns a recorded file without our entry of one kind; as it was before install where it has no other."""
+    """Returns a recorded file without our entry of one kind; as it was before install if it has no other."""
     recorded = read_kinds(paths, path)
     if recorded == (kind,):
         return plan_return(paths, path)
@@ -288,12 +288,12 @@ def format_diff(change: Change) -> str:
 
 # --- writing
 
-#: How often a file is planned again that another program keeps changing.
+#: Most attempts to write a file that another program keeps changing.
 TRIES = 5
 
 
 def carry_out(paths: Paths, plan_again: Callable[[], Change]) -> Change:
-    """Plans and writes one file; starts over when the file was changed meanwhile."""
+    """Plans and writes one file; starts over if another program changed it in between."""
     for remaining in reversed(range(TRIES)):
         change = plan_again()
         if change.trouble:
@@ -319,9 +319,9 @@ def _write(paths: Paths, change: Change) -> None:
         del record["settings"][key]
         save_record(paths, record)
     elif change.after is not None and change.after != change.before:
-        # Recorded before it is written: an entry without a record could not be removed.
+        # Recorded first: an entry without a record could not be removed.
         previous = record["settings"].get(key)
-        # Hooks and the memory server may share a file, and are put in and taken out apart.
+        # Hooks and the memory server may share a file; each is added and removed on its own.
         recorded = _kinds_in(record, change.path) if previous else ()
         kinds = tuple(dict.fromkeys((*recorded, *change.kinds)))
         remove = _make_remover(replace(change, kinds=kinds), paths.home)
@@ -393,7 +393,7 @@ def _parse_number(version: str) -> tuple[int, int, int]:
 def find_clients() -> dict[str, str]:
     """Returns the clients on this machine, each once by its real path, with its version; "" for one that does not print
     it."""
-    from concurrent.futures import ThreadPoolExecutor  # of which a mere look at the state has no need
+    from concurrent.futures import ThreadPoolExecutor  # imported late: most commands do not need it
 
     search, home = config.child_environment().get("PATH", os.defpath), user_home()
     programs = find_programs(
@@ -415,9 +415,9 @@ def find_programs(folders: Iterable[str], name: str) -> list[Path]:
 
 
 def read_version(program: Path, search: str) -> str:
-    """Returns the first word that `claude --version` prints; "" where it fails or hangs.
+    """Returns the first word that `claude --version` prints; "" if it fails or hangs.
 
-    It runs in an environment with nothing of the user's but PATH, where a script of the client's finds its node.
+    Its environment has none of the user's variables but PATH, in which the client's script finds its node.
     """
     import subprocess
     import tempfile
@@ -439,23 +439,23 @@ def read_version(program: Path, search: str) -> str:
 
 # --- installing
 
-#: The rare module first: a new one serves the old hook until that is replaced, too.
+#: The rarely used module first: the old hook works with the new one until it is replaced.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
 EXTRA_SCRIPTS = tuple(dict.fromkeys(name for files in FILES.values() for name in files.extra_scripts))
-#: Name in csmd's home -> the shipped file that it copies: the launcher's own name tells whose events it brings.
+#: Name in csmd's home -> the shipped file that is copied there; a launcher's name identifies the assistant.
 COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *EXTRA_SCRIPTS, SERVER_SCRIPT)} | dict.fromkeys(
     LAUNCHERS, "assistant"
 )
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
-    "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
+    "`csmd status` describes its content; `csmd uninstall` removes csmd's hooks from your assistant.\n"
 )
 
 
 def find_shipped_folder(folder: str = "hooks") -> Path:
-    """Where the files that `install` copies are: inside the wheel, or beside the package in a source tree."""
+    """Returns the directory of the shipped files: inside the wheel, or next to the package in a source tree."""
     package = Path(__file__).resolve().parent.parent
     inside = package / "_share" / folder
     return inside if inside.is_dir() else package.parent / folder
@@ -470,13 +470,13 @@ def make_registration(config: Config, newer: Sequence[str] = ()) -> Registration
 
 
 def format_hooks(home: Path) -> Any:
-    """What to paste into Claude Code's settings by hand: an object whose one key is `hooks`."""
+    """Returns the hooks to paste into Claude Code's settings: an object with the key `hooks`."""
     registration = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.stable_events)
     return wire.loads(CLAUDE.kinds[0].merge(CLAUDE.kinds[0].begin(""), registration, ""))
 
 
 def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(FILES)) -> list[Change]:
-    """What installing with these newer events would change in the files of these assistants, each for itself."""
+    """Returns the changes that installing these newer events would make to the files of these assistants."""
     registration = make_registration(config, newer)
     files: dict[str, tuple[Path, list[SettingsEntry]]] = {}
     folders = [*((CLAUDE.host, folder) for folder in config.assistant_dirs), *config.host_dirs]
@@ -494,7 +494,7 @@ INDENT = " " * 10
 
 
 def describe_own_files(paths: Paths) -> list[str]:
-    """What installing writes in csmd's own directories, for people."""
+    """Returns the files that installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
@@ -523,7 +523,7 @@ def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(FILES
     if is_our_readme(readme) or not os.path.lexists(readme):
         write_atomic(readme, README.encode())
     with install_lock(paths):
-        # Recorded before it is written: the daemon watches for older clients from then on.
+        # Recorded first, because the daemon watches for older clients from then on.
         folders = config.assistant_dirs if CLAUDE.host in hosts else read_assistant_dirs(paths)
         further: dict[str, list[str]] = {}
         for host, folder in config.host_dirs:
@@ -542,7 +542,7 @@ def is_our_readme(path: Path) -> bool:
 
 
 def withdraw_events(paths: Paths, choice: Choice) -> tuple[list[str], list[Change]]:
-    """Takes out the newer events that are registered and not chosen: (which, what became of each file)."""
+    """Removes the newer events that are registered and not chosen; returns them, and the change of each file."""
     with install_lock(paths):
         record = load_record(paths)
         withdrawn = [event for event in record["events"] if event not in choice.events]
@@ -569,7 +569,7 @@ def _record_choice(paths: Paths, choice: Choice, **more: Any) -> None:
 
 
 def install_hooks(paths: Paths) -> None:
-    """Makes csmd's directories and copies the hooks: from then on what they report waits in the spool."""
+    """Creates csmd's directories and copies the hooks; from then on their reports are spooled."""
     for folder in (paths.home, paths.hook_dir, paths.run_dir, paths.spool):
         make_private(folder)
     copy_hooks(paths)
@@ -585,7 +585,7 @@ def copy_hooks(paths: Paths) -> None:
         write_atomic(paths.hook_dir / name, (source / shipped).read_bytes(), mode=mode)
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
-    # The rare module is imported: compiled here, its first use costs no compiling.
+    # Compiled now, so that a hook's first use of this module costs no compiling.
     make_private(paths.hook_dir / "__pycache__")
     py_compile.compile(str(paths.hook_dir / "csmd_spool.py"), quiet=2)
 
@@ -596,19 +596,19 @@ def is_shipped_copy(path: Path) -> bool:
 
 
 def find_problems(paths: Paths) -> list[str]:
-    """Why the installed hooks or the server cannot run, one sentence for each reason."""
+    """Returns the reasons why the installed hooks or the server cannot run, a sentence each."""
     problems = []
     for name, whose in (("interpreter", "hooks: their"), ("python", "memory server: its")):
         file = paths.hook_dir / name
         interpreter = file.read_text(encoding="utf-8", errors="replace").strip() if file.is_file() else ""
         if interpreter and not Path(interpreter).exists():
-            problems.append(f"{whose} Python is gone ({interpreter}); `csmd install` finds another")
+            problems.append(f"{whose} Python is gone ({interpreter}); `csmd install` chooses another")
     for key, entry in load_record(paths)["settings"].items():
         with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
             data = foreign_files.read(Path(key)) or b""
             kinds = [kind for kind in KINDS if kind.name in HOOK_KINDS and kind.name in entry["kinds"]]
             if kinds and remove_entries(data, kinds, paths.home, key) == data:
-                problems.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
+                problems.append(f"hooks: {key} has none of csmd; `csmd install` adds them again")
     return problems
 
 
@@ -622,7 +622,7 @@ def load_configuration(more: Sequence[Path] = ()) -> Config:
 
 
 def install_server(config: Config, host: str, arguments: Sequence[str]) -> Change:
-    """Writes the memory server's entry into an assistant's settings, and puts the script in place that it starts."""
+    """Installs the memory server's script and adds its entry to an assistant's settings."""
     kind, other = SERVER_KINDS[host], server_entries.HOSTS.get(host)
     path = kind.file(config.assistant_dirs[0])
     if other and not (path.parent if other.may_create else path).exists():
@@ -635,13 +635,13 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
 
 
 def remove_server(config: Config, host: str) -> Change:
-    """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
+    """Removes the memory server's entry from an assistant's settings; CsmdError if csmd added none."""
     kind = SERVER_KINDS[host]
     path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
         if str(path) not in load_record(config.paths)["settings"] or kind not in read_kinds(config.paths, path):
-            hint = f"`csmd mcp --print-config {host}` shows what it would"
-            raise CsmdError(f"csmd put nothing into {path}", hint=hint)
+            hint = f"`csmd mcp --print-config {host}` shows the entry that --install adds"
+            raise CsmdError(f"csmd has no entry in {path}", hint=hint)
         return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 
@@ -661,7 +661,7 @@ def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tupl
 def uninstall(paths: Paths) -> list[Change]:
     """Removes csmd's entries from every recorded file; one that cannot be written stays in the record."""
     with install_lock(paths):
-        # From the last to the first: a directory was made for the first file in it.
+        # In reverse order: a directory was created for the first file in it.
         files = map(Path, reversed(load_record(paths)["settings"]))
         outcomes = [carry_out(paths, partial(plan_return, paths, path)) for path in files]
         record = load_record(paths)
@@ -672,7 +672,7 @@ def uninstall(paths: Paths) -> list[Change]:
 
 
 def remove_hooks(paths: Paths) -> None:
-    """Removes the hook's scripts, their directory when nothing else is in it, and the note of what one missed."""
+    """Removes the hook scripts, their directory if that leaves it empty, and the mark of a missing file."""
     paths.missing_mark.unlink(missing_ok=True)
     for glob in HOME_FILES["hook scripts"]:
         for path in paths.home.glob(glob):
@@ -722,7 +722,7 @@ MODEL_MARK = "csmd-model.txt"
 UNFINISHED = (".*.csmd", "*/.*.csmd", ".*.tmp", "*/.*.tmp")
 
 
-#: The files that a purge removes: what they are for people -> file -> its size in bytes.
+#: The files that a purge removes: their kind, for people -> file -> its size in bytes.
 Purge = dict[str, dict[Path, int]]
 
 
@@ -748,7 +748,7 @@ def plan_purge(paths: Paths) -> Purge:
 
 
 def purge(paths: Paths, planned: Purge) -> tuple[list[Path], list[str]]:
-    """Removes these files, then empty directories; (files that are not csmd's, what could not be removed and why)."""
+    """Removes files, then empty directories; returns (files that are not csmd's, failures with their reasons)."""
     refused: dict[Path, str] = {}
     for path in (path for files in planned.values() for path in files):
         try:
@@ -777,13 +777,13 @@ def find_virtual_environments(paths: Paths) -> list[Path]:
 
 
 def check_home_is_own(paths: Paths) -> None:
-    """Raises CsmdError when the home is a link or belongs to another user."""
+    """Raises CsmdError if the home is a link or belongs to another user."""
     if os.path.lexists(paths.home) and not _is_own(paths.home):
         raise CsmdError(f"{paths.home} is not a directory of yours", hint="remove it by hand if it is csmd's")
 
 
 def _find_files(root: Path, globs: Sequence[str]) -> Iterator[tuple[Path, int]]:
-    """Files and links below a directory with these names and their sizes; nothing behind a link."""
+    """Yields (path, bytes) of files and links below a directory that match these globs; follows no link."""
     for glob in globs if _is_own(root) else ():
         for path in root.glob(glob):
             inside = path.relative_to(root).parents
@@ -812,6 +812,6 @@ def _find_directories(root: Path) -> Iterator[Path]:
 
 
 def _find_temporary_folders(paths: Paths) -> list[Path]:
-    """Where hooks spool when the home takes no file, and the directory around it; [] unless that is the user's own."""
+    """Returns the spool outside the home and its parent directory; [] unless the user owns that."""
     around = Path(f"/tmp/csmd-{os.getuid()}")  # noqa: S108 - checked before it is looked into
     return [around / config.spool_places(paths.home)[-1].name, around] if _is_own(around) else []

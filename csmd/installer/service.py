@@ -58,12 +58,12 @@ MANAGERS: Mapping[str, Mapping[str, str]] = {
         "loaded": "launchctl print {domain}/{name}",
     },
 }
-#: Seconds for a question to a manager; one that hangs does not answer.
+#: Timeout of a query to a manager.
 QUESTION_TIMEOUT_S = 10.0
-#: Seconds for a start or a stop: the unit's own limits are shorter.
+#: Timeout of a start or a stop; the unit's own limits are shorter.
 ACTION_TIMEOUT_S = 40.0
-LINGER = "it ends when you log out; `loginctl enable-linger` has it go on, and start with the machine"
-#: The directory with links to the units that start with a login; systemd makes it, and leaves it when it is empty.
+LINGER = "it ends when you log out; `loginctl enable-linger` keeps it running and starts it with the machine"
+#: The directory with links to the units that start with a login; systemd creates it, and keeps it if it is empty.
 WANTS = "default.target.wants"
 
 
@@ -81,19 +81,19 @@ class Manager:
         return self.file.name.removesuffix(MANAGERS[self.kind]["suffix"])
 
     def command(self, action: str) -> list[str]:
-        """Returns the command for one of the actions in MANAGERS; [] where this manager needs none."""
+        """Returns the command for one of the actions in MANAGERS; [] if this manager needs none."""
         values = {"name": self.name, "file": str(self.file), "domain": f"gui/{os.getuid()}"}
         return [word.format(**values) for word in MANAGERS[self.kind].get(action, "").split()]
 
     def ask(self, action: str) -> str:
-        """What a command prints; "" when it fails or there is none."""
+        """Returns the output of an action's command; "" if it fails or there is none."""
         return _read_output(self.command(action))
 
     def run(self, action: str) -> None:
-        """Runs a command; CsmdError when it fails."""
+        """Runs an action's command; CsmdError if it fails."""
         command = self.command(action)
         if failure := _describe_failure(_run(command)):
-            hint = "`csmd install --no-service` does without"
+            hint = "run `csmd install --no-service` to do without a service"
             raise CsmdError(f"`{' '.join(command)}` failed: {failure}", hint=hint)
 
     def run_if_loaded(self, action: str) -> None:
@@ -114,16 +114,16 @@ class Manager:
         return bool(self.ask("reachable"))
 
     def start(self) -> str:
-        """Starts the daemon; the manager's complaint where it refuses, else ""."""
+        """Starts the daemon; returns the manager's error message, "" if it started."""
         _run(self.command("prepare"))
         result = _run(self.command("start"))
         if _describe_failure(result) and self.command("start loaded"):
             result = _run(self.command("start loaded"))
-        # One that takes long, because it migrates, is no failure yet.
+        # A daemon that migrates takes long; that is no failure yet.
         return _describe_failure(result) if result else ""
 
     def forget(self) -> None:
-        """Makes the manager forget the unit, whose file is gone."""
+        """Makes the manager forget the unit, whose file was removed."""
         if self.kind == "launchd":
             self.run("enable")  # "disabled" would be remembered
             return
@@ -133,7 +133,7 @@ class Manager:
             _run(self.command("prepare"))
 
     def describe_lifetime(self) -> str:
-        """Returns a sentence where the daemon ends sooner than a person expects, else ""."""
+        """Returns a sentence if the daemon ends sooner than a person expects, else ""."""
         if self.kind == "launchd" or config.has_screen():
             return ""
         linger = _read_output(["loginctl", "show-user", str(os.getuid()), "-p", "Linger", "--value"])
@@ -141,7 +141,7 @@ class Manager:
 
 
 def _run(command: Sequence[str], timeout_s: float = ACTION_TIMEOUT_S) -> subprocess.CompletedProcess[str] | None:
-    """Runs a manager's command; None when there is none, it does not exist or does not end in time."""
+    """Runs a manager's command; None if there is none, it does not exist or exceeds its timeout."""
     if not command:
         return None
     import subprocess
@@ -156,13 +156,13 @@ def _run(command: Sequence[str], timeout_s: float = ACTION_TIMEOUT_S) -> subproc
 
 
 def _read_output(command: Sequence[str]) -> str:
-    """What a command prints; "" when it fails."""
+    """Returns the output of a command; "" if it fails."""
     result = _run(command, QUESTION_TIMEOUT_S)
     return "" if result is None or result.returncode else result.stdout
 
 
 def _describe_failure(result: subprocess.CompletedProcess[str] | None) -> str:
-    """Returns the first line of what a failed command printed; "" for one that did not fail."""
+    """Returns the first line of what a failed command printed; "" if it did not fail."""
     if result is None:
         return "no answer"
     return (result.stderr.strip() or f"exit code {result.returncode}").splitlines()[0] if result.returncode else ""
@@ -191,7 +191,7 @@ def find_manager(paths: Paths, *, platform: str = sys.platform) -> Manager | str
     searched = f" {answer.strip().partition('=')[2]} "
     # No folder: HOME differs from the session's, and a unit there would never be read.
     folder = next((folder for folder in folders if f" {folder} " in searched), None)
-    return Manager(paths, folder / file, kind) if folder else f"your systemd does not look for units in {folders[0]}"
+    return Manager(paths, folder / file, kind) if folder else f"your systemd does not search {folders[0]} for units"
 
 
 # --- units
@@ -224,7 +224,7 @@ class Unit:
         return mark_of(self.home)
 
     def name(self, kind: str) -> str:
-        """Returns the unit's name for a service manager, with the mark where the home is not the default one."""
+        """Returns the unit's name for a service manager, with the mark unless the home is the default one."""
         row = MANAGERS[kind]
         return row["label"] if self.is_default else f"{row['label']}{row['separator']}{self.mark}"
 
@@ -244,11 +244,11 @@ def find_mark(text: str) -> str:
 
 
 def format_systemd_unit(unit: Unit, *, version: int) -> str:
-    """Returns the unit file for a systemd of that version; ConfigError when a path cannot stand in one."""
+    """Returns the unit file for a systemd of that version; ConfigError if a path cannot be written in one."""
     command = tuple(unit.command)
     if _NO_PROGRAM.search(command[0]):
         command = (*THROUGH_SHELL, *command)
-    # Without the colon systemd would look for variables in what is quoted, too.
+    # Without the colon systemd would also expand variables inside quotes.
     verbatim = ":" if any("$" in word for word in command) else ""
     variables = (f"{name}={value}" for name, value in unit.environment.items())
     values = {
@@ -263,7 +263,7 @@ def format_systemd_unit(unit: Unit, *, version: int) -> str:
 
 
 def format_launchd_plist(unit: Unit, *, stderr: Path) -> str:
-    """Returns the launch agent; ConfigError when a path cannot stand in XML."""
+    """Returns the launch agent; ConfigError if a path cannot be written in XML."""
     pairs = (
         f"\t\t<key>{_escape_xml(name)}</key>\n\t\t<string>{_escape_xml(value)}</string>"
         for name, value in unit.environment.items()
@@ -301,16 +301,18 @@ def _escape_xml(word: str) -> str:
     from html import escape
 
     if _CONTROL.search(_check_utf8(word)):
-        raise ConfigError(f"{word!r} holds a control character, which no plist can", hint="move it to a plainer place")
+        raise ConfigError(
+            f"{word!r} holds a control character, which a plist cannot contain", hint="move it to another path"
+        )
     return escape(word, quote=False)
 
 
 def _check_utf8(word: str) -> str:
-    """Returns the word itself; ConfigError where it is a path that is not UTF-8."""
+    """Returns the word itself; ConfigError if it is not UTF-8."""
     try:
         word.encode()
     except UnicodeEncodeError as error:
-        hint = "move it to a place with a plainer name, or `csmd install --no-service`"
+        hint = "move it to a path in UTF-8, or run `csmd install --no-service`"
         raise ConfigError(f"{os.fsencode(word)!r} is not UTF-8, which a service unit must be", hint=hint) from error
     return word
 
@@ -339,7 +341,7 @@ class Plan:
 
     @property
     def diff(self) -> str:
-        """How the unit changes, for people; "" when it does not."""
+        """The change of the unit as a diff; "" if there is none."""
         before = None if self.before is None else self.before.encode()
         return foreign_files.diff(before, self.after.encode(), self.manager.file) if self.manager else ""
 
@@ -350,25 +352,25 @@ class Plan:
 
 
 def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
-    """Returns the plan for the service of this home; nothing is written. ConfigError where there can be none."""
+    """Returns the plan for the service of this home; nothing is written. ConfigError if the home cannot have one."""
     home_disk.check(paths.home)
     manager = find_manager(paths) if wanted else "as --no-service asks"
     return Plan(manager=None, why=manager) if isinstance(manager, str) else plan_for(manager)
 
 
 def plan_for(manager: Manager) -> Plan:
-    """Returns the plan for a unit of this manager; ConfigError when another file is in its place."""
+    """Returns the plan for a unit of this manager; ConfigError if another file has its path."""
     after, before = manager.text(), None
     if manager.file.exists() or manager.file.is_symlink():
         before = "" if manager.file.is_symlink() else text_of(manager.file)
         if find_mark(before) != find_mark(after):
-            hint = "move it away, or `csmd install --no-service`"
-            raise ConfigError(f"{manager.file} is there already, and it is not this home's unit", hint=hint)
+            hint = "move it away, or run `csmd install --no-service`"
+            raise ConfigError(f"{manager.file} exists and is not this home's unit", hint=hint)
     return Plan(manager=manager, before=before, after=after)
 
 
 def install_unit(paths: Paths, planned: Plan, *, enable: bool = True) -> bool:
-    """Writes the unit and makes the manager read it, or removes one that is not wanted any more; whether it changed.
+    """Writes the unit and makes the manager read it, or removes an obsolete one; returns whether it changed.
 
     With `enable` it starts at each login from now on.
     """
@@ -409,7 +411,7 @@ def remove_unit(paths: Paths) -> bool:
     if not recorded:
         return False
     manager = Manager(paths, Path(str(recorded["file"])), str(recorded["kind"]))
-    if manager.kind in MANAGERS:  # not one that only a later csmd knows
+    if manager.kind in MANAGERS:  # a later csmd may know others
         if manager.is_reachable():
             manager.run_if_loaded("stop")
             manager.run("disable")
@@ -421,7 +423,7 @@ def remove_unit(paths: Paths) -> bool:
             Path(folder).rmdir()
     _update_record(paths, service=None)
     if not plan.load_record(paths)["settings"] and not paths.hook_dir.is_dir():
-        paths.install_record.unlink(missing_ok=True)  # nothing of csmd's is anywhere else any more
+        paths.install_record.unlink(missing_ok=True)  # nothing else is installed
     return True
 
 
@@ -435,7 +437,7 @@ def bring_up(paths: Paths, planned: Plan) -> dict[str, Any]:
     version = str(running.get("version", "an unknown version")) if running else ""
     stays = not changed and version == csmd.__version__ and running.get("service") == planned.kind
     if running and not stays:
-        # It drains; hooks spool meanwhile. Also one that is too old to be asked anything.
+        # It finishes its work while hooks spool. Also stops a daemon that is too old to be asked.
         stop(paths, by_user=False)
     return {**start(paths), "replaced": "" if stays else version}
 
@@ -447,8 +449,8 @@ STOP_PATIENCE_S = 20.0
 
 
 def find_process(paths: Paths) -> psutil.Process | None:
-    """Returns the daemon's process, identified by pid and start time from the instance file; None when none runs."""
-    import psutil  # with `machine` a tenth of what `csmd status` loads, which asks for no process
+    """Returns the daemon's process, identified by pid and start time from the instance file; None if none runs."""
+    import psutil  # imported late: slow, and most commands do not need it
 
     from csmd import machine
 
@@ -467,7 +469,7 @@ def find_process(paths: Paths) -> psutil.Process | None:
 
 
 def read_instance(paths: Paths) -> dict[str, Any]:
-    """What the running daemon, or the last one that was killed, wrote about itself; {} for none."""
+    """Returns the record of the running daemon, or of the last one that was killed; {} if there is none."""
     try:
         value = wire.loads(paths.instance.read_bytes())
     except (OSError, BadInput):
@@ -476,7 +478,7 @@ def read_instance(paths: Paths) -> dict[str, Any]:
 
 
 def find_recorded_manager(paths: Paths) -> Manager | None:
-    """Returns the manager that has this home's unit and answers; None when the daemon is to run detached."""
+    """Returns the manager that has this home's unit and answers; None if the daemon runs detached."""
     try:
         recorded = plan.load_record(paths)["service"]
     except (OSError, CsmdError):
@@ -488,10 +490,10 @@ def find_recorded_manager(paths: Paths) -> Manager | None:
 
 
 def describe_lifetime(paths: Paths, kind: str) -> str:
-    """Returns a sentence where a daemon run by `kind` ends sooner than a person expects, else ""."""
+    """Returns a sentence if a daemon run by `kind` ends sooner than a person expects, else ""."""
     if kind == "detached":
         brings = "the next session" if paths.start_command.exists() else "`csmd start`"
-        return f"after a reboot {brings} brings it back"
+        return f"after a reboot {brings} starts it again"
     manager = find_recorded_manager(paths)
     return manager.describe_lifetime() if manager else ""
 
@@ -530,13 +532,13 @@ def start(paths: Paths) -> dict[str, Any]:
                     raise CsmdError(f"the daemon ended at once: {what or failure}", hint=hint or diagnosis)
                 time.sleep(0.02)
         finally:
-            if child is not None:  # Popen would warn about a child it never waited for: this one outlives us on purpose
+            if child is not None:  # it outlives this process on purpose; Popen would warn about that
                 child.returncode = child.poll() or 0
     raise CsmdError(f"the daemon did not answer within {START_PATIENCE_S:g} s", hint=f"see {paths.log_file}")
 
 
 def _describe_start_failure(paths: Paths, child: subprocess.Popen[bytes] | None, refusal: str) -> str:
-    """How the daemon ended before it answered; "" while it may still start."""
+    """Describes how the daemon ended before it answered; "" while it may still start."""
     if child is None:
         return refusal or ("it could not run" if text_of(paths.complaint) else "")
     return "" if child.poll() is None else f"exit code {child.returncode}"
@@ -562,7 +564,7 @@ def record_start_command(paths: Paths) -> None:
 def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
     import subprocess
 
-    # Its own session and no pipe to this process: who waits for us must not wait for it, nor end it with us.
+    # Its own session and no pipe to this process: nobody who waits for this process waits for the daemon.
     handle = os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as complaint:
         return subprocess.Popen(
@@ -572,14 +574,14 @@ def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
 
 
 def stop(paths: Paths, *, by_user: bool, by: str = "") -> bool:
-    """Ends the daemon and waits until it is gone; False when none ran.
+    """Stops the daemon and waits for its end; returns whether one ran.
 
-    `by_user` leaves the stopped mark, with who did it (`by`), and has a service manager not start it at the next login.
+    `by_user` sets the stopped mark with the caller (`by`), and keeps a service manager from starting it at a login.
     """
-    paths.start_command.unlink(missing_ok=True)  # no hook brings back what is ended on purpose
+    paths.start_command.unlink(missing_ok=True)  # no hook restarts it
     process, manager = find_process(paths), find_recorded_manager(paths)
     if manager is not None:
-        manager.run_if_loaded("stop")  # also where none runs: it may be about to be started again
+        manager.run_if_loaded("stop")  # even if none runs: it may be about to restart
         if by_user:
             manager.run("disable")
     if process is not None:
@@ -599,7 +601,7 @@ def _end_process(process: psutil.Process) -> None:
             if time.monotonic() > deadline:
                 raise CsmdError(
                     f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s; "
-                    "a kill loses nothing that was acknowledged",
+                    "killing it loses nothing that was acknowledged",
                     hint=f"run `kill -9 {process.pid}`",
                 )
             time.sleep(0.02)
@@ -612,13 +614,13 @@ def split_complaint(text: str) -> tuple[str, str]:
 
 
 def _find_waiting_error(paths: Paths) -> DaemonUnreachable | None:
-    """That the daemon that runs waits for the key of its database, and what to do."""
+    """Returns the error that the running daemon waits for the key of its database; None if it does not."""
     what, hint = split_complaint(text_of(paths.waits_mark))
     return DaemonUnreachable(f"the daemon waits, and hooks spool: {what}", hint=hint) if what else None
 
 
 def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
-    """Returns the same error with the reason why the last daemon ended, where it is known."""
+    """Returns the same error with the reason why the last daemon ended, if known."""
     if find_process(paths) is not None:
         return _find_waiting_error(paths) or error
     what, hint = split_complaint(text_of(paths.complaint))
@@ -626,7 +628,7 @@ def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreach
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     manager = find_recorded_manager(paths)
     if manager and manager.ask("state").strip() == "failed":  # launchd tries for ever
-        hint = f"csmd start; why it died: {' '.join(manager.command('diagnosis'))}"
-        what = f"{error.what}; it died several times in a row and {manager.kind} starts it no more"
+        hint = f"csmd start; the reason: {' '.join(manager.command('diagnosis'))}"
+        what = f"{error.what}; it died several times in a row and {manager.kind} no longer starts it"
         return DaemonUnreachable(what, hint=hint)
     return error

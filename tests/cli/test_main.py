@@ -342,7 +342,7 @@ def test_a_full_disk_below_the_output_is_no_bug(full: Machine, words: str) -> No
     done = subprocess.run(["bash", "-c", line], env=full.environment(), capture_output=True, text=True, check=False)
     assert done.returncode == 1, done
     assert done.stderr.splitlines()[-2:] == [
-        "csmd: the output: No space left on device", "  try: free some space, or make that place writable",
+        "csmd: the output: No space left on device", "  try: free some space, or make that path writable",
     ]  # fmt: skip
 
 
@@ -539,7 +539,7 @@ def test_whoever_does_not_say_yes_is_told_that_nothing_was_changed(full: Machine
     )  # fmt: skip
     terminal.sees("[y/N]")
     terminal.press(answer)
-    terminal.sees("nothing was changed")
+    terminal.sees("No change.")
     assert terminal.ends() == 130
     assert all(row["text"] != "Where is the heron?" for row in full.csmd("memories", "--json")["memories"])
 

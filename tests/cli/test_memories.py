@@ -191,7 +191,7 @@ def test_what_was_replaced_says_by_what_and_when_and_where_that_stands(capsys: p
     }
     value = {"query": "x", "close": True, "hits": [now, HIT], "degraded": [], "took_ms": 3.0}
     render.show(search.show_hits(value, explain=False, everywhere=True))
-    assert "superseded by m1234 of 2026-03-01, number 1 here" in " ".join(capsys.readouterr().out.split())
+    assert "superseded by m1234 on 2026-03-01 (hit 1)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_score_without_features_stands_alone() -> None:
@@ -202,7 +202,7 @@ def test_a_score_without_features_stands_alone() -> None:
     ("everywhere", "said"),
     [
         (True, "nothing found for 'x'"),
-        (False, "nothing found for 'x' in this project; --all-projects looks everywhere"),
+        (False, "nothing found for 'x' in this project; --all-projects searches all projects"),
     ],
 )
 def test_nothing_found_is_said_with_where_else_to_look(

@@ -16,7 +16,7 @@ from machine import LIMIT_S, Machine, eventually
 from scripted_models import Answer, ScriptedModels
 from terminal import Terminal
 
-GOES_ON = "it goes on in the background; `csmd status` shows it"
+GOES_ON = "it continues in the background; `csmd status` shows it"
 
 
 class Case(NamedTuple):

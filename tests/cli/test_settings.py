@@ -218,7 +218,7 @@ def test_an_edit_that_is_given_up_changes_nothing(machine: Machine) -> None:
     os.close(read)
     assert done.returncode == 1 and "nothing was changed" in done.stderr
     assert machine.paths.config_file.read_text() == "backup.keep: 3\n"
-    assert machine.run("config", "edit", **editor(machine, "true", "true")).stdout == "nothing was changed\n"
+    assert machine.run("config", "edit", **editor(machine, "true", "true")).stdout == "No change.\n"
 
 
 def test_a_linked_file_is_written_where_it_is(machine: Machine) -> None:

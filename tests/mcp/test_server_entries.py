@@ -89,7 +89,7 @@ def test_an_assistants_settings_get_the_server_and_lose_it_byte_for_byte(home: M
     assert again.changed and "--tools" not in path.read_text()
     assert plan.remove_server(home.config(), name).changed
     assert path.read_bytes() == before
-    with pytest.raises(CsmdError, match="csmd put nothing into"):
+    with pytest.raises(CsmdError, match="csmd has no entry in"):
         plan.remove_server(home.config(), name)
 
 

@@ -158,7 +158,7 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
 
     eventually(is_given_up_when_killed)
     status = served.run("status")
-    assert status.returncode == 3 and "systemd starts it no more" in status.stderr and "journalctl" in status.stderr, (
+    assert status.returncode == 3 and "systemd no longer starts it" in status.stderr and "journalctl" in status.stderr, (
         status
     )
 
