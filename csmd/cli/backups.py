@@ -24,7 +24,7 @@ from csmd.text.ages import when
 from csmd.text.display import amount
 
 VERBS = verb.Verbs()
-#: The process that restores and repairs.
+#: The module of the process that restores and repairs.
 REPAIR = "csmd.daemon.repair"
 #: Table -> noun for its rows.
 ROWS = {"turns": "turn", "memories": "memory", "tombstones": "forgotten text"}
@@ -73,7 +73,7 @@ def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     if file != "latest" and not is_there(Path(file)):
         raise CsmdError(f"there is no backup {source!r}", hint="`csmd backup list` names them; `latest` is the newest")
     if not dry_run:
-        verb.confirm(f"Replace the database by {file}? The present one is set aside.", yes=yes)
+        verb.confirm(f"Replace the database by {file}? The present one is moved aside.", yes=yes)
     value = run_with_daemon_stopped("restore", file, dry_run=dry_run, has_changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:

@@ -205,7 +205,7 @@ def show_diff(value: dict[str, Any]) -> Screen:
     if dream["error"]:
         yield warning(dream["error"])
     if not value["did"] and not value["hidden"]:
-        yield "it changed nothing, or its journal is deleted"
+        yield "it changed nothing, or its journal was deleted"
         return
     by_project: dict[str, list[dict[str, Any]]] = {}
     for row in value["did"]:

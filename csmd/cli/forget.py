@@ -56,7 +56,7 @@ def show_planned(value: dict[str, Any]) -> Screen:
     """Shows the rows, projects and backups that a purge would delete."""
     yield f"to be purged: {value['about']}"
     if not value["counts"]:
-        yield "  csmd has nothing of it"
+        yield "  csmd has stored nothing of it"
     yield from (f"  {number:>6}  {name}" for name, number in value["counts"].items())
     if value["places"]:
         yield "in every project where it is stored:"
@@ -83,7 +83,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
         reason = " (csmd needs it to remove its hooks)" if file["path"] in value["files_kept"] else ""
         yield f"still in: {file['path']}, {amount(file['count'], 'time')}{reason}"
     if not value["left"]:
-        yield "nothing of it is left in csmd's files"
+        yield "csmd's files no longer contain it"
     if value.get("team"):
         yield TEAM_NOTE
     yield from _consequences(value)
@@ -92,10 +92,10 @@ def show_purged(value: dict[str, Any]) -> Screen:
 def _consequences(value: dict[str, Any]) -> Screen:
     """Shows the effect of a purge on later text, and the assistant's files that still contain the purged text."""
     if value["what"] == "text":
-        yield "from now on these words are stored as [purged] and make no memory,"
+        yield "from now on these words are stored as [purged] and become no memory,"
         yield "until you run `csmd forget --lift` with the same words"
     if value["hosts"]:
-        yield "the assistant's own files contain it, too; csmd does not change them:"
+        yield "the assistant's own files also contain it; csmd does not change them:"
     yield from _first_rows(value["hosts"], _describe_file)
 
 
@@ -108,7 +108,7 @@ def _describe_file(file: dict[str, Any]) -> str:
 def show_readmitted(value: dict[str, Any]) -> Screen:
     """Whether a purge was lifted."""
     if value["lifted"]:
-        yield f"{value['about']}: may be stored again; deleted text does not come back by itself"
+        yield f"{value['about']}: may be stored again; deleted text is not restored"
         return
     yield f"nothing was lifted: {value['about']} was not purged"
     if value["what"] == "text":
@@ -147,7 +147,7 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     verb.yes("Do not ask."), verb.flag("--lift", help="Allow purged text again."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
-    """Forget a memory for good. With --purge a memory, turn, session, project or text, with all traces.
+    """Forget a memory permanently. With --purge a memory, turn, session, project or text, with all traces.
 
     If WHAT is `-`, it is asked for."""
     if not purge and not lift:
@@ -174,7 +174,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
 def _forget_memory(memory_id: str, *, yes: bool, as_json: bool) -> None:
     if verb.is_interactive() and not yes and re.fullmatch(r"m[0-9a-f]+", memory_id):
         memory = verb.ask("csm_memory_show", id=memory_id, asking=verb.resolve_project(None), only_fading=True)
-        verb.require_yes(f"Forget for good: {squeeze(memory['text'])}?", err=as_json)
+        verb.require_yes(f"Permanently forget: {squeeze(memory['text'])}?", err=as_json)
     verb.print_answer(verb.ask_here("csm_memory_delete", id=memory_id), as_json, show_forgotten)
 
 

@@ -21,7 +21,7 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
     verb.project_option("Its project; this directory's by default."),
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
-    """Declare a goal. Typed in a terminal it is yours; otherwise your assistant's, and shown only in its session."""
+    """Declare a goal. Typed in a terminal it is yours; otherwise your assistant's, shown only in its session."""
     session = session or ("" if verb.is_interactive() else assistant_session()[2])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
@@ -34,7 +34,7 @@ def show_goal(value: dict[str, Any]) -> Screen:
     elif value["session_id"]:
         state = "the assistant's: shown in its session as the assistant's"
     else:
-        remedy = "type it in a terminal, or name its session with --session"
+        remedy = "run it in a terminal, or give --session"
         state = f"not typed in a terminal: it counts as the assistant's and is shown to no session; {remedy}"
     return [Line(value["text"], head=f"{value['id']}  "), dim(state)]
 

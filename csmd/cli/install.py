@@ -1,4 +1,4 @@
-"""Commands that install csmd and bring an installation up to date: install, upgrade, hooks, plugin."""
+"""Commands that install csmd and upgrade an installation: install, upgrade, hooks, plugin."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _reasons(reasons: Sequence[str]) -> Screen:
 
 
 def _other_directories(folders: Sequence[Path]) -> Screen:
-    return (f"sessions write to {folder}: it is read, too" for folder in folders)
+    return (f"sessions write to {folder}, which is also read" for folder in folders)
 
 
 @render.raw
@@ -402,8 +402,8 @@ def _plan_installed_unit(paths: Paths) -> service.Plan:
     if manager := service.find_recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.read_recorded_unit(paths):
-        hint = "run `csmd upgrade` in a session of yours; or `csmd install`"
-        raise CsmdError(f"{file} is gone, or its service manager does not answer", hint=hint)
+        hint = "run `csmd upgrade` in your own session, or `csmd install`"
+        raise CsmdError(f"{file} does not exist, or its service manager does not answer", hint=hint)
     return service.Plan(manager=None, why="no service is installed")
 
 

@@ -19,8 +19,8 @@ DEFAULTS = {
     "assistant": ("", "haiku"), "ollama": ("http://127.0.0.1:11434", ""), "openai": ("https://api.openai.com/v1", ""),
 }  # fmt: skip
 FAILURES = {
-    "dead": "no answer", "slow": "it takes too long", "refused": "it refuses", "limited": "it was asked too often",
-    "babble": "its answer is unreadable",
+    "dead": "no answer", "slow": "timeout", "refused": "refused", "limited": "rate limit",
+    "babble": "unreadable answer",
 }  # fmt: skip
 NAME = verb.argument("name", "NAME", type=click.Choice([*DEFAULTS]))
 

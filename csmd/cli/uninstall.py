@@ -83,9 +83,9 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
     render.show(show_deletions(paths, parts))
     if not verb.is_interactive():
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
-    question = f"Delete all of csmd's data, {_describe_total(parts)}, for good?"
+    question = f"Permanently delete all of csmd's data, {_describe_total(parts)}?"
     if not verb.ask_yes_no(question if parts else "Remove csmd from the assistant's files?", default=False):
-        raise CsmdError("nothing was changed")
+        raise CsmdError("no change")
 
 
 @render.raw
@@ -98,7 +98,7 @@ def show_leaving(
     yield f"the daemon would be stopped, and {paths.hook_dir} removed"
     yield from show_differences(planned)
     if not planned:
-        yield "the assistant's files have no entries of csmd's"
+        yield "the assistant's files have no entries of csmd"
     yield ""
     yield from show_deletions(paths, parts) if purge else show_remains(paths)
 
@@ -117,7 +117,7 @@ def show_restored(outcomes: Sequence[Change]) -> Screen:
     """Shows the result for each file from which csmd's entries were removed."""
     for change in outcomes:
         effect = "removed" if change.after is None else "restored"
-        state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd's in"
+        state = "not changed:" if change.trouble else effect if change.changed else "no entries of csmd in"
         yield f"{state} {format_path(change.path)}"
 
 
@@ -125,7 +125,7 @@ def show_restored(outcomes: Sequence[Change]) -> Screen:
 def show_remains(paths: Paths) -> Screen:
     """Shows the directories of csmd's data after uninstalling."""
     if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
-        yield f"no data of csmd's in {paths.home}"
+        yield f"no csmd data in {paths.home}"
         return
     yield "csmd's data is kept:"
     yield from _directories(paths)
@@ -145,7 +145,7 @@ def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     """Shows the files that a purge deletes, by kind, and their directories; with the number of memories if a daemon
     runs."""
     if not parts:
-        yield "no data of csmd's to delete"
+        yield "no csmd data to delete"
         return
     yield "This will be permanently deleted:"
     width = max(len(part["what"]) for part in parts)
@@ -157,7 +157,7 @@ def show_deletions(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
     yield from _directories(paths)
     if is_there(paths.pauses):
         yield "with the record of pauses: if csmd is installed again, it reads their time from transcripts"
-    yield "the assistant's own transcripts stay"
+    yield "the assistant's own transcripts are kept"
 
 
 @render.raw
@@ -171,6 +171,6 @@ def show_purged(paths: Paths, parts: list[dict[str, Any]], foreign: Sequence[Pat
     for folder in dict.fromkeys(path.parent for path in others):
         names = [path.name for path in others if path.parent == folder]
         rest = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MAX_NAMES])}{rest}"
+        yield f"kept in {folder}, as csmd did not create it: {', '.join(names[:MAX_NAMES])}{rest}"
     if not foreign and not refused:
-        yield "nothing of csmd is left"
+        yield "everything of csmd was deleted"

@@ -1,8 +1,8 @@
 """csmd's own session files: writing, loading and capturing them.
 
 Entries are user, assistant, system, summary (replaces several messages) and tombstone (the messages that it names are
-skipped). A line's own words never decide who speaks: only a user's line that a person typed carries a mark, which
-cannot be made without the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
+skipped). A line cannot claim a person's authority by its content: a line that a person typed carries an HMAC made with
+the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.hosts.json_fields import string
 from csmd.hosts.labels import read_label
+from csmd.hosts.stored_text import remove_injections
 from csmd.hosts.transcript_reading import Line, Reading, ReadLine
 from csmd.privacy.redaction import redact
-from csmd.text import display
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)
@@ -88,7 +88,7 @@ def encode_message(message: Message, *, session: str, cwd: str, key: bytes, uuid
 
 
 def sign_line(key: bytes, session: str, uuid: str, text: str) -> str:
-    """Returns the mark on a line that a person typed; it cannot be made without the store's key."""
+    """Returns the signature of a line that a person typed, made with the store's key."""
     message = "\0".join(("person", session, uuid, text))
     return hmac.new(key, message.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
@@ -97,7 +97,7 @@ def load_session(lines: Iterable[bytes], *, session: str, key: bytes, with_texts
     """Returns the messages of a session file, without tombstoned ones; a summary takes the place of the first that it
     replaces.
 
-    Without `texts` the messages have no text: enough for appending to a long file.
+    Without `with_texts` the messages have no text, which suffices for appending to a long file.
     """
     loaded = LoadedSession()
     entries: dict[str, tuple[Message, list[str]]] = {}
@@ -119,7 +119,7 @@ def load_session(lines: Iterable[bytes], *, session: str, key: bytes, with_texts
     loaded.tombstoned = len(entries) - len(live)
     order = {uuid: number for number, uuid in enumerate(live)}
     replaced_by: dict[str, str] = {}
-    for uuid, (_, uuids) in live.items():  # only earlier messages: two that name each other would have no end
+    for uuid, (_, uuids) in live.items():  # only earlier messages, or two that name each other would loop
         replaced_by.update({name: uuid for name in uuids if order.get(name, len(order)) < order[uuid]})
     shown: set[str] = set()
     for uuid in live:
@@ -171,7 +171,7 @@ def read_entry_text(value: dict[str, Any]) -> str:
 
 
 def is_by_person(value: dict[str, Any], key: bytes) -> bool:
-    """Whether a line carries the mark of a line that a person typed."""
+    """Whether a line carries the signature of a line that a person typed."""
     signature = string(value, _SIGNATURE_KEY)
     if value.get("type") != "user" or not signature:
         return False
@@ -189,7 +189,7 @@ def _read_header(value: dict[str, Any]) -> Message:
 
 
 def make_reader(path: Path, *, home: Path, key: bytes) -> ReadLine | None:
-    """Reads the lines of a session file below `home`; None for any other file, which is an assistant's transcript."""
+    """Returns a reader of a session file's lines; None for a file outside `home`, which is an assistant's transcript."""
     if not path.is_relative_to(home):
         return None
 
@@ -218,9 +218,9 @@ def _mark_relayed(turn: Turn) -> Turn:
 
 
 def _make_system_turn(line: Line) -> Turn:
-    """Returns the turn of a summary or a system message, as the host's own are stored."""
+    """Returns the turn of a summary or a system message."""
     bare = transcript.make_bare_turn(line)
     if bare is None:
         raise BadInput("a session file's line names no session")
-    text = redact(display.strip_fenced(wire.clean(read_entry_text(line.value))), line.redactions).strip()
+    text = remove_injections(wire.clean(read_entry_text(line.value)), line.redactions)
     return replace(bare, kind="summary" if line.value["type"] == "summary" else "notification", text=text)

@@ -15,10 +15,10 @@ from csmd.vocabulary import TurnKind
 MAX_CHARACTERS = 500_000
 
 
-def clean_text(text: str, counts: Counter[str], *, around: tuple[str, str] | None = None) -> str:
-    """Returns a text without csmd's injections and without the text between the two tags `around`, redacted."""
+def clean_text(text: str, counts: Counter[str], *, removed_tags: tuple[str, str] | None = None) -> str:
+    """Returns a text without csmd's injections and any text between the tags `removed_tags`, redacted."""
     plain = wire.clean(text)
-    plain = display.remove_spans(plain, *around) if around else plain
+    plain = display.remove_spans(plain, *removed_tags) if removed_tags else plain
     return remove_injections(cut_long(plain, counts), counts)
 
 
@@ -28,7 +28,7 @@ def remove_injections(plain: str, counts: Counter[str]) -> str:
 
 
 def cut_long(plain: str, counts: Counter[str]) -> str:
-    """Returns a clean text; of a very long one only the beginning and the end."""
+    """Shortens a very long text to its beginning and end."""
     if len(plain) <= MAX_CHARACTERS:
         return plain
     # The cut may remove one tag of a pair and keep the other.
@@ -47,7 +47,7 @@ def is_slash_command(prompt: str) -> bool:
 def classify_prompt(
     written_for_user: re.Pattern[str], prompt: str, *, by_person: bool, has_commands: bool = True
 ) -> TurnKind:  # fmt: skip
-    """Whether a prompt is the user's own words, a command, a program's, or the assistant's own by how it begins."""
+    """Returns the kind of a prompt by its beginning: notification, command, user or relayed."""
     if written_for_user.match(prompt):
         return "notification"
     if has_commands and is_slash_command(prompt):

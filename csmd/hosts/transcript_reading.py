@@ -196,7 +196,7 @@ class Line:
         self.redactions = RedactionCounts()
 
     def skip(self) -> list[Turn]:
-        """Counts the line as one without turns."""
+        """Counts the line as one without turns; returns none."""
         self.reading.skipped += 1
         return []
 
@@ -260,7 +260,7 @@ class Transcript:
 
 
 def refuse_line(*_: object) -> None:
-    """Reads the lines of a transcript whose first line names no session: each is BadInput."""
+    """Refuses the lines of a transcript whose first line names no session, with BadInput."""
     raise BadInput("a line of a transcript whose first line names no session")
 
 

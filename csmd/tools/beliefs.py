@@ -62,7 +62,7 @@ def _generate_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, dry_
 
 @TOOLS.add("csm_memory_dedup_detect")
 def _detect_duplicates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """Find memories that say the same, or nearly so."""
+    """Find exact and near duplicates of memories."""
     root_of = read_roots(rows)
     return {
         "duplicates": [
@@ -74,7 +74,7 @@ def _detect_duplicates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Jso
 def _carry_out(
     ctx: ToolContext, plan: Sequence[Finding], *, dry_run: bool, by_person: bool = False, as_said: bool = False
 ) -> Json:
-    """Returns what was done of a plan, or would be; findings on memories that changed since they were read are left."""
+    """Applies a plan, or previews it; findings on memories that changed since they were read are skipped."""
     if dry_run:
         return {"dry_run": True, "actions": [_action_json(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
@@ -231,7 +231,7 @@ def _report_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, limit:
 
 @TOOLS.add("csm_belief_scan", mutates=True)
 def _start_scan(ctx: ToolContext, rows: Rows) -> Json:
-    """Count what recurs in sessions, in the background.
+    """Count recurring observations of sessions, in the background.
 
     The daemon starts now and this call does not wait: there may be many sessions.
     """

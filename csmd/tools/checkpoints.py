@@ -31,14 +31,14 @@ def _create_checkpoint(
     note = remove_purged(note, tombstones.purged_marks(rows, key))[0]
     checkpoint_id = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if checkpoint_id is None:
-        raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
-    ctx.hint_from_hook(target.path)  # adds what its transcript has beyond this
+        raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` reads all transcripts")
+    ctx.hint_from_hook(target.path)  # the rest of its transcript is then read
     ctx.poke()
 
     def read_stored(fresh: Rows) -> Json:
         row = checkpoints.by_id(fresh, checkpoint_id)
         if row is None:
-            raise CsmdError("the session was purged meanwhile")
+            raise CsmdError("the session was just purged")
         return _checkpoint_json(fresh, row, key)
 
     return {**ctx.store.write(read_stored), "made": True}

@@ -56,7 +56,7 @@ def _show_status(ctx: ToolContext, rows: Rows) -> Json:
 
 @TOOLS.add("csm_dream_plan")
 def _plan_dream(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> steps.Steps[Json]:
-    """Show what a dream would do now, and why; changes nothing.
+    """Preview the changes that a dream would make now, and why.
 
     The plan covers all projects; the answer is limited to projects the caller may see.
     """
@@ -142,7 +142,7 @@ def _run_dream(
         plan = yield from _plan_dream(ctx, rows, asking=asking)
         return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=force):
-        hint = "`csmd dream run --force` dreams all the same" if not force else "csmd dream status"
+        hint = "csmd dream status" if force else "`csmd dream run --force` does not wait"
         problem = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
         raise CsmdError(f"no dream now: {problem}", hint=hint)
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
@@ -152,7 +152,7 @@ def _run_dream(
 def _show_changes(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False, limit: int = 0, offset: int = 0
 ) -> steps.Steps[Json]:
-    """Show what a dream changed, before and after: all of it, or with `limit` a page."""
+    """Show the changes of a dream, before and after: all of them, or with `limit` a page."""
     dream, seen = _find_dream(rows, id_), find_places(rows, "", asking)
     changes: list[Json] = []
     number, end = 0, max(offset, 0) + limit if limit else math.inf
@@ -166,7 +166,7 @@ def _show_changes(
 
 
 def changes_json(rows: Rows, dream_id: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
-    """Yields what a dream did in these projects (None: in all) and in files, as JSON, in order.
+    """Yields the changes of a dream in these projects (None: in all) and in files, as JSON, in order.
 
     Of an action that a purge erased only the reason is left. CsmdError if there is no such dream.
     """

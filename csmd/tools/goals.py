@@ -27,7 +27,7 @@ def _set_goal(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
     by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Declare what a project or a session is for."""
+    """Declare a goal of a project or a session."""
     body, key, now = normalise_typed_text(text), ctx.store.hash_key, ctx.now()
     if not by_person:
         refuse_if_excluded(ctx, project, asking)
@@ -90,7 +90,7 @@ def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
 
 @TOOLS.add("csm_open_list")
 def _list_open(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """List what is open: goals, promises, and what sessions left to do or asked, each with its id and number."""
+    """List open matters: goals, promises, unfinished work and questions, each with its id and number."""
     root_of = read_roots(rows)
     matters = read_open(rows, seen, key=ctx.store.hash_key)
     return {"open": [{"number": number, **_matter_json(matter, root_of)} for number, matter in enumerate(matters, 1)]}
@@ -100,7 +100,7 @@ def _list_open(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 def _close_matters(
     ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "", by_person: bool = False
 ) -> Json:
-    """Close what is open, by ids or by numbers as csm_open_list gives them."""
+    """Close open matters, by the ids or numbers of csm_open_list."""
     key, asking = ctx.store.hash_key, asking or project
     numbered = read_open(rows, find_places(rows, project, asking), key=key)
     everywhere = read_open(rows, find_places(rows, "", asking), key=key) if project else numbered

@@ -33,7 +33,7 @@ def _compose_start_brief(ctx: ToolContext, rows: Rows, project: str, asking: str
 
 @TOOLS.add("csm_memory_recall")
 def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """Show what would be added to a prompt."""
+    """Show the notes that a prompt would get."""
     settings = ctx.config.settings
     recalled = prompt.recall(
         rows, places=find_session_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
@@ -45,7 +45,7 @@ def _recall_prompt(ctx: ToolContext, rows: Rows, *, project: str, asking: str = 
 
 @TOOLS.add("csm_memory_file_recall")
 def _recall_file(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """Show what is known of a file."""
+    """Show the notes about a file."""
     max_tokens, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
     recalled: Brief = work_notes.recall_file(
         rows, file, places=find_session_places(rows, project, asking), max_tokens=max_tokens, key=key

@@ -102,7 +102,7 @@ def _find_to_forget(rows: Rows, word: str, key: bytes, asking: str) -> Memory:
 
 
 def refuse_if_excluded(ctx: ToolContext, *directories: str) -> None:
-    """Raises CsmdError if csmd is paused or a directory is left out: a model must not save anything then."""
+    """Raises CsmdError if csmd is paused or a directory is excluded: a model must not save anything then."""
     if ctx.paused():
         raise CsmdError("csmd is paused: an assistant cannot save anything", hint="`csmd resume` in a terminal")
     paths = [path for path in directories if path]
@@ -245,7 +245,7 @@ def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
 def _forget_memory(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
-    """Forget a memory for good."""
+    """Forget a memory permanently."""
     key = ctx.store.hash_key
     target = _find_to_forget(rows, id_, key, asking)
     pages = yield from forget.find_traces(rows, target)

@@ -23,7 +23,7 @@ MAX_SAME_TOPIC = 3
 
 
 def read_failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
-    """Symptoms that users reported for an error, and reasons against a memory, as far as the caller may see them."""
+    """Returns reported symptoms of an error and reasons against a memory, as far as the caller may see them."""
     reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
     refutations = failures.refutations_of(rows, memory.seq)
     turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *refutations]])
@@ -41,7 +41,7 @@ def read_failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _start_json(rows: Rows, memory: Memory, asking: str) -> Json:
-    """Whether the next session's start shows a memory, why, and for how many more sessions (None: for good)."""
+    """Returns whether the next session's start shows a memory, why, and for how many sessions (None: no limit)."""
     scopes = [memory.project_seq] if asking in ("", OWNER) else visibility.scopes(rows, asking)
     start = brief.worth_at_start(rows, memory, scopes)
     sessions_left = None if math.isinf(start.left) else math.floor(start.left)
@@ -52,7 +52,7 @@ def _start_json(rows: Rows, memory: Memory, asking: str) -> Json:
 def _show_memory(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
-    """Show one memory: where it was said, what supports and contradicts it, how sure it is.
+    """Show one memory: its sources, the evidence for and against it, and its confidence.
 
     Without `start` its rank at sessions' starts is left out, which compares it with all other memories. With
     `only_fading` the answer is the memory, that rank, and how long prompts are shown it.
@@ -94,7 +94,7 @@ def _show_memory(
 
 
 def _list_same_topic(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """Current memories with the most similar topics that the caller may see."""
+    """Returns current memories with the most similar topics that the caller may see."""
     seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory_json(others[seq]) for seq in seqs if not others[seq].superseded_by][:MAX_SAME_TOPIC]
@@ -121,7 +121,7 @@ def _change_json(change: belief_changes.Change) -> Json:
 
 
 def replacement_json(rows: Rows, memory: Memory, asking: str) -> Json:
-    """What replaced a memory, when, why, and on whose word; {} if it is current."""
+    """Returns the replacement of a memory, its time, reason and author; {} if the memory is current."""
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_visible(rows, new.project_seq, asking=asking):
         return {}

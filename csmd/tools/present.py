@@ -97,7 +97,7 @@ def refuse_secrets(text: str) -> str:
     if counts:
         raise BadInput(
             f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored",
-            hint="say where the secret is, not what it is",
+            hint="write where the secret is, not the secret",
         )
     return display.squeeze(text)
 

@@ -32,7 +32,7 @@ class _DryRunDone(Exception):
 
 @TOOLS.add("csm_project_list")
 def _list_projects(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
-    """List projects, lenses and workspaces, and which lens holds here."""
+    """List projects, lenses and workspaces, and the lens that applies here."""
     workspace_rows, current_lens = workspaces.list_workspaces(rows), lens.find_lens(rows, asking)
     return {
         "projects": [_project_json(row) for row in workspaces.list_projects(rows)],
@@ -61,16 +61,16 @@ def _set_alias(
     def write(writing: Rows) -> Json:
         if remove:
             if not projects.remove_alias(writing, identity.key):
-                raise BadInput(f"{identity.root} is no alias that you named", hint="`csmd project list` shows them")
+                raise BadInput(f"{identity.root} is not an alias that you added", hint="`csmd project list` shows them")
             return {"path": identity.root, "project": "", "removed": True}
         if not other:
-            raise BadInput("which project does it count to?", hint="csmd project alias PATH OTHER")
+            raise BadInput("the project is missing", hint="csmd project alias PATH OTHER")
         own_seq = projects.seq_of(writing, identity)
         target = find_project(writing, other)
         root = workspaces.root_of(writing, target)
         if own_seq is not None and own_seq != target:
             raise BadInput(
-                f"{identity.root} is a project already, and an alias would leave behind what is in it",
+                f"{identity.root} is already a project, and an alias would not move its content",
                 hint=f"csmd project merge '{identity.root}' '{root}'",
             )
         if own_seq is None:
@@ -84,17 +84,17 @@ def _set_alias(
 def _merge_projects(
     ctx: ToolContext, rows: Rows, source: str, into: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Bring all of a project into another."""
+    """Merge a project into another."""
     _require_person(by_person, f"csmd project merge {source} {into}")
 
     def write(writing: Rows) -> MoveCounts:
         merged, target = find_project(writing, source), find_project(writing, into)
         if merged == target:
-            raise BadInput(f"{source} and {into} are one project already")
+            raise BadInput(f"{source} and {into} are already one project")
         if projects.everywhere_of(writing, merged) != projects.everywhere_of(writing, target):
             raise BadInput(
                 f"a wall is between {source} and {into}: they are in different workspaces",
-                hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
+                hint="remove the wall first: csmd project lens NAME PATH --wall --remove",
             )
         return project_merges.merge_projects(writing, merged, target)
 
@@ -105,7 +105,7 @@ def _merge_projects(
 def _split_project(
     ctx: ToolContext, rows: Rows, whole: str, place: str, dry_run: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Take a directory out of a project."""
+    """Split a directory from a project."""
     _require_person(by_person, f"csmd project split {whole} {place}")
     path = _check_absolute(place)
     directory = project_identity.identify_directory(path).place
@@ -157,7 +157,7 @@ def _set_lens(
     ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False,
     remove: bool = False, by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Put projects and topics under a lens, which ranks them first, with `wall` behind a wall; or take them out."""
+    """Add projects and topics to a lens, which ranks them first, with `wall` behind a wall; or remove them."""
     _require_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
     paths, topic_names = (
@@ -165,9 +165,9 @@ def _set_lens(
         [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _split_lines(topics)],
     )
     if "" in topic_names:
-        raise BadInput("there is no topic in that text", hint="name it in a word or three")
+        raise BadInput("the text contains no topic", hint="name it in one to three words")
     if not (paths or topic_names or (remove and not wall)):
-        raise BadInput("which projects, or which topics?", hint=f"csmd project lens {name} PATH... --topic TOPIC")
+        raise BadInput("no project or topic was given", hint=f"csmd project lens {name} PATH... --topic TOPIC")
 
     def write(writing: Rows) -> Json:
         change = _remove_from_lens if remove else _add_to_lens
@@ -189,7 +189,7 @@ def _add_to_lens(rows: Rows, name: str, paths: list[str], topics: list[str], *, 
         workspaces.add_topic(rows, seq, topic)
     view = workspaces.find_lens(rows, seq)
     if view is None or len(view.topics) > MAX_TOPICS:
-        raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="name the few that tell it from others")
+        raise BadInput(f"a lens has at most {MAX_TOPICS} topics", hint="choose the few that distinguish it")
     return {**_lens_json(view), "moved": moved}
 
 
@@ -211,7 +211,7 @@ def _remove_from_lens(
     elif not (paths or topics):
         if view.walled:
             raise BadInput(
-                f"{name} has a wall, which is not lowered at once",
+                f"{name} has a wall, which is not removed as a whole",
                 hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
             )
         paths, topics = list(view.ranked), list(view.topics)
@@ -228,7 +228,7 @@ def _remove_from_lens(
         workspaces.rank_first(rows, project, lens=0)
     for topic in topics:
         if not workspaces.remove_topic(rows, view.seq, topic):
-            raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
+            raise BadInput(f"{topic!r} is not a topic of the lens {name}", hint="`csmd project list` shows them")
     remaining = workspaces.find_lens(rows, view.seq)
     return {**_lens_json(remaining or view), "moved": 0}
 
@@ -262,7 +262,7 @@ def _find_unwalled(rows: Rows, path: str, seq: int, *, now: str) -> tuple[int, s
         other = projects.name_of(rows, wall)
         raise BadInput(
             f"{root} is behind the wall of {other}",
-            hint=f"take it out first: csmd project lens {other} '{root}' --wall --remove",
+            hint=f"remove it first: csmd project lens {other} '{root}' --wall --remove",
         )
     return project, root
 

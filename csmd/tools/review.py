@@ -74,7 +74,7 @@ def _answer_import(
     imports = review_answers.read_imports(rows, find_places(rows, project, asking or project), since=since)
     pending = review_answers.find_import(imports, id_)
     if pending is None:
-        raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
+        raise BadInput(f"no import {id_!r} has pending memories", hint="`csmd review` lists pending imports")
     uuid = f"cli:{secrets.token_hex(8)}"
     reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=now, key=ctx.store.hash_key)
     answer = ""
@@ -218,14 +218,14 @@ def _carry_out_answer(
         find = find_candidate if item_id.startswith("c") else find_memory
         item = find(rows, item_id, asking)
         if version and item.version != version:
-            raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
+            raise CsmdError(f"{item.id} has changed since it was shown; no change", hint=f"csmd show {item.id}")
         replacing = find_memory(rows, other, asking) if other else None
         uuid = f"cli:{secrets.token_hex(8)}"
         reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=now, key=key, text=text, other=replacing)
         if isinstance(item, Memory):
             return review_answers.record_memory_answer(rows, item, reply), item.text
         if item.status not in candidates.WAITING:
-            raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
+            raise CsmdError(f"{item.id} is already answered: {item.status}", hint="csmd review")
         return review_answers.record_candidate_answer(rows, item, reply), item.text
 
     answer, item_text = ctx.store.write(write)

@@ -35,7 +35,7 @@ def _search(
 ) -> Json:  # fmt: skip
     """Search memories, conversations and session summaries."""
     if not any(map(str.isalnum, query_)) and not search_terms.find_unindexed(query_):
-        raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
+        raise BadInput("the query has no words", hint="give words to search for: csmd search retry policy")
     now, memory_filters = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
     kind = _check_kind(kind, memory_filters)
     limits = query.parse_limits(since, until, now=now)
@@ -58,7 +58,7 @@ def _check_kind(kind: str, memory_filters: dict[str, str]) -> str:
     check_words(memory_filters, MEMORY_FILTERS)
     for name, value in memory_filters.items():
         if value and kind in ("turn", "session"):
-            raise BadInput(f"a {kind} has no {name}", hint="leave out kind, or say memory")
+            raise BadInput(f"a {kind} has no {name}", hint="omit kind, or give memory")
     return "memory" if any(memory_filters.values()) else kind
 
 

@@ -61,7 +61,7 @@ def _find_first_goal(rows: Rows, session: Session) -> str:
 
 
 def transcript_state(path: str) -> str:
-    """`there`, `gone` (deleted by the assistant), or `none` (no transcript was ever read). Reads the disk."""
+    """Returns `there`, `gone` (deleted by the assistant), or `none` (no transcript was read). Reads the disk."""
     if not path:
         return "none"
     return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
@@ -69,10 +69,10 @@ def transcript_state(path: str) -> str:
 
 @TOOLS.add("csm_session_show")
 def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """Show what is known of a session."""
+    """Show the facts about a session."""
     if tombstones.purged_names(rows, "session", [id_], key=ctx.store.hash_key) and sessions.by_id(rows, id_) is None:
         hint = "`csmd forget --lift` with the same id lets it in again"
-        raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
+        raise BadInput(f"session {id_} was purged", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
     statements = session_contents.read_statements(rows, session.seq, projects=seen)
@@ -98,7 +98,7 @@ def _show_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> J
 
 
 def _usage_json(rows: Rows, session: Session) -> Json:
-    """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
+    """Returns a session's tokens by its transcript, each message once; sub-agents and csmd's share are separate."""
     times, tokens = token_usage.tokens_injected(rows, session.id)
     return {
         **asdict(token_usage.usage_of(rows, session.seq)), "context": session.context,

@@ -35,7 +35,7 @@ TOOLS = Tools()
 MAX_OF_TYPE = 200
 #: Most memories of a list by topic.
 MAX_OF_TOPIC = 5000
-#: What a link may be called: one to three words of letters.
+#: The name of a link: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.
 _REPLACING, _KEEPING = (
@@ -61,7 +61,7 @@ def _tag_memory(ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str 
 def _untag_memory(
     ctx: ToolContext, rows: Rows, id_: str, topic: str, asking: str = "", by_person: bool = False
 ) -> Json:
-    """Remove a topic from a memory for good."""
+    """Remove a topic from a memory permanently."""
     return _weigh_tag(ctx, rows, id_, topic, asking, by_person=by_person, weight=0.0)
 
 
@@ -73,7 +73,7 @@ def _weigh_tag(
     target = find_memory(rows, word, asking)
     name = topic_tagging.normalise_name(refuse_secrets(topic))
     if not name:
-        raise BadInput("there is no topic in that text", hint="name it in a word or three")
+        raise BadInput("the text contains no topic", hint="name it in one to three words")
 
     def write(writing: Rows) -> Json:
         memory = find_memory(writing, target.id, asking)  # read again inside the write
@@ -94,7 +94,7 @@ def _link_memories(
     ctx: ToolContext, rows: Rows, from_: str, to: str, relationship: str = "relates_to", weight: str = "1",
     undo: bool = False, asking: str = "", by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Link one memory to another, or take a link away."""
+    """Link one memory to another, or remove a link."""
     if not by_person:
         refuse_if_excluded(ctx, asking)
     relationship = relationship.strip().casefold().replace(" ", "_").replace("-", "_")
@@ -119,7 +119,7 @@ def _link_memories(
                 reason = "somebody linked them as contradicting each other"
                 supersession.ask_which_holds(writing, older, newer, reason=reason, sure=link_weight, at=ctx.now())
         elif not memory_graph.remove_link(writing, origin.seq, target.seq, relationship):
-            raise BadInput(f"no such link leads from {origin.id} to {target.id}", hint=f"`csmd show {origin.id}`")
+            raise BadInput(f"{origin.id} has no such link to {target.id}", hint=f"csmd show {origin.id}")
         return {
             "from": brief_memory_json(origin), "to": brief_memory_json(target), "relationship": relationship, "weight": link_weight,
             "undone": undo,
@@ -162,7 +162,7 @@ def _sort_for_display(rows: Iterable[M]) -> list[M]:
 
 @TOOLS.add("csm_memory_topics")
 def _list_topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """List what memories are about."""
+    """List the topics of memories."""
     root_of = read_roots(rows)
     return {
         "topics": [
@@ -190,7 +190,7 @@ def _list_by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None
 def _list_by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories of a type: one of csmd's twelve, or user, feedback, project, reference."""
     if type_ not in ALL_TYPES:
-        raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
+        raise BadInput(f"{type_!r} is not a type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
     memories_seen = memories.list_memories(rows, projects=seen)
     of_type = [memory for memory in memories_seen if type_ in (memory.type, remember.choose_host_type(memory))]
     values = memories_json(rows, _sort_for_display(of_type[: clamp_limit(limit, MAX_OF_TYPE)]))

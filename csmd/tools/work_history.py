@@ -154,7 +154,7 @@ def _explain_living_state(ctx: ToolContext, rows: Rows, project: str, asking: st
 
 @TOOLS.add("csm_error_list")
 def _list_errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
-    """List errors, how often each occurred, and what fixed it."""
+    """List errors, how often each occurred, and its fix."""
     if not id_:
         return {
             "errors": [

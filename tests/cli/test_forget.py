@@ -34,7 +34,7 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     assert "until you run `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
     done = typed(filled, "forget", "--purge", "zanzibar quokka", answer="y\n")
-    assert "nothing of it is left in csmd's files" in done and "these words are stored as [purged]" in done
+    assert "csmd's files no longer contain it" in done and "these words are stored as [purged]" in done
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     for part in ("zanzibar", "quokk", "m0123456789"):
         nothing = typed(filled, "forget", "--yes", "--lift", part, code=1)
@@ -56,7 +56,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
     assert "in every project where it is stored:" in asked
     assert f"1 memory in {filled.project.name}" in asked and "1 memory in quay" in asked
     assert "backups to be deleted: 1 copy of the database" in asked
-    assert f"Forget for good: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=130).split())
+    assert f"Permanently forget: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=130).split())
     done = typed(filled, "forget", here, "--yes")
 
     assert done == (

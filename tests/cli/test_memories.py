@@ -125,7 +125,7 @@ def test_the_graph_is_counted_and_memories_are_listed_by_type(held: Machine) -> 
         for row in asked(held, "csm_memory_by_type", type=name, project=here)["memories"]
     ]
     assert sorted(every) == sorted(ids(held, held.project).values())
-    assert "is no type" in refused(held, "csm_memory_by_type", type="opinion")
+    assert "is not a type" in refused(held, "csm_memory_by_type", type="opinion")
 
 
 def test_nothing_behind_a_wall_is_in_any_answer(held: Machine) -> None:

@@ -223,7 +223,7 @@ def test_a_directory_that_is_named_later_is_read_by_the_daemon_that_runs(machine
     told = eventually(lambda: [row for row in machine.csmd("status", "--json")["degraded"] if str(work) in row])
     assert "csmd install --config-dir" in told[0] and machine.status()["counts"]["turns"] == 0
     done = machine.csmd("install")
-    assert f"sessions write to {work}: it is read, too" in done and len(ours(machine, work)) == len(
+    assert f"sessions write to {work}, which is also read" in done and len(ours(machine, work)) == len(
         registration.BASE_TIMEOUTS
     )
     assert machine.status()["counts"]["turns"] == 1

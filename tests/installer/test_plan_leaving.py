@@ -73,7 +73,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) 
 
 
 def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
-    nothing = f"no data of csmd's in {machine.home}"
+    nothing = f"no csmd data in {machine.home}"
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
     (machine.home / "venv").mkdir(parents=True, mode=0o700)
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
@@ -165,7 +165,7 @@ def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None
     assert done["stopped"] is True and done["purged"]["foreign"] == [] and done["purged"]["refused"] == []
     assert not machine.home.exists() and settings.read_text() == "{}"
     assert list((machine.assistant / "projects").rglob("*.jsonl"))
-    assert "no data of csmd's to delete" in machine.csmd("uninstall", "--purge", "--dry-run")
+    assert "no csmd data to delete" in machine.csmd("uninstall", "--purge", "--dry-run")
 
 
 def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
@@ -180,12 +180,12 @@ def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine)
     machine.csmd("install", "--no-start")
     for answer in ("n", ""):
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
-        assert code == 1 and "nothing was changed" in said and machine.paths.install_record.exists()
-        assert re.search(r"Delete all of csmd's data, [0-9]+ files, [0-9.]+ [KM]?B, for good\? \[y/N\]", said)
+        assert code == 1 and "no change" in said and machine.paths.install_record.exists()
+        assert re.search(r"Permanently delete all of csmd's data, [0-9]+ files, [0-9.]+ [KM]?B\? \[y/N\]", said)
     for answer in ("y", "yes"):
         machine.csmd("install", "--no-start")
         code, said = typed(machine, "uninstall", "--purge", answer=answer)
-        assert code == 0 and "nothing of csmd is left" in said and not machine.home.exists()
+        assert code == 0 and "everything of csmd was deleted" in said and not machine.home.exists()
 
 
 def test_settings_that_cannot_be_given_back_keep_the_data(machine: Machine) -> None:

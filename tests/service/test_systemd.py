@@ -158,9 +158,9 @@ def test_a_daemon_that_cannot_run_says_why_and_does_not_spin(served: ServedMachi
 
     eventually(is_given_up_when_killed)
     status = served.run("status")
-    assert status.returncode == 3 and "systemd no longer starts it" in status.stderr and "journalctl" in status.stderr, (
-        status
-    )
+    assert (
+        status.returncode == 3 and "systemd no longer starts it" in status.stderr and "journalctl" in status.stderr
+    ), status
 
 
 def test_each_home_has_a_unit_of_its_own_whatever_its_path(served: ServedMachine) -> None:

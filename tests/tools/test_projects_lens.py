@@ -69,7 +69,7 @@ def test_a_lens_with_a_wall_hides_what_is_inside_from_everywhere_else(parts: Any
     for more in ({}, {"topics": "vpn"}):
         put(parts, "acme", work / "acme", **more)
     assert parts.call("csm_memory_search", **asked)["hits"] == [], "only --wall --remove lowers it"
-    with pytest.raises(BadInput, match="has a wall, which is not lowered at once"):
+    with pytest.raises(BadInput, match="has a wall, which is not removed as a whole"):
         put(parts, "acme", remove=True)
     with pytest.raises(BadInput, match="behind the wall of acme"):
         put(parts, "other", work / "acme")
@@ -89,8 +89,8 @@ def test_a_lens_ends_when_it_is_removed(parts: Any, work: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "places", "more", "said"),
     [
-        ("work", "", {}, "which projects, or which topics"),
-        ("work", "", {"wall": True, "remove": True}, "which projects, or which topics"),
+        ("work", "", {}, "no project or topic was given"),
+        ("work", "", {"wall": True, "remove": True}, "no project or topic was given"),
         ("a\nb", "/w/x", {}, "not a name for a lens"),
         ("work", "", {"topics": "..."}, "no topic in that text"),
         ("work", "", {"topics": "\n".join(f"topic {n}" for n in range(21))}, "at most 20 topics"),

@@ -42,7 +42,7 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
 
 
 def _encode(name: EventName, text: str, notice: str) -> bytes:
-    # Plain text, which is appended to the summariser's instructions (facts: claude-code 1.10).
+    # Plain text, which is appended to the summariser's instructions.
     if name == "pre_compact":
         return text.encode("utf-8", "replace") + b"\n"
     return hook_payloads.encode_context(name, text, notice)

@@ -1,4 +1,4 @@
-"""Claude Code's transcript lines to turns, titles, token usage and queue."""
+"""Parses Claude Code's transcript lines into turns, titles, token usage and queue events."""
 
 from __future__ import annotations
 
@@ -32,18 +32,20 @@ REJECTED_PREFIX = (
 _AFTER_REASON = "\n\nNote: The user's next message may contain a correction or preference."
 #: The tool that asks the user questions.
 QUESTION_TOOL = "AskUserQuestion"
-#: Its result with the answers, and one answer in it.
+#: The result of QUESTION_TOOL with the answers.
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
+#: One answer in that result.
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
-#: Answers hold no more quotation marks; the time to match them grows with the square of their number.
+#: Most quotation marks in answers: matching takes quadratic time.
 MAX_QUOTES = 400
-#: Its result when the user rejected the questions to clarify them, and one answer in it.
+#: The result of QUESTION_TOOL if the user rejected the questions to clarify them.
 _CLARIFY = "The user wants to clarify these questions.\n"
+#: One answer in that result.
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that a hook blocked, which has no `user` line, and what precedes the prompt in them.
 BLOCKED_PREFIX = "UserPromptSubmit operation blocked by hook:"
 BLOCKED_PROMPT = "\n\nOriginal prompt: "
-#: Text that the host wrote in the user's name: the turn states nothing.
+#: Text that the host wrote in the user's name; such a turn states nothing.
 WRITTEN_FOR_USER = re.compile(
     r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)"
     r"|\[Request interrupted|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill"
@@ -52,11 +54,11 @@ WRITTEN_FOR_USER = re.compile(
 HOST = "claude"
 #: The tool whose input is a shell line.
 SHELL_TOOL = "Bash"
-#: The prefix of an MCP server's tools: their results are not the host's, even if they have its words.
+#: The prefix of an MCP server's tools; their results are never the host's, even with the same words.
 FOREIGN_TOOL = "mcp__"
 #: The parts of a model's input for a message, which the host adds up for its context window.
 CONTEXT_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-#: The first prompt of agents that the first versions start for themselves: their lines are not a conversation.
+#: The first prompt of agents that early versions start themselves; their lines are not a conversation.
 WARMUP = "Warmup"
 #: The parent of the first prompt of a conversation.
 ROOT_PARENT = "root"
@@ -73,19 +75,18 @@ _NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTA
 _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
-#: The host's note about a background task: an object instead of words.
+#: The host's note about a background task: a JSON object instead of text.
 _TASK_NOTE = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
 #: The entrypoint of a session whose prompts a program submits (`claude -p`, an SDK).
 _BY_PROGRAM = "sdk-"
 #: The first and last version that do not record how a session was begun.
 _VERSIONS_WITHOUT_ORIGIN = ((2, 0, 76), (2, 1, 63))
-#: In those versions each prompt that a person typed has one of these fields (589 prompts of 20 versions, and runs of
-#: 2.0.77 with and without a terminal).
+#: In those versions each prompt that a person typed has one of these fields.
 _TYPED_PROMPT_FIELDS = ("thinkingMetadata", "permissionMode")
 #: An editor's additions to a prompt: the open file, the selection, the results of its checks.
 _EDITOR_TAG = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
 _AFTER_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
-#: More tags are not an editor's.
+#: Most editor tags that are removed from a prompt.
 MAX_TAGS = 100
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
@@ -167,7 +168,7 @@ def read_worktrees(line: Line) -> list[tuple[str, str]]:
 
 
 def read_queued_turns(line: Line) -> list[Turn]:
-    """Returns a prompt typed while the assistant worked and taken into the running turn: it has no `user` line."""
+    """Returns the prompt that was typed during a running turn and absorbed by it; it has no `user` line."""
     queued = mapping(line.value, "attachment")
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
@@ -199,7 +200,7 @@ def read_progress_turns(line: Line) -> list[Turn]:
 
 
 def read_blocked_turns(line: Line) -> list[Turn]:
-    """Returns a prompt that a hook blocked: the user wrote it all the same."""
+    """Returns a prompt that a hook blocked, since the user did write it."""
     value, content = line.value, string(line.value, "content")
     is_blocked = value.get("subtype") == "informational" and content.startswith(BLOCKED_PREFIX)
     if not is_blocked or BLOCKED_PROMPT not in content:
@@ -232,7 +233,7 @@ def make_bare_turn(line: Line) -> Turn | None:
 
 
 def classify_prompt(prompt: str) -> TurnKind:
-    """Whether a prompt is the user's own words, a command to the host, or a notification."""
+    """Returns the kind of a prompt: user, command to the host, or notification."""
     if _NOTIFICATION.match(prompt) or _TASK_NOTE.match(prompt):
         return "notification"
     return "command" if _MARKUP.match(prompt) or is_slash_command(prompt) else "user"
@@ -285,7 +286,7 @@ def _classify_turn(value: dict[str, Any], message: dict[str, Any], text: str) ->
         return "notification" if is_hosts else "assistant"
     if value.get("isCompactSummary"):
         return "summary"
-    # Whatever else the host submits as a prompt, only a person's words may have a person's authority.
+    # The host also submits its own text as prompts; only a person's words get a person's authority.
     return _classify_line_prompt(value, text) if _is_human(value.get("origin")) else "notification"
 
 
@@ -400,12 +401,12 @@ def read_agent(value: dict[str, Any]) -> str | None:
     return (read_label(value, "agentId") or None) if string(value, "agentId") else UNNAMED_AGENT
 
 
-#: How far back a call is searched for that an excluded file withholds.
+#: Bytes before the position that are searched for calls that named an excluded file.
 WITHHELD_LOOK_BACK_BYTES = 64 * 1024
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
-    """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
+    """Returns a function that reads the lines of a transcript; in a sub-agent's file every line is the agent's."""
     if transcript.withheld.excludes.files:
         record_withheld(transcript.read_before(WITHHELD_LOOK_BACK_BYTES), transcript.withheld)
     agent = parse_agent_file(transcript.path.name)
@@ -434,8 +435,7 @@ _LINE_TYPE = re.compile(
     rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
 )
 _IS_MESSAGE = re.compile(rb'"type":\s?"(?:user|assistant)"')
-#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes (facts: claude-code
-#: 1.14).
+#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes.
 PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
 #: Types of mostly bookkeeping lines -> what the other lines contain.
@@ -517,8 +517,10 @@ def _read_turns(line: Line) -> list[Turn]:
 
 
 def _record_queue_exit(line: Line) -> None:
-    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, in a running turn it may have
-    none."""
+    """Records a prompt that left the queue.
+
+    If it became the next prompt it has its own line; if a running turn absorbed it, it may have none.
+    """
     value, queue_exits = line.value, line.reading.queue_exits
     if value.get("operation") not in ("dequeue", "remove"):
         return
@@ -562,7 +564,7 @@ def find_warmups(beginning: bytes) -> frozenset[str]:
 
 
 def make_warmup_test(beginning: bytes) -> Callable[[Turn], bool] | None:
-    """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without
+    """Returns the test for turns of agents that the host started itself, by a transcript's first bytes; None without
     any."""
     agents = find_warmups(beginning)
     if not agents:

@@ -1,7 +1,7 @@
 """Codex' transcripts ("rollouts") to turns and token usage.
 
 A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line names the thread. A resumed session
-continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that goes on from an
+continues its file; a fork has a file with its new part only, and so does a sub-agent. A session that continues from an
 earlier turn (`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many earlier lines are still
 valid. Messages are in `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message`
 and `agent_message` lines. The `response_item` lines are the model's input: its user messages also contain AGENTS.md,
@@ -148,7 +148,7 @@ def parse_thread(first_line: bytes, name: str) -> Thread | None:
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
-    """Reads the lines of a rollout from a position on; first the running turn again, for its origin."""
+    """Returns a function that reads the lines of a rollout; reads the running turn again first, for its origin."""
     thread = parse_thread(transcript.read_first_line(FIRST_LINE_BYTES), transcript.path.name)
     if thread is None:
         return refuse_line

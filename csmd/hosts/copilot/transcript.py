@@ -131,7 +131,7 @@ def parse_session(first_line: bytes) -> Session | None:
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
-    """Reads the lines of a transcript from a position on."""
+    """Returns a function that reads the lines of a transcript from a position on."""
     session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES))
     if session is None:
         return refuse_line

@@ -45,7 +45,7 @@ _FIELDS = {"old_str": "old_string", "new_str": "new_string"}
 #: Droid's suffix of a command's output.
 _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 
-clean_words = partial(clean_text, around=_REMINDER)
+clean_words = partial(clean_text, removed_tags=_REMINDER)
 classify_prompt = partial(stored_text.classify_prompt, WRITTEN_FOR_USER)
 
 
@@ -91,7 +91,7 @@ def parse_session(first_line: bytes, settings: bytes) -> Session | None:
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
-    """Reads the lines of a transcript, from any position."""
+    """Returns a function that reads the lines of a transcript, from any position."""
     settings = transcript.read_sibling(".settings.json", SETTINGS_BYTES)
     session = parse_session(transcript.read_first_line(FIRST_LINE_BYTES), settings)
     return refuse_line if session is None else read_objects(partial(_read_turns, session))

@@ -92,7 +92,7 @@ def parse_chat(header: bytes, folder: str, cwd: str) -> Chat | None:
 
 
 def make_reader(transcript: Transcript) -> ReadLine:
-    """Reads the lines of a transcript from a position on; first the last prompts again."""
+    """Returns a function that reads the lines of a transcript; reads the last prompts again first."""
     folder, start_directory = transcript.path.parent.name, find_start_directory(transcript.beginning)
     chat = parse_chat(transcript.read_first_line(FIRST_LINE_BYTES), folder, start_directory)
     if chat is None:
@@ -138,7 +138,7 @@ def _read_prompt_turns(line: Line, chat: Chat) -> list[Turn]:
     typed = gemini_parts.clean_parts_text(display_text, RedactionCounts()) if display_text else text
     kind = gemini_parts.classify_prompt(typed)
     if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
-        kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
+        kind, typed = "notification", text  # the host makes the model continue, and displays the prompt before
     if not typed:
         return []
     if kind == "notification":  # what the assistant says next belongs to its earlier answer

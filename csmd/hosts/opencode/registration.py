@@ -92,7 +92,7 @@ def describe_foreign_plugin(text: str, registration: Registration, where: str) -
     """Tells the user that another program's file has the name of csmd's; "" if none has."""
     if json_edits.is_blank(text) or str(locate_script(registration.home)) in text:
         return ""
-    return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
+    return f"{where} is another program's and was kept; rename it and run `csmd install` again to add csmd's plugin"
 
 
 def hooks_state(host: str, _folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:

@@ -121,7 +121,7 @@ def parse_session(host: str, beginning: bytes) -> Session | None:
 
 
 def make_reader(host: str, transcript: Transcript) -> ReadLine:
-    """Reads the messages of a session; each is complete in itself."""
+    """Returns a function that reads the messages of a session; each is complete in itself."""
     session, titles = parse_session(host, transcript.beginning), read_titles(host, transcript.beginning)
     if session is None:
         return refuse_line
