@@ -115,10 +115,8 @@ class Meter:
 
 def lately(seen: list[tuple[float, float]], now: float, used: float) -> float | None:
     """Returns the percentage of a core since the latest sample that is old enough; None if there is none."""
-    sample = next(
-        ((measured_at, used_before) for measured_at, used_before in reversed(seen) if now - measured_at >= LATELY_S),
-        None,
-    )
+    old_samples = (sample for sample in reversed(seen) if now - sample[0] >= LATELY_S)
+    sample = next(old_samples, None)
     return None if sample is None else share(used - sample[1], now - sample[0])
 
 

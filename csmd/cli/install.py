@@ -128,11 +128,8 @@ def planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
 
 
 def _outcomes_json(outcomes: Sequence[Change]) -> list[dict[str, Any]]:
-    return [
-        {"path": str(change.path), "changed": change.changed, **_trouble_json(change)}
-        | ({"out": list(change.out)} if change.out else {})
-        for change in outcomes
-    ]
+    rows = [{"path": str(change.path), "changed": change.changed, **_trouble_json(change)} for change in outcomes]
+    return [row | ({"out": list(change.out)} if change.out else {}) for row, change in zip(rows, outcomes, strict=True)]
 
 
 def _trouble_json(change: Change) -> dict[str, str]:

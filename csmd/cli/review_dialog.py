@@ -179,10 +179,9 @@ def label_pair(item: dict[str, Any]) -> tuple[str, ...]:
 
 def _ask_for_other(item: dict[str, Any]) -> str:
     """Asks for the replacing memory, by its number in the list or by an id; "" if none was typed."""
-    render.show(
-        Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", max_lines=3)
-        for number, memory in enumerate(item["near"], 1)
-    )
+    for number, memory in enumerate(item["near"], 1):
+        text = f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})"
+        render.show([Line(text, head=f"  {number}. ", max_lines=3)])
     word = str(click.prompt("  Replaced by (number or id)", default="", show_default=False)).strip()
     if word.isdigit() and 1 <= int(word) <= len(item["near"]):
         return str(item["near"][int(word) - 1]["id"])

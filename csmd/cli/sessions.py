@@ -228,10 +228,10 @@ def show_self(value: dict[str, Any]) -> Screen:
     yield from (f"{work['name']:<{longest}}  {_describe_success(work)}" for work in value["capabilities"])
     for what, heading in (("model", "models"), ("version", "clients")):
         rows = [row for row in value["continuity"] if row["what"] == what]
-        lines: list[Line | str] = [
-            f"{row['since'][:10]} to {row['until'][:10]}  {row['name']}, {amount(row['sessions'], 'session')}"
-            for row in rows[-MAX_SPANS:]
-        ]
+        lines: list[Line | str] = []
+        for row in rows[-MAX_SPANS:]:
+            span = f"{row['since'][:10]} to {row['until'][:10]}"
+            lines.append(f"{span}  {row['name']}, {amount(row['sessions'], 'session')}")
         lines += [dim(f"and {len(rows) - MAX_SPANS} earlier (--json)")] if len(rows) > MAX_SPANS else []
         yield from block(heading, lines)
     if links := ", ".join(f"{count} {kind}" for kind, count in value["links"].items()):

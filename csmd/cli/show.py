@@ -105,11 +105,9 @@ def describe_fading(value: dict[str, Any]) -> str:
         return "not shown to sessions until you keep it in `csmd review`"
     start, today, warm_until = value["start"], cools["today"], cools["warm_until"]
     sessions_left = start["sessions_left"]
-    sessions = (
-        "every session's start"
-        if sessions_left is None
-        else f"a session's start for {amount(sessions_left, 'more session')}"
-    )
+    sessions = "every session's start"
+    if sessions_left is not None:
+        sessions = f"a session's start for {amount(sessions_left, 'more session')}"
     at_start = f"shown at {sessions}" if start["told"] else "not shown at a session's start"
     at_start = f"{at_start} ({start['why']})"
     if warm_until is None:

@@ -211,11 +211,8 @@ def _list_intake(value: dict[str, Any]) -> Iterator[Row]:
         progress = backfill.get("sessions_done", 0)
         to_read = f", {render.size(backfill['bytes_left'])} left" if backfill.get("bytes_left") else ""
         eta = f", about {ages.age(backfill['eta_s'])}" if backfill.get("eta_s") else ""
-        yield (
-            "back-fill",
-            f"{progress:,} of {many(progress + backfill['sessions_left'], 'past session')} in{to_read}{eta}",
-            "",
-        )
+        total = many(progress + backfill["sessions_left"], "past session")
+        yield "back-fill", f"{progress:,} of {total} in{to_read}{eta}", ""
     for job in value["jobs"]:
         progress = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
         yield "working", f"{job['kind']}: {job.get('step', job['state'])}{progress}", ""

@@ -107,10 +107,8 @@ def show_team(value: dict[str, Any]) -> Screen:
         ("  waiting", f"{many(team['waiting'], 'change')} to be sent" if team["waiting"] else "nothing"),
     ])  # fmt: skip
     for row in team["shares"]:
-        yield Line(
-            f"shared {row['project']} as {row['name']}, with {describe_readers(row['readers'])}",
-            gap=row is team["shares"][0],
-        )
+        text = f"shared {row['project']} as {row['name']}, with {describe_readers(row['readers'])}"
+        yield Line(text, gap=row is team["shares"][0])
     for row in team["received"]:
         yield f"from {row['author']}: {many(row['memories'], 'memory')} in {row['project']}"
 

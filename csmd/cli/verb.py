@@ -79,10 +79,8 @@ PROJECT = project_option("This directory's by default.")
 PROJECT_IN = project_option("The project to look in; this directory's by default.")
 #: Options of verbs that look in projects: by default in this directory's (PROJECTS), or in all (ALL_UNLESS_NAMED).
 PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
-ALL_UNLESS_NAMED = (
-    flag("--all-projects", help="Look in every project (the default)."),
-    project_option("The project to look in; all by default."),
-)
+ALL_PROJECTS = flag("--all-projects", help="Look in every project (the default).")
+ALL_UNLESS_NAMED = (ALL_PROJECTS, project_option("The project to look in; all by default."))
 
 
 def one_of(field: str, words: Sequence[str], metavar: str) -> click.Option:
@@ -302,12 +300,9 @@ def _find_project(project: str) -> str:
     if is_there(directory):
         return directory
     projects = ask("csm_project_list")["projects"]
-    paths: list[str] = [
-        root
-        for row in projects
-        for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
-        if root
-    ]
+    paths: list[str] = []
+    for row in projects:
+        paths += filter(None, (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"]))
     # A path that is missing below an existing directory is not part of that project.
     parents = [root for root in paths if root in (directory, project) or ("/" in project and _is_gone(directory, root))]
     if parents:
@@ -332,11 +327,11 @@ def _find_similar(word: str, names: Sequence[str]) -> str:
 
     last = difflib.get_close_matches(Path(word).name, [Path(name).name for name in names], n=1)
     parts = Path(word).parts[-2:]
-    return max(
-        (name for name in names if Path(name).name in last),
-        key=lambda name: difflib.SequenceMatcher(None, Path(name).parts[-len(parts) :], parts).ratio(),
-        default="",
-    )
+
+    def similarity(name: str) -> float:
+        return difflib.SequenceMatcher(None, Path(name).parts[-len(parts) :], parts).ratio()
+
+    return max((name for name in names if Path(name).name in last), key=similarity, default="")
 
 
 def _is_gone(path: str, root: str) -> bool:

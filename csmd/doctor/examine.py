@@ -29,11 +29,8 @@ from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: An assistant's event that reports a turn -> csmd's name for it, and the payload's key with the text.
-TURN_EVENTS = {
-    event: marker
-    for markers in (PROBED_EVENTS, *(files.markers for files in FILES.values()))
-    for event, marker in markers.items()
-}
+_MARKERS = (PROBED_EVENTS, *(files.markers for files in FILES.values()))
+TURN_EVENTS = {event: marker for markers in _MARKERS for event, marker in markers.items()}
 #: The letters of a marker: no vowels, so that it is not a word.
 LETTERS = "bcdfghjklmnpqrstvwxz"
 WORD_LETTERS = 20

@@ -76,11 +76,9 @@ class Source:
 def settings_files(folders: Sequence[Path], cwd: Path, managed: Path) -> list[tuple[Path, Scope]]:
     """Returns the settings files of sessions in `cwd`, by precedence."""
     users: dict[Path, Scope] = {folder / "settings.json": "user" for folder in folders}
-    own: dict[Path, Scope] = {
-        managed: "managed",
-        cwd / ".claude" / "settings.local.json": "local",
-        cwd / ".claude" / "settings.json": "project",
-    }
+    project = cwd / ".claude"
+    own: dict[Path, Scope] = {managed: "managed", project / "settings.local.json": "local"}
+    own[project / "settings.json"] = "project"
     # In the parent of the assistant's own directory the project's file is the user's.
     return [(path, scope) for path, scope in own.items() if path not in users] + list(users.items())
 

@@ -27,10 +27,8 @@ class Source(NamedTuple):
 
 
 #: The first that recognises a file reads it: any Markdown could be Claude Code's.
-SOURCES = tuple(
-    Source(reader.LABEL, reader.recognises, reader.read)
-    for reader in (claude_mem, mcp_memory, mem0, basic_memory, claude_notes)
-)
+_READERS = (claude_mem, mcp_memory, mem0, basic_memory, claude_notes)
+SOURCES = tuple(Source(reader.LABEL, reader.recognises, reader.read) for reader in _READERS)
 
 
 def recognise(file: ForeignFile) -> Source | None:

@@ -171,10 +171,8 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
 
 
 def _count_known(rows: Rows, batch: Sequence[_Placed], key: bytes) -> int:
-    return sum(
-        memories.by_hash(rows, tokens.keyed_hash(placed.memory.text, key), project=placed.project) is not None
-        for placed in batch
-    )
+    hashes = ((tokens.keyed_hash(placed.memory.text, key), placed.project) for placed in batch)
+    return sum(memories.by_hash(rows, text_hash, project=project) is not None for text_hash, project in hashes)
 
 
 def _write(

@@ -317,11 +317,9 @@ def _read_progress(status: str) -> Progress:
 
 
 def _read_entries(arguments: str) -> tuple[tuple[str, Progress], ...]:
-    return tuple(
-        (todo["content"], _read_progress(str(todo.get("status") or "pending")))
-        for todo in mappings((parse_object(arguments) or {}).get("todos"))
-        if isinstance(todo.get("content"), str)
-    )
+    todos = mappings((parse_object(arguments) or {}).get("todos"))
+    entries = [(todo.get("content"), _read_progress(str(todo.get("status") or "pending"))) for todo in todos]
+    return tuple((content, progress) for content, progress in entries if isinstance(content, str))
 
 
 def parse_patch(patch: str) -> list[Call]:

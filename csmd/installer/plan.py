@@ -373,11 +373,11 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
 def choose_supported_events(versions: Iterable[str]) -> Choice:
     """Returns the newer events that the oldest of these versions knows; anything that is not a version is ignored."""
     oldest = min(filter(display.parse_version, versions), key=_parse_number, default="")
-    events = tuple(
-        event
-        for event in CLAUDE.newer
-        if not oldest or _parse_number(oldest) >= _parse_number(find_oldest_version([event]))
-    )
+
+    def is_known(event: str) -> bool:
+        return not oldest or _parse_number(oldest) >= _parse_number(find_oldest_version([event]))
+
+    events = tuple(filter(is_known, CLAUDE.newer))
     return Choice(events=events, kept_out_by="" if len(events) == len(CLAUDE.newer) else oldest)
 
 

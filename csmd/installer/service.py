@@ -264,10 +264,8 @@ def format_systemd_unit(unit: Unit, *, version: int) -> str:
 
 def format_launchd_plist(unit: Unit, *, stderr: Path) -> str:
     """Returns the launch agent; ConfigError if a path cannot be written in XML."""
-    pairs = (
-        f"\t\t<key>{_escape_xml(name)}</key>\n\t\t<string>{_escape_xml(value)}</string>"
-        for name, value in unit.environment.items()
-    )
+    escaped = ((_escape_xml(name), _escape_xml(value)) for name, value in unit.environment.items())
+    pairs = (f"\t\t<key>{name}</key>\n\t\t<string>{value}</string>" for name, value in escaped)
     values = {
         "NAME": unit.name("launchd"),
         "MARK": unit.mark,
@@ -458,11 +456,8 @@ def find_process(paths: Paths) -> psutil.Process | None:
         instance = read_instance(paths)
         process = psutil.Process(int(instance["pid"]))
         start = machine.started(process.pid)
-        same = (
-            start is not None
-            and abs(start - float(instance["start"])) < machine.SAME_START_S
-            and instance["boot"] == config.boot_id()
-        )
+        is_same_boot = instance["boot"] == config.boot_id()
+        same = start is not None and is_same_boot and abs(start - float(instance["start"])) < machine.SAME_START_S
     except (KeyError, TypeError, ValueError, psutil.Error):
         return None
     return process if same else None
@@ -599,11 +594,9 @@ def _end_process(process: psutil.Process) -> None:
         deadline = time.monotonic() + STOP_PATIENCE_S
         while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             if time.monotonic() > deadline:
-                raise CsmdError(
-                    f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s; "
-                    "killing it loses nothing that was acknowledged",
-                    hint=f"run `kill -9 {process.pid}`",
-                )
+                what = f"the daemon (pid {process.pid}) did not end within {STOP_PATIENCE_S:g} s"
+                hint = f"run `kill -9 {process.pid}`; it loses nothing that was acknowledged"
+                raise CsmdError(what, hint=hint)
             time.sleep(0.02)
 
 

@@ -55,8 +55,6 @@ def choose_tools(words: str) -> tuple[str, ...]:
         elif word in ALL_TOOLS:
             names.add(word)
         else:
-            raise BadInput(
-                f"there is no group or tool {word[:60]!r} for a model",
-                hint=f"give {CHOICES}, as docs/mcp.md lists them",
-            )
+            hint = f"give {CHOICES}, as docs/mcp.md lists them"
+            raise BadInput(f"there is no group or tool {word[:60]!r} for a model", hint=hint)
     return tuple(name for name in ALL_TOOLS if name in names)

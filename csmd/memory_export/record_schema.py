@@ -123,10 +123,9 @@ def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def drop_purged(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
     """Returns a record without the annotations whose text was purged here."""
-    lists = {
-        name: [row for row in record[name] if not is_purged(row[created_at])]
-        for name, created_at in TEXT_COLUMNS.items()
-    }
+    lists = {}
+    for name, index in TEXT_COLUMNS.items():
+        lists[name] = [row for row in record[name] if not is_purged(row[index])]
     changes = [change for change in record["changes"] if not any(map(is_purged, change.values()))]
     return {**record, **lists, "changes": changes}
 
@@ -137,8 +136,8 @@ def redact_record(
     """Returns a record with its text redacted by `clean`, which counts redactions."""
     project = {name: text if name == "kind" else clean(text, counts) for name, text in record["project"].items()}
     lists = {
-        name: [[*row[:created_at], clean(row[created_at], counts), *row[created_at + 1 :]] for row in record[name]]
-        for name, created_at in TEXT_COLUMNS.items()
+        name: [[*row[:index], clean(row[index], counts), *row[index + 1 :]] for row in record[name]]
+        for name, index in TEXT_COLUMNS.items()
     }
     changes = [
         {name: clean(text, counts) if name in ("before", "after", "reason") else text for name, text in change.items()}

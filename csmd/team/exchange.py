@@ -65,14 +65,8 @@ def _exchange_changes(rows: ServerRows, request: Mapping[str, Any]) -> Json:
 def _search_server(rows: ServerRows, request: Mapping[str, Any]) -> Json:
     with rows.transaction(write=True):  # a setting applies until the end of its transaction
         vector = bytes.fromhex(request["vector"])
-        hits = shared_rows.search(
-            rows,
-            request["words"],
-            workspace=request["wall"],
-            model=request["model"],
-            vector=vector,
-            limit=request["limit"],
-        )
+        names = {"workspace": request["wall"], "model": request["model"], "limit": request["limit"]}
+        hits = shared_rows.search(rows, request["words"], vector=vector, **names)
         return {"hits": hits}
 
 

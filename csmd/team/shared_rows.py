@@ -67,11 +67,11 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         rows.run(f"delete from {table} where memory_seq in {_OWN}", ids=ids)  # noqa: S608
     rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", ids=ids)  # noqa: S608
     rows.run("delete from belief_changes where memory_id = any(:ids) and author = session_user", ids=ids)
-    rows.run(
+    delete_marks = (
         "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq "
-        "and m.id = any(:ids) and g.author = session_user and m.author = session_user",
-        ids=ids,
+        "and m.id = any(:ids) and g.author = session_user and m.author = session_user"
     )
+    rows.run(delete_marks, ids=ids)
     for table, columns in _LISTS.items():
         lists = ((record["id"], row) for record in records for row in record[_FIELDS.get(table, table)])
         children = [{"id": memory_id, **dict(zip(columns, row, strict=True))} for memory_id, row in lists]

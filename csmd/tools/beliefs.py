@@ -64,11 +64,8 @@ def _generate_candidates(ctx: ToolContext, rows: Rows, seen: Places = None, dry_
 def _detect_duplicates(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """Find exact and near duplicates of memories."""
     root_of = read_roots(rows)
-    return {
-        "duplicates": [
-            _finding_json(finding, root_of) for finding in upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS)
-        ]
-    }
+    findings = upkeep.find_findings(rows, seen, kinds=NEAR_DUPLICATE_KINDS)
+    return {"duplicates": [_finding_json(finding, root_of) for finding in findings]}
 
 
 def _carry_out(
@@ -264,10 +261,8 @@ def _promote_candidates(
     if thresholds is None:
         raise BadInput(f"the profile must be default or relaxed, not {profile!r}")
     if profile == "relaxed" and apply and not by_person:
-        raise CsmdError(
-            "only a person at a terminal can choose the relaxed thresholds",
-            hint="type `csmd pipeline promote --relaxed` in a terminal",
-        )
+        hint = "run `csmd pipeline promote --relaxed` in a terminal"
+        raise CsmdError("only a person at a terminal can choose the relaxed thresholds", hint=hint)
     if apply and not by_person and not ctx.config.settings.stages_promote:
         hint = "run `csmd pipeline promote` in a terminal, or set stages.promote"
         raise CsmdError("promotion is switched off", hint=hint)

@@ -82,11 +82,9 @@ def _audit_compactions(
         yield
     totals = compactions.sum_outcomes(rows, projects=seen)
     recorded = _count_outcomes(totals) | {"tokens_saved": _sum_sizes(totals)["tokens_saved"]}
-    reread = yield from _reread_transcripts(
-        ctx,
-        rows,
-        compactions.list_latest(rows, projects=seen, limit=clamp_limit(verify, MAX_ROWS)) if verify > 0 else [],
-    )
+    limit_reread = clamp_limit(verify, MAX_ROWS)
+    latest = compactions.list_latest(rows, projects=seen, limit=limit_reread) if verify > 0 else []
+    reread = yield from _reread_transcripts(ctx, rows, latest)
     problems += [{"id": uuid, "problem": "its transcript says something else now"} for uuid in reread.pop("changed")]
     agrees = all(recounted[name] == recorded[name] for name in ("compressed", "failed", "tokens_saved"))
     return {

@@ -116,12 +116,8 @@ def _close_matters(
     )
     ctx.poke()
     root_of = read_roots(rows)
-    return {
-        "closed": [
-            {**_matter_json(matter, root_of), "answer": answer.id}
-            for matter, answer in zip(selected, answers, strict=True)
-        ]
-    }
+    closed = zip(selected, answers, strict=True)
+    return {"closed": [{**_matter_json(matter, root_of), "answer": answer.id} for matter, answer in closed]}
 
 
 def _find_matter(numbered: Sequence[OpenMatter], everywhere: Sequence[OpenMatter], word: str) -> OpenMatter:

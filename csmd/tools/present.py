@@ -95,10 +95,8 @@ def refuse_secrets(text: str) -> str:
     counts: Counter[str] = Counter()
     redact(text, counts)
     if counts:
-        raise BadInput(
-            f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored",
-            hint="write where the secret is, not the secret",
-        )
+        what = f"the text contains a secret ({', '.join(sorted(counts))}); nothing was stored"
+        raise BadInput(what, hint="write where the secret is, not the secret")
     return display.squeeze(text)
 
 
@@ -108,10 +106,8 @@ def normalise_typed_text(words: str) -> str:
     if not content_words(text):
         raise BadInput("the text has no words to remember", hint="write a sentence")
     if len(text) > MAX_CHARACTERS:
-        raise BadInput(
-            f"that has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most",
-            hint="write it shorter, or as several memories",
-        )
+        what = f"the text has {len(text)} characters, and one memory has {MAX_CHARACTERS} at most"
+        raise BadInput(what, hint="shorten it, or save several memories")
     return text
 
 
@@ -199,11 +195,9 @@ def surrounding_turns_json(rows: Rows, turn: TurnRow, asking: str) -> dict[str, 
     turns = search.turns_by_seq(rows, [*before, *after])
 
     def visible_json(seqs: list[int]) -> list[Json]:
-        return [
-            as_json(turn, "uuid speaker=kind at", text=display.cut(display.squeeze(turn.text), MAX_TURN_CHARACTERS))
-            for turn in (turns[seq] for seq in seqs)
-            if is_visible(rows, turn.project_seq, asking=asking)
-        ]
+        visible = [turns[seq] for seq in seqs if is_visible(rows, turns[seq].project_seq, asking=asking)]
+        texts = [display.cut(display.squeeze(turn.text), MAX_TURN_CHARACTERS) for turn in visible]
+        return [as_json(turn, "uuid speaker=kind at", text=text) for turn, text in zip(visible, texts, strict=True)]
 
     return {"before": visible_json(before), "after": visible_json(after)}
 

@@ -69,10 +69,8 @@ def _set_alias(
         target = find_project(writing, other)
         root = workspaces.root_of(writing, target)
         if own_seq is not None and own_seq != target:
-            raise BadInput(
-                f"{identity.root} is already a project, and an alias would not move its content",
-                hint=f"csmd project merge '{identity.root}' '{root}'",
-            )
+            what = f"{identity.root} is already a project, and an alias would not move its content"
+            raise BadInput(what, hint=f"csmd project merge '{identity.root}' '{root}'")
         if own_seq is None:
             projects.add_alias(writing, identity.key, target, path=identity.root, why="named", now=ctx.now())
         return {"path": identity.root, "project": root, "removed": False}
@@ -92,10 +90,9 @@ def _merge_projects(
         if merged == target:
             raise BadInput(f"{source} and {into} are already one project")
         if projects.everywhere_of(writing, merged) != projects.everywhere_of(writing, target):
-            raise BadInput(
-                f"a wall is between {source} and {into}: they are in different workspaces",
-                hint="remove the wall first: csmd project lens NAME PATH --wall --remove",
-            )
+            what = f"a wall is between {source} and {into}: they are in different workspaces"
+            hint = "remove the wall first: csmd project lens NAME PATH --wall --remove"
+            raise BadInput(what, hint=hint)
         return project_merges.merge_projects(writing, merged, target)
 
     return _move_rows(ctx, write, dry_run=dry_run)
@@ -160,10 +157,8 @@ def _set_lens(
     """Add projects and topics to a lens, which ranks them first, with `wall` behind a wall; or remove them."""
     _require_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
-    paths, topic_names = (
-        _split_lines(places),
-        [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _split_lines(topics)],
-    )
+    paths = _split_lines(places)
+    topic_names = [topic_tagging.normalise_name(refuse_secrets(topic)) for topic in _split_lines(topics)]
     if "" in topic_names:
         raise BadInput("the text contains no topic", hint="name it in one to three words")
     if not (paths or topic_names or (remove and not wall)):
@@ -210,10 +205,8 @@ def _remove_from_lens(
         paths = []
     elif not (paths or topics):
         if view.walled:
-            raise BadInput(
-                f"{name} has a wall, which is not removed as a whole",
-                hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
-            )
+            hint = f"name its projects: csmd project lens {name} PATH... --wall --remove"
+            raise BadInput(f"{name} has a wall, which is not removed as a whole", hint=hint)
         paths, topics = list(view.ranked), list(view.topics)
     for path in paths:
         project = find_project(rows, path)
@@ -239,10 +232,8 @@ def _split_lines(lines: str) -> list[str]:
 
 def _check_name(name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME_CHARACTERS or not name.isprintable():
-        raise BadInput(
-            f"{name[:MAX_NAME_CHARACTERS]!r} is not a name for a lens",
-            hint=f"choose one of at most {MAX_NAME_CHARACTERS} characters",
-        )
+        hint = f"choose one of at most {MAX_NAME_CHARACTERS} characters"
+        raise BadInput(f"{name[:MAX_NAME_CHARACTERS]!r} is not a name for a lens", hint=hint)
 
 
 def _move_behind_wall(rows: Rows, seq: int, paths: list[str], *, now: str) -> int:
@@ -260,10 +251,8 @@ def _find_unwalled(rows: Rows, path: str, seq: int, *, now: str) -> tuple[int, s
     wall, root = projects.everywhere_of(rows, project), workspaces.root_of(rows, project)
     if wall not in (0, seq):
         other = projects.name_of(rows, wall)
-        raise BadInput(
-            f"{root} is behind the wall of {other}",
-            hint=f"remove it first: csmd project lens {other} '{root}' --wall --remove",
-        )
+        hint = f"remove it first: csmd project lens {other} '{root}' --wall --remove"
+        raise BadInput(f"{root} is behind the wall of {other}", hint=hint)
     return project, root
 
 
@@ -300,10 +289,8 @@ def find_project(rows: Rows, word: str, *, create_at: str = "") -> int:
     current = [row for row in matches if not workspaces.merged_into(rows, row[0])] or matches
     if len(current) != 1:
         roots = ", ".join(root for _, root in current)
-        raise BadInput(
-            f"{word!r} is {f'the name of several projects: {roots}' if roots else 'no project'}",
-            hint="`csmd project list` lists them with their ids",
-        )
+        what = f"the name of several projects: {roots}" if roots else "not a project"
+        raise BadInput(f"{word!r} is {what}", hint="`csmd project list` lists them with their ids")
     into = workspaces.merged_into(rows, current[0][0])
     if into:
         raise BadInput(f"{current[0][1]} was merged into {workspaces.root_of(rows, into)}", hint="name that one")

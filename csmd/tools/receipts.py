@@ -49,11 +49,10 @@ def _list_receipts(
     """List injections: when, into which session, how much was used; with `details` each item and why."""
     session_id, visible = _find_session_id(rows, session), visibility.find_visible_places(rows, asking=asking)
     max_rows, root_of = clamp_limit(limit, MAX_RECEIPTS_LISTED), read_roots(rows) if details else {}
-    listed_receipts = (
-        receipts.list_receipts(rows, projects=places, session_id=session_id, limit=max_rows, offset=max(offset, 0))
-        if session_id is not None
-        else []
-    )
+    listed_receipts = []
+    if session_id is not None:
+        limits = {"limit": max_rows, "offset": max(offset, 0)}
+        listed_receipts = receipts.list_receipts(rows, projects=places, session_id=session_id, **limits)
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=places)
     values: list[Json] = []
     for row_in_page in listed_receipts:
@@ -95,10 +94,8 @@ def _show_text(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Gene
     if not matches:
         raise NotFound(f"there is no memory, turn or receipt {item_id!r}", hint="`csmd why --list` lists receipts")
     items = receipts.list_items(rows, matches[0])
-    return {
-        "id": matches[0].id,
-        "items": [{"id": item.id, **item_json(rows, item.id, visible, reason=item.reason)} for item in items],
-    }
+    values = [{"id": item.id, **item_json(rows, item.id, visible, reason=item.reason)} for item in items]
+    return {"id": matches[0].id, "items": values}
 
 
 def _match_turns(rows: Rows, prefix: str) -> list[tuple[int, str]]:
@@ -247,10 +244,10 @@ def _show_receipts(
         raise BadInput(f"{memory_id} was not shown to any session yet", hint=hint)
     if not visible_receipts and word:
         raise _no_injection_error(rows, word, asking, is_session=bool(session))
-    injections = [
-        _receipt_json(rows, receipt, visible, marks=_find_marks(rows, receipt) if selection.is_by_receipt else {})
-        for receipt in visible_receipts
-    ]
+    injections = []
+    for receipt in visible_receipts:
+        marks = _find_marks(rows, receipt) if selection.is_by_receipt else {}
+        injections.append(_receipt_json(rows, receipt, visible, marks=marks))
     if memory_id:
         for injection in injections:
             injection["items"] = [item for item in injection["items"] if item["id"] == memory_id]

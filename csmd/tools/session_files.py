@@ -92,10 +92,8 @@ def _append_message(
 def _check_messages(loaded: LoadedSession, uuids: Sequence[str], session_id: str) -> None:
     for name in uuids:
         if not loaded.has(name):
-            raise BadInput(
-                f"{session_id} has no message {name[:60]!r}",
-                hint=f"`csmd tool csm_session_load --param id={session_id}` shows them",
-            )
+            hint = f"`csmd tool csm_session_load --param id={session_id}` shows them"
+            raise BadInput(f"{session_id} has no message {name[:60]!r}", hint=hint)
 
 
 def _find_file(ctx: ToolContext, rows: Rows, session_id: str, asking: str) -> Path | None:
@@ -103,11 +101,10 @@ def _find_file(ctx: ToolContext, rows: Rows, session_id: str, asking: str) -> Pa
     files.check_session_id(session_id)
     path = files.session_file(ctx.config.paths.sessions, session_id)
     session = sessions.by_id(rows, session_id)  # the directory named in the file may be purged
-    walled = (
-        projects.everywhere_of(rows, session.project_seq)
-        if session
-        else project_identity.find_wall(rows, _read_cwd(ctx, session_id))
-    )
+    if session:
+        walled = projects.everywhere_of(rows, session.project_seq)
+    else:
+        walled = project_identity.find_wall(rows, _read_cwd(ctx, session_id))
     inside = walled if path else 0
     if inside and inside != project_identity.find_wall(rows, asking):
         raise _no_file_error(session_id)

@@ -121,11 +121,9 @@ def _show_transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", l
         by_turn = memories.memories_by_turn(rows, [turn.uuid for turn in page])
         conversation = []
         for turn in page:
-            memories_of_turn = [
-                as_json(memory, "id text superseded_by")
-                for memory in by_turn.get(turn.uuid, ())
-                if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
-            ]
+            stated = (memory for memory in by_turn.get(turn.uuid, ()) if _is_said_in(memory, turn.uuid))
+            visible = [memory for memory in stated if seen is None or memory.project_seq in seen]
+            memories_of_turn = [as_json(memory, "id text superseded_by") for memory in visible]
             conversation.append({**_turn_json(turn), "memories": memories_of_turn})
     return {**_session_json(rows, session), "conversation": conversation}
 
@@ -201,10 +199,9 @@ def _export_session(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") ->
     """Write a session as a transcript that the assistant can resume."""
     session = find_session(rows, id_, asking)
     if session.parent:
-        raise CsmdError(
-            f"{session.id} is a sub-agent's session, which the assistant cannot resume",
-            hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
-        )
+        what = f"{session.id} is a sub-agent's session, which the assistant cannot resume"
+        hint = f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one"
+        raise CsmdError(what, hint=hint)
     cwd = session.cwd or session.project
     transcript = adapters.EXPORT(
         _read_conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,

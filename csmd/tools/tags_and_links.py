@@ -38,10 +38,8 @@ MAX_OF_TOPIC = 5000
 #: The name of a link: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.
-_REPLACING, _KEEPING = (
-    "`csmd supersede OLD NEW` has one take another's place",
-    "csmd draws it where it keeps a part or a rewording",
-)
+_REPLACING = "`csmd supersede OLD NEW` replaces a memory"
+_KEEPING = "csmd adds it when it keeps a part or a rewording"
 CONTRADICTS = "contradicts"
 RESERVED_RELATIONSHIPS = {
     "superseded_by": _REPLACING, "supersedes": _REPLACING, "merged_into": "`csmd pipeline merge` merges two",
@@ -179,10 +177,9 @@ def _list_by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None
     members = topics.list_members(rows, name, seen)
     page = _sort_for_display(members.values())[: clamp_limit(limit, MAX_OF_TOPIC)]
     by_seq = memories.by_seqs(rows, [member.seq for member in page])
-    values = [
-        {**row, "tagged_by": member.by_whom, "weight": member.weight}
-        for member, row in zip(page, memories_json(rows, [by_seq[member.seq] for member in page]), strict=True)
-    ]
+    values = memories_json(rows, [by_seq[member.seq] for member in page])
+    for member, row in zip(page, values, strict=True):
+        row |= {"tagged_by": member.by_whom, "weight": member.weight}
     return {"topic": name, "memories": values, "of": len(members)}
 
 

@@ -231,10 +231,11 @@ def list_receipts(visit: Visit) -> Page:
     page = visit.ask(
         "csm_receipts", **_project_filter(visit), session=session, limit=PAGE_ROWS // 2 + 1, offset=offset, details=True
     )
-    shortened = [
-        {**row, "items": [{**item, "text": cut(item["text"], MAX_LINE_CHARACTERS)} for item in row["items"]]}
-        for row in page["receipts"]
-    ]
+
+    def shorten_items(row: Json) -> Json:
+        return {**row, "items": _shorten(row["items"])}
+
+    shortened = list(map(shorten_items, page["receipts"]))
     rows = fit_page(shortened[: PAGE_ROWS // 2])
     return Page("told.html", {
         "rows": rows, "days": _group_by_day(rows, "at"), "week": page["week"], "projects": _list_projects(visit),

@@ -196,11 +196,8 @@ def state_file(config_directory: Path) -> Path:
     """
     default_directory = config.user_home() / ".claude"
     in_home, inside = default_directory.parent / ".claude.json", config_directory / ".claude.json"
-    is_inside = (
-        config_directory != default_directory
-        or config.is_chosen(config_directory)
-        or (inside.exists() and not in_home.exists())
-    )
+    is_chosen = config_directory != default_directory or config.is_chosen(config_directory)
+    is_inside = is_chosen or (inside.exists() and not in_home.exists())
     return inside if is_inside else in_home
 
 

@@ -341,10 +341,9 @@ def _read_choices(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[t
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
         notes = mapping(outcome, "annotations")
+        given = {question: answer for question, answer in answers.items() if isinstance(answer, str) and answer}
         return [
-            (question, f"{answer}\n{string(mapping(notes, question), 'notes')}")
-            for question, answer in answers.items()
-            if isinstance(answer, str) and answer
+            (question, f"{answer}\n{string(mapping(notes, question), 'notes')}") for question, answer in given.items()
         ]
     if not isinstance(content, str):
         return []

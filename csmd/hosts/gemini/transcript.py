@@ -187,9 +187,7 @@ def _read_summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) 
     """Returns the summaries of compactions among messages; the other messages have lines of their own."""
     by_user = (message for message in messages if message.get("type") == "user")
     texts = [(message, join_text(list_parts(message.get("content")))) for message in by_user]
-    turns = [
-        chat.make_turn(message, "summary", gemini_parts.read_summary(text, line.redactions))
-        for message, text in texts
-        if gemini_parts.is_summary(text)
-    ]
+    summaries = [(message, text) for message, text in texts if gemini_parts.is_summary(text)]
+    read = partial(gemini_parts.read_summary, counts=line.redactions)
+    turns = [chat.make_turn(message, "summary", read(text)) for message, text in summaries]
     return [turn for turn in turns if turn.text]
