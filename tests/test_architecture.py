@@ -53,6 +53,7 @@ VOCABULARY = {
     "pauses",
     "withheld_calls",
     "hook_events",
+    "json_fields",
     "machine",
     "parameters",
     "briefs",
@@ -634,6 +635,7 @@ SEAMS = {
         f"tools.{name}": "a subject of its own, a row of the registry"
         for name in ("telemetry", "instructions", "questions", "search", "status", "team")
     },
+    "tools.registry": "the table of tools, which the server imports",
 }
 
 

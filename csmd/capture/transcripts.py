@@ -20,8 +20,8 @@ from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Adapter
-from csmd.hosts.json_fields import format_time
 from csmd.hosts.transcript_reading import QueueExit, Reading, ReadLine, Transcript, find_times
+from csmd.json_fields import format_time
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, remove_purged
 from csmd.privacy.redaction import redact, storable_path

@@ -17,6 +17,7 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.host_files import expand_words, parse_days, split_command
 from csmd.hosts.registrations import CLAUDE
+from csmd.json_fields import mapping, mappings
 
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
@@ -107,26 +108,14 @@ def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) 
 
 def registered_commands(source: Source) -> list[Registered]:
     """Returns every command that a file registers, in order."""
-    hooks = source.value.get("hooks")
-    handlers = (
-        (event, handler)
-        for event, groups in (hooks.items() if isinstance(hooks, dict) else ())
-        for group in _dicts(groups)
-        for handler in _dicts(group.get("hooks"))
-    )
-    return [_registered(event, handler, source) for event, handler in handlers]
+    commands = []
+    for event, groups in mapping(source.value, "hooks").items():
+        for group in mappings(groups):
+            commands += [_make_registered(event, handler, source) for handler in mappings(group.get("hooks"))]
+    return commands
 
 
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    """Returns the objects in a list; [] for anything else."""
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _registered(event: str, handler: dict[str, Any], source: Source) -> Registered:
+def _make_registered(event: str, handler: dict[str, Any], source: Source) -> Registered:
     arguments = handler.get("args")
     words = [handler.get("command"), *(arguments if isinstance(arguments, list) else [])]
     command = shlex.join(map(str, words)) if len(words) > 1 else str(words[0] or "")
@@ -146,7 +135,7 @@ def program(command: str) -> str:
 
 def variables(source: Source) -> dict[str, Any]:
     """Returns the environment variables that a file sets for sessions."""
-    return _dict(source.value.get("env"))
+    return mapping(source.value, "env")
 
 
 def variable(sources: Sequence[Source], name: str) -> tuple[Source | None, str]:
@@ -165,7 +154,7 @@ def plugins(sources: Sequence[Source]) -> list[str]:
     """Returns the names of the plugins that are switched on, without their marketplace."""
     is_on: dict[str, bool] = {}
     for source in reversed(sources):
-        chosen = _dict(source.value.get("enabledPlugins"))
+        chosen = mapping(source.value, "enabledPlugins")
         is_on |= {str(name).partition("@")[0]: bool(on) for name, on in chosen.items()}
     return sorted(name for name, on in is_on.items() if on)
 
@@ -173,7 +162,7 @@ def plugins(sources: Sequence[Source]) -> list[str]:
 def servers(state: Mapping[str, Any], cwd: str) -> list[str]:
     """Returns the names of the MCP servers of the user and of this directory."""
     locations = (state, _project(state, cwd))
-    return [str(name) for location in locations for name in _dict(location.get("mcpServers"))]
+    return [str(name) for location in locations for name in mapping(location, "mcpServers")]
 
 
 def other_memories(words: Sequence[str]) -> list[str]:
@@ -189,7 +178,7 @@ def is_trusted(state: Mapping[str, Any], cwd: str) -> bool | None:
 
 
 def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:
-    return _dict(_dict(state.get("projects")).get(cwd))
+    return mapping(mapping(state, "projects"), cwd)
 
 
 def state_files(folder: Path) -> list[Path]:

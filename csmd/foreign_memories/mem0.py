@@ -7,7 +7,7 @@ import re
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.foreign_memories.foreign_memory import ForeignContent, ForeignMemory, Skipped, shorten, to_utc
-from csmd.hosts.json_fields import mapping
+from csmd.json_fields import mapping
 from csmd.store.import_files import ForeignFile
 
 LABEL = "mem0"

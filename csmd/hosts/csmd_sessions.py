@@ -20,10 +20,10 @@ from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
-from csmd.hosts.json_fields import string
 from csmd.hosts.labels import read_label
 from csmd.hosts.stored_text import remove_injections
 from csmd.hosts.transcript_reading import Line, Reading, ReadLine
+from csmd.json_fields import string
 from csmd.privacy.redaction import redact
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]

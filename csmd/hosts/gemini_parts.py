@@ -14,11 +14,11 @@ from typing import Any
 
 from csmd import wire
 from csmd.conversation import Turn
-from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import read_label
 from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
 from csmd.hosts.tool_calls import REJECTED_RESULT, add_exit_code
 from csmd.hosts.transcript_reading import Line
+from csmd.json_fields import mapping, mappings, string
 from csmd.text import display
 from csmd.vocabulary import TurnKind
 

@@ -12,8 +12,8 @@ from csmd import wire
 from csmd.conversation import Event, Failure, Turn
 from csmd.errors import BadInput
 from csmd.hook_events import EVENTS, EventName
-from csmd.hosts.json_fields import string
 from csmd.hosts.labels import MAX_ID_CHARACTERS, make_session_id, read_label
+from csmd.json_fields import string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 

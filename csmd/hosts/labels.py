@@ -9,7 +9,7 @@ from typing import Any
 from csmd import wire
 from csmd.cache import cached
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import string
+from csmd.json_fields import string
 from csmd.privacy.redaction import redact
 
 #: The longest id of a session or turn.

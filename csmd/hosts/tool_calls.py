@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import iter_strings, mappings, parse_object
+from csmd.json_fields import iter_strings, mappings, parse_object
 from csmd.paths import is_shared_name
 
 CallText = Literal["plan", "commit", "report"]

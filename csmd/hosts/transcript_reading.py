@@ -14,10 +14,10 @@ from typing import Any, BinaryIO
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import parse_line_object, read_time
 from csmd.hosts.labels import decode_path, read_tokens
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.tool_calls import Call, find_written_transcripts
+from csmd.json_fields import parse_line_object, read_time
 from csmd.privacy.redaction import RedactionCounts, redact, redact_tree
 from csmd.text import display
 from csmd.withheld_calls import WithheldCalls

@@ -13,6 +13,7 @@ from typing import Any
 
 from csmd import config
 from csmd.hosts.host_files import SERVER_NAME, SERVER_SCRIPT, script_path
+from csmd.json_fields import iter_strings
 from csmd.paths import is_there
 from csmd.text import entry_edits
 from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format
@@ -146,15 +147,7 @@ def remove_server(host: Host, text: str, home: Path, where: str) -> str:
 def describe_foreign(host: Host, text: str, home: Path, where: str) -> str:
     """Describes another server that has csmd's name; "" if there is none."""
     entry = entry_edits.find_entry(host.format, text, (host.key, SERVER_NAME))
-    if entry is None or str(script_path(home, SERVER_SCRIPT)) in _list_texts(entry):
+    if entry is None or str(script_path(home, SERVER_SCRIPT)) in iter_strings(entry):
         return ""
     rename = "rename it and run this again to add csmd's"
     return f"{where} already has a server named {SERVER_NAME}, which was kept; {rename}"
-
-
-def _list_texts(value: Any) -> list[str]:
-    """Returns every text in an entry."""
-    if isinstance(value, dict | list):
-        inner = value.values() if isinstance(value, dict) else value
-        return [word for item in inner for word in _list_texts(item)]
-    return [value] if isinstance(value, str) else []

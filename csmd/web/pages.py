@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from html import escape
@@ -11,6 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.cli import dreams, injections, show
 from csmd.cli.render import describe_dream, describe_recording, many
 from csmd.errors import BadInput
+from csmd.json_fields import iter_strings
 from csmd.text.ages import when
 from csmd.text.display import cut
 from csmd.vocabulary import Gate
@@ -314,24 +315,12 @@ def fit_page(rows: Sequence[T]) -> list[T]:
     bytes_left = MAX_PAGE_BYTES
     shown: list[T] = []
     for row in rows:
-        sizes = (len(escape(text).encode("utf-8", "replace")) for text in _iterate_texts(row))
+        sizes = (len(escape(text).encode("utf-8", "replace")) for text in iter_strings(row))
         bytes_left -= ROW_MARKUP_BYTES + sum(sizes)
         if bytes_left < 0 and shown:
             break
         shown.append(row)
     return shown
-
-
-def _iterate_texts(value: object) -> Iterator[str]:
-    """Yields every text in a value of JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for part in value.values():
-            yield from _iterate_texts(part)
-    elif isinstance(value, list | tuple):
-        for part in value:
-            yield from _iterate_texts(part)
 
 
 #: Path -> the page there, in the order of the navigation.

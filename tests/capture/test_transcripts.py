@@ -22,7 +22,7 @@ from csmd.capture.turn_filter import fill_times, find_spans
 from csmd.conversation import Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
-from csmd.hosts.json_fields import EPOCH
+from csmd.json_fields import EPOCH
 from csmd.pauses import Pauses
 from csmd.store import activity, files
 from csmd.store.core import Store

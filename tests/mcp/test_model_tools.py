@@ -98,7 +98,7 @@ def test_what_is_shown_has_its_source_and_a_session_its_statements(real: Machine
 
 def test_what_a_model_saves_counts_as_its_own_and_it_is_told_so(real: Machine) -> None:
     said = say(real, "remember", text="The heron service listens on port 4117.")
-    assert "counts as yours" in said and "until the user says it" in said
+    assert "counts as yours" in said and "until the user states it" in said
     kept = real.call("csm_memory_show", id=id_in(said), asking=str(real.project))
     assert (kept["origin"], kept["authority"], kept["session_id"]) == ("model_saved", "assistant", SESSION)
     assert "heron service" not in real.call("csm_memory_context", project=str(real.project))["text"]
@@ -256,7 +256,7 @@ def test_arguments_are_taken_as_models_write_them(real: Machine) -> None:
 
 
 def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:
-    assert "directory in which this session began is gone" in refused(real, "search", directory="", query="x")
+    assert "directory in which this session began no longer exists" in refused(real, "search", directory="", query="x")
 
 
 def test_four_tools_cost_a_session_few_tokens(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,7 @@ CHANGES = [
 @pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @pytest.mark.parametrize(("tool", "params"), CHANGES)
 def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, params: dict[str, Any]) -> None:
-    with pytest.raises(CsmdError, match="by a person at a terminal only"):
+    with pytest.raises(CsmdError, match="only a person at a terminal can change"):
         parts.call(tool, **params)
 
 

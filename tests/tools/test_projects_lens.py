@@ -23,7 +23,7 @@ def put(parts: Any, name: str, *places: Path | str, **more: Any) -> Any:
 @pytest.mark.invariant("A workspace is a wall, and only a person changes what is seen where")
 @pytest.mark.parametrize("more", [{}, {"wall": True}, {"remove": True}, {"topics": "billing"}])
 def test_a_lens_is_set_by_a_person_only(parts: Any, more: dict[str, Any]) -> None:
-    with pytest.raises(CsmdError, match="by a person at a terminal only"):
+    with pytest.raises(CsmdError, match="only a person at a terminal can change"):
         parts.call("csm_project_lens", name="work", places="/w", **more)
 
 

@@ -15,7 +15,7 @@ from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as EXPORT_VERSION
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
 from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, parse_days, script_path
-from csmd.hosts.json_fields import iter_strings, mapping, parse_object
+from csmd.json_fields import iter_strings, mapping, parse_object
 from csmd.paths import folder_name
 from csmd.text import display, markdown
 from csmd.vocabulary import INDEX_LINES, INDEX_UNITS

@@ -18,7 +18,7 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import ExportedTurn
 from csmd.hosts.adapter import Export
-from csmd.hosts.json_fields import parse_object
+from csmd.json_fields import parse_object
 from csmd.paths import folder_name
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS

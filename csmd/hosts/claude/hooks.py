@@ -12,8 +12,8 @@ from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import hook_payloads
 from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL_TOOL, classify_prompt, clean_message
 from csmd.hosts.hook_payloads import Hooks
-from csmd.hosts.json_fields import mapping, string
 from csmd.hosts.labels import read_label
+from csmd.json_fields import mapping, string
 from csmd.privacy.redaction import redact
 from csmd.text import display
 

@@ -15,10 +15,10 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import read_label, read_path, read_tokens
 from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, remove_injections
 from csmd.hosts.transcript_reading import Line, QueueExit, Reading, ReadLine, TokenUse, Transcript
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.text import display
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 from csmd.withheld_calls import WithheldCalls

@@ -14,7 +14,7 @@ from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
 from csmd.hosts.host_files import HooksState, Question, hook_timeouts
-from csmd.hosts.json_fields import parse_object
+from csmd.json_fields import parse_object
 from csmd.text import json_edits
 
 #: Event -> seconds that Codex grants the hook; with more than 3 it warns at the end of each session.

@@ -20,7 +20,6 @@ from typing import Any
 
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import iter_strings, mapping, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens, read_uuid
 from csmd.hosts.stored_text import clean_text, quote_answers
 from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code, parse_patch
@@ -33,6 +32,7 @@ from csmd.hosts.transcript_reading import (
     read_objects,
     refuse_line,
 )
+from csmd.json_fields import iter_strings, mapping, parse_object, read_time, string
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"

@@ -18,11 +18,11 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.hosts import stored_text
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_path, read_uuid
 from csmd.hosts.stored_text import clean_text
 from csmd.hosts.tool_calls import Call, add_exit_code, parse_patch
 from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 

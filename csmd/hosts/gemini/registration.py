@@ -11,7 +11,7 @@ from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
 from csmd.hosts.host_files import hook_timeouts
-from csmd.hosts.json_fields import mapping
+from csmd.json_fields import mapping
 
 #: Gemini CLI's name of an event -> its name on the hook's command line, if it differs.
 NAMES: Mapping[str, str] = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop"}

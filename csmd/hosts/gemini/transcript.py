@@ -18,9 +18,9 @@ from typing import Any
 from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.gemini_parts import join_text, list_parts
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import decode_path, make_session_id, read_label, read_tokens
 from csmd.hosts.transcript_reading import Conversation, Line, ReadLine, Transcript, read_objects, refuse_line
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.privacy.redaction import RedactionCounts
 from csmd.vocabulary import TurnKind
 

@@ -18,7 +18,6 @@ from typing import Any
 from csmd import wire
 from csmd.conversation import Turn
 from csmd.errors import BadInput
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import make_session_id, read_label, read_path, read_tokens
 from csmd.hosts.stored_text import quote_answers
 from csmd.hosts.tool_calls import REJECTED_RESULT, Call, add_exit_code
@@ -32,6 +31,7 @@ from csmd.hosts.transcript_reading import (
     read_objects,
     refuse_line,
 )
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.privacy.redaction import redact
 from csmd.vocabulary import TurnKind
 

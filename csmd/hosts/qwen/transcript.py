@@ -16,9 +16,9 @@ from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.claude.transcript import ROOT_PARENT
 from csmd.hosts.gemini_parts import join_text, list_parts
-from csmd.hosts.json_fields import mapping, mappings, parse_object, read_time, string
 from csmd.hosts.labels import read_label, read_path, read_tokens, read_uuid
 from csmd.hosts.transcript_reading import Line, Reading, ReadLine, Transcript, read_objects
+from csmd.json_fields import mapping, mappings, parse_object, read_time, string
 
 HOST = "qwen"
 #: The context window of current models.

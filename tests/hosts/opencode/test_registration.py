@@ -39,7 +39,7 @@ def test_a_plugin_that_somebody_extended_is_neither_overwritten_nor_deleted() ->
     extended = f"{merged('')}export const mine = async () => ({{}})\n"
     assert merged(extended) == extended
     assert not registration.describe_foreign_plugin(extended, Registration(home=HOME, interpreter="python3"), "csmd.js")
-    with pytest.raises(ConfigError, match="was changed"):
+    with pytest.raises(ConfigError, match="was edited"):
         registration.remove_plugin("opencode", extended, HOME, "csmd.js")
 
 

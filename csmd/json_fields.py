@@ -1,8 +1,8 @@
-"""Reads an assistant's JSON, which is untrusted: objects, strings and times, each with a default if it is missing."""
+"""Reads untrusted JSON: objects, strings and times, each with a default if it is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ def parse_line_object(line: bytes) -> dict[str, Any]:
     return value
 
 
-def mapping(value: dict[str, Any], key: str) -> dict[str, Any]:
+def mapping(value: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Returns the object under `key`; {} if there is none."""
     item = value.get(key)
     return item if isinstance(item, dict) else {}
@@ -44,7 +44,7 @@ def iter_strings(value: Any) -> Iterator[str]:
     """Yields every text in a value, at any depth."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list):
+    elif isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
             yield from iter_strings(item)
 
