@@ -71,11 +71,10 @@ def last_event_times(rows: Rows) -> dict[str, str]:
 
 def totals_by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     """(host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
-    hosts = rows.all(
-        "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
-        "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
-        "from sessions s where s.host <> 'probe' group by s.host order by s.host"
-    )
+    sql = """select s.host, sum(case when s.parent = '' then 1 else 0 end),
+        sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at)
+        from sessions s where s.host <> 'probe' group by s.host order by s.host"""
+    hosts = rows.all(sql)
     events = {str(host): str(at) for host, at in rows.all("select host, max(at) from events group by host")}
     return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
@@ -87,12 +86,11 @@ def last_read_at(rows: Rows) -> str:
 
 def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
     """(seq, root, name, sessions, memories, last activity) of every project, the latest first."""
-    return rows.all(
-        "select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq "
-        "and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), "
-        "coalesce((select max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p "
-        "where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"
-    )
+    sql = """select p.seq, p.root, p.name, (select count(*) from sessions s where s.project_seq = p.seq
+        and s.parent = ''), (select count(*) from memories m where m.project_seq = p.seq), coalesce((select
+        max(s.last_at) from sessions s where s.project_seq = p.seq), '') as last_at from projects p
+        where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 order by last_at desc, p.seq"""
+    return rows.all(sql)
 
 
 def created_at(rows: Rows) -> str:

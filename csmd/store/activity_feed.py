@@ -110,12 +110,9 @@ def read_feed(
     Of one session ("": all), at or after a time.
     """
     source, order = _SOURCES[kind], "desc" if is_latest else "asc"
-    sql = (
-        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.tables} "  # noqa: S608
-        f"where {source.key} > :after and {in_keys(source.project, projects)} "
-        f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
-        f"order by {source.key} {order} limit :limit"
-    )
+    sql = f"""select {source.key}, {source.at}, {source.session}, {source.content}
+        from {source.tables} where {source.key} > :after and {in_keys(source.project, projects)} and (:session = ''
+        or {source.session} = :session) and {source.at} >= :since order by {source.key} {order} limit :limit"""  # noqa: S608
     feed = [
         as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
         for key, at, ident, root, word, text, *amounts in rows.all(

@@ -123,9 +123,9 @@ def find_restored(rows: Rows, *, project: int, session_id: str) -> CheckpointRow
     # `<> ''` selects the partial index, `> ''` makes it a range scan.
     return _find_first(
         rows,
-        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session "
-        "or (k.restored_for = '' and s.project_seq = :project)) and not exists (select 1 from injection_items i "
-        "join injections n on n.seq = i.injection_seq where i.memory_id = k.id and n.at >= k.restored_at)",
+        """k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session
+            or (k.restored_for = '' and s.project_seq = :project)) and not exists (select 1 from injection_items i
+            join injections n on n.seq = i.injection_seq where i.memory_id = k.id and n.at >= k.restored_at)""",
         by="k.restored_at",
         project=project,
         session=session_id,
@@ -178,10 +178,8 @@ def count_captures(rows: Rows, seq: int) -> int:
 
 def delete_turn(rows: Rows, turn_seq: int) -> None:
     """Deletes a turn's captures and the items of its sessions' checkpoints, and marks those for a rebuild."""
-    sql = (
-        "update checkpoints set awaits = :again "
-        "where session_seq in (select session_seq from session_turn where turn_seq = :turn) returning seq"
-    )
+    sql = """update checkpoints set awaits = :again
+        where session_seq in (select session_seq from session_turn where turn_seq = :turn) returning seq"""
     checkpoint_seqs = rows.column(sql, again=AWAITS_REBUILD, turn=turn_seq)
     rows.run(f"delete from checkpoint_items where {in_keys('checkpoint_seq', checkpoint_seqs)}")  # noqa: S608
     sql = "delete from checkpoint_raw_captures where uuid = (select t.uuid from turns t where t.seq = :turn)"
@@ -226,20 +224,16 @@ class SessionState(NamedTuple):
 
 def list_summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
     """The summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
-    sql = (
-        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t "
-        "join session_turn st on st.turn_seq = t.seq and st.session_seq = t.session_seq "
-        "where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
-    )
+    sql = """select t.seq, t.session_seq, st.ordinal, t.uuid, t.at
+        from turns t join session_turn st on st.turn_seq = t.seq and st.session_seq = t.session_seq
+        where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"""
     return rows.read(Summary, sql, after=after, limit=limit)
 
 
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary at or after a time."""
-    sql = (
-        "select t.seq from turns t "
-        "where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since limit 1"
-    )
+    sql = """select t.seq
+        from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since limit 1"""
     return rows.exists(sql, session=session_seq, since=since)
 
 
@@ -280,19 +274,15 @@ def read_last_prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 def _read_last(rows: Rows, session_seq: int, columns_sql: str, condition: str, **values: Any) -> list[tuple[Any, ...]]:
     """Columns of the last turns of a session that fulfil a condition and are not rewound, in order."""
-    sql = (
-        f"select {columns_sql} from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where st.session_seq = :session and st.rewound = 0 and {condition} order by st.ordinal desc limit :limit"
-    )
+    sql = f"""select {columns_sql} from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.rewound = 0 and {condition} order by st.ordinal desc limit :limit"""  # noqa: S608
     return rows.all(sql, session=session_seq, most=MAX_TURN_CHARACTERS, limit=MAX_TURNS, **values)[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
     """Counts a session's turns after an ordinal, up to a time if given; at most STALE_AFTER_TURNS."""
-    sql = (
-        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "  # noqa: S608
-        f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_CONVERSATION_KINDS} "
-        "and (cast(:until as text) = '' or t.at <= :until) limit :far"
-    )
+    sql = f"""select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal > :upto and t.source = 'transcript'
+        and t.kind in {_CONVERSATION_KINDS} and (cast(:until as text) = '' or t.at <= :until) limit :far"""  # noqa: S608
     ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=STALE_AFTER_TURNS)
     return len(ordinals)

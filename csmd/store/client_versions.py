@@ -14,10 +14,8 @@ MAX_DIRECTORIES = 8
 
 def record_versions(rows: Rows, latest: Mapping[str, str]) -> None:
     """Records the time of each version's latest line."""
-    conflict = (
-        "on conflict (version) do update "
-        "set last_at = case when clients.last_at < excluded.last_at then excluded.last_at else clients.last_at end"
-    )
+    conflict = """on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at
+        then excluded.last_at else clients.last_at end"""
     for version, at in latest.items():
         rows.insert("clients", conflict, version=version, last_at=at)
     rows.keep_newest("clients", "version", "last_at", most=MAX_VERSIONS)

@@ -84,10 +84,8 @@ def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> d
 
     Only those written `since` a time (ns) when they were read, at most `most`, without purged names.
     """
-    sql = (
-        "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
-        "order by mtime_ns desc limit :most"
-    )
+    sql = """select path, position, mtime_ns
+        from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' order by mtime_ns desc limit :most"""
     return {path: (position, mtime) for path, position, mtime in rows.all(sql, since=since, most=most)}
 
 
@@ -108,21 +106,16 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
     With `after` up to that stage's position, which is then `turns`.
     """
     due = pace.due("coalesce(d.position, s.turns)")
-    sql = (
-        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, "  # noqa: S608
-        "s.started_at, s.path from sessions s "
-        "left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
-        "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) "
-        "where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null) "
-        f"and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"
-    )
+    sql = f"""select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns),
+        s.last_at, s.settled_at, s.started_at, s.path from sessions s left join cursors c on c.stage = :stage
+        and c.subject = cast(s.seq as text) left join cursors d on d.stage = :after and d.subject = cast(s.seq as text)
+        where s.parent = '' and s.host <> 'probe' and (:after = '' or d.position is not null)
+        and coalesce(d.position, s.turns) > coalesce(c.position, 0) and {due} order by s.started_at, s.seq"""  # noqa: S608
     return rows.read(SessionBehind, sql, stage=stage, after=after, quiet_before=pace.quiet_before, now=pace.now)
 
 
 def exchange_start(rows: Rows, session_seq: int, *, at: int) -> int:
     """The ordinal of the latest prompt at or before the ordinal `at` in a conversation; 0 for none."""
-    sql = (
-        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"
-    )
+    sql = """select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and st.ordinal <= :at and t.kind in ('user', 'relayed')"""
     return rows.number(sql, session=session_seq, at=at)

@@ -40,10 +40,9 @@ INCOMPLETE = "in part"
 
 def list_exported(rows: Rows, places: Sequence[int] | None) -> list[int]:
     """The row keys of the memories of some projects (None: all), the oldest first, without colleagues'."""
-    return rows.column(
-        f"select m.seq from memories m where m.twin_of = 0 and {memories.NOT_COLLEAGUES} and {in_keys('m.project_seq', places)} "  # noqa: S608
-        "order by m.created_at, m.id"
-    )
+    sql = f"""select m.seq from memories m where m.twin_of = 0
+        and {memories.NOT_COLLEAGUES} and {in_keys("m.project_seq", places)} order by m.created_at, m.id"""  # noqa: S608
+    return rows.column(sql)
 
 
 def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
@@ -76,11 +75,9 @@ def memory_record(rows: Rows, seq: int) -> dict[str, Any]:
 
 def memory_edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
     """(from, to, relationship, weight, time) of a memory's links, by ids."""
-    return rows.all(
-        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
-        seq=seq,
-    )
+    sql = """select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq
+        join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"""
+    return rows.all(sql, seq=seq)
 
 
 def _project_record(rows: Rows, seq: int) -> dict[str, str]:
@@ -88,8 +85,8 @@ def _project_record(rows: Rows, seq: int) -> dict[str, str]:
     if seq == 0:
         return {}
     key, root, name, kind, remote, wall = rows.all(
-        "select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '') from projects p "
-        "left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq",
+        """select p.key, p.root, p.name, p.kind, p.remote, coalesce(w.name, '')
+            from projects p left join projects w on w.seq = p.workspace_seq and p.workspace_seq > 0 where p.seq = :seq""",
         seq=seq,
     )[0]
     return {"key": key, "root": root, "name": name, "kind": kind, "remote": remote, "workspace": wall}
@@ -124,10 +121,8 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
     behind = workspaces.find_workspace(rows, wall) if wall else 0
     if here is not None and here.remote == remote and (not wall or _wall_of(rows, here) == behind):
         return projects.ensure(rows, here, now=now)
-    sql = (
-        "select seq, root from projects where remote = :remote and merged_into = 0 and part_of = 0 "
-        "and (:open or workspace_seq = :behind)"
-    )
+    sql = """select seq, root
+        from projects where remote = :remote and merged_into = 0 and part_of = 0 and (:open or workspace_seq = :behind)"""
     alike = rows.all(sql, remote=remote, open=int(not wall), behind=-1 if behind is None else behind)
     present = [row for row in alike if not files.is_missing(str(row[1]))] or alike
     return int(present[0][0]) if len(present) == 1 else None
@@ -191,11 +186,9 @@ def record_import(rows: Rows, ident: str, *, reason: str, now: str, state: str =
 
 def list_imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
     """(id, how it was imported, when) of those of some memories (row keys) that were, in order."""
-    return rows.all(
-        "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608
-        f"where c.change = :brought and {in_keys('t.seq', seqs)} group by t.id order by t.seq",
-        brought=IMPORTED,
-    )
+    sql = f"""select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id
+        where c.change = :brought and {in_keys("t.seq", seqs)} group by t.id order by t.seq"""  # noqa: S608
+    return rows.all(sql, brought=IMPORTED)
 
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:

@@ -52,10 +52,8 @@ def delete_sentences(
     With `by_assistants` only those that assistants said.
     """
     for source in memory.provenance:
-        sql = (
-            "select x.seq, x.text from statements x join turns t on t.seq = x.turn_seq "
-            "where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')"
-        )
+        sql = """select x.seq, x.text from statements x
+            join turns t on t.seq = x.turn_seq where t.uuid = :uuid and (:assistants = 0 or x.authority <> 'user')"""
         for seq, text in rows.all(sql, uuid=source.uuid, assistants=int(by_assistants)):
             if is_same(str(text)):
                 rows.delete("statements", seq=seq)
@@ -80,24 +78,19 @@ class _Source(NamedTuple):
     sql: str
 
 
-_IN_ROWS = (
-    "select set_seq from changed_rows where seq > :after and seq <= :upto and (item like :word or state like :word "
-    "or more like :word or state_after like :word or more_after like :word)"
-)
+_IN_ROWS = """select set_seq from changed_rows where seq > :after and seq <= :upto
+    and (item like :word or state like :word or more like :word or state_after like :word or more_after like :word)"""
 _IN_REASONS = (
     "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
 )
 _IN_FILES = (
     "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
 )
-_IN_DIGESTS = (
-    "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after "
-    "and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"
-)
-_IN_GOTCHAS = (
-    "select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq "
-    "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"
-)
+_IN_DIGESTS = """select d.session_seq, i.text
+    from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after
+    and i.seq <= :upto and i.text like :word and i.kind in ('goal', 'decision', 'correction', 'open', 'commit')"""
+_IN_GOTCHAS = """select st.session_seq, m.text from statements m join session_turn st on st.turn_seq = m.turn_seq
+    where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"""
 _SOURCES: Mapping[str, _Source] = {
     "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
     "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),

@@ -110,9 +110,9 @@ def text_hits(
     key, whose = _hit_columns(index, projects)
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
-        f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} "
-        f"order by score desc, {key} limit :limit",
+        f"""select {key}, -bm25({index.table}) as score from {index.table} {whose}
+            where {index.table} match :expression {newest} and {in_keys("b.project_seq", projects)}
+            order by score desc, {key} limit :limit""",  # noqa: S608
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
@@ -129,11 +129,9 @@ def literal_hits(
         rows.number("select coalesce(max(seq), 0) from turns") - MAX_ROWS,
         in_keys("b.project_seq", projects),
     )
-    sql = (
-        f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
-        f"join passages b on b.turn_seq = t.seq where {PASSAGE_TEXT.replace('p.', 'b.')} like :text and {among} "
-        "order by b.seq desc limit :limit"
-    )
+    sql = f"""select b.seq from (select seq, text
+        from turns where searchable = 1 and seq > :least and text like :text) t join passages b on b.turn_seq = t.seq
+        where {PASSAGE_TEXT.replace("p.", "b.")} like :text and {among} order by b.seq desc limit :limit"""  # noqa: S608
     seqs = rows.column(sql, text=f"%{text}%", least=least, limit=limit)
     sql = f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit"  # noqa: S608
     stated = rows.column(sql, text=f"%{text}%", limit=limit)
@@ -160,10 +158,8 @@ def _choose_terms(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str
         left -= count
     if left >= 0 or not chosen:
         return chosen, 0
-    sql = (
-        f"select rowid from {index.table} where {index.table} match :expression "  # noqa: S608
-        "order by rowid desc limit 1 offset :most"
-    )
+    sql = f"""select rowid
+        from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"""  # noqa: S608
     least = rows.value(sql, expression=match_expression(chosen), most=MAX_ROWS)
     return chosen, int(least or 0)
 

@@ -36,8 +36,8 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
-        "on conflict (id) do update set done_at = '', "
-        "authority = case when excluded.authority = 'user' then 'user' else goals.authority end",
+        """on conflict (id) do update set done_at = '',
+            authority = case when excluded.authority = 'user' then 'user' else goals.authority end""",
         created_at=now,
         **goal,
     )
@@ -80,19 +80,15 @@ def reopen_goal(rows: Rows, ident: str) -> str:
 
 def merge_goals(rows: Rows, source: int, into: int) -> None:
     """Moves a project's goals to another, with their origin."""
-    sql = (
-        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, "
-        "project_seq = :target where project_seq = :source"
-    )
+    sql = """update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end,
+        project_seq = :target where project_seq = :source"""
     rows.run(sql, source=source, target=into)
 
 
 def split_goals(rows: Rows, source: int, part: int, *, tree: Collection[int]) -> None:
     """Moves the goals that came from `part`, or from what was merged into it, back to it."""
-    sql = (
-        "update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0 else origin_seq end "  # noqa: S608
-        f"where project_seq = :source and {in_keys('origin_seq', sorted(tree))}"
-    )
+    sql = f"""update goals set project_seq = :part, origin_seq = case when origin_seq = :part then 0
+        else origin_seq end where project_seq = :source and {in_keys("origin_seq", sorted(tree))}"""  # noqa: S608
     rows.run(sql, part=part, source=source)
 
 

@@ -15,10 +15,8 @@ def _difference_query(counted: str, kept: str) -> str:
     """The number of rows that differ between two counts; a row of zeros counts as missing."""
     numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
     rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
-    return (
-        f"select (select count(*) from (select * from {counted} except {rows})) + "  # noqa: S608
-        f"(select count(*) from ({rows} except select * from {counted}))"
-    )
+    return f"""select (select count(*)
+        from (select * from {counted} except {rows})) + (select count(*) from ({rows} except select * from {counted}))"""  # noqa: S608
 
 
 #: Problem -> the query that counts its rows.
@@ -26,10 +24,9 @@ _PROBLEM_COUNTS = {
     "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
     ),
-    "session_turn: {} with a turn past the last of its session": (
-        "select count(*) from sessions s where exists "
-        "(select 1 from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))"
-    ),
+    "session_turn: {} with a turn past the last of its session": """select count(*)
+        from sessions s where exists (select 1
+        from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))""",
     "sessions: {} with an end before the beginning": "select count(*) from sessions where last_at < started_at",
     "memories: {} without a source turn": (
         "select count(*) from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq)"

@@ -220,8 +220,8 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
     """
     answers = _where(
         rows,
-        "c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = '' and c.by_whom = 'person')))) "
-        f"and {in_keys('c.project_seq', projects)} order by c.seq desc limit 1",
+        f"""c.dream_seq is null and (c.id = :id or (c.undone_at = '' and (c.item = :id or (:id = ''
+            and c.by_whom = 'person')))) and {in_keys("c.project_seq", projects)} order by c.seq desc limit 1""",
         id=ident,
     )
     return answers[0] if answers else None
@@ -252,10 +252,8 @@ def count_actions(rows: Rows, dream: int) -> dict[str, int]:
 
 def changed_rows(rows: Rows, set_seq: int) -> list[ChangedRow]:
     """Returns the memories and candidates that a change set changed."""
-    sql = (
-        "select seq, item, kept, text, state, more, text_after, state_after, more_after from changed_rows "
-        "where set_seq = :seq order by seq"
-    )
+    sql = """select seq, item, kept, text, state, more, text_after, state_after, more_after
+        from changed_rows where set_seq = :seq order by seq"""
     changed = []
     for key, item, kept, text, state, more, text_after, state_after, more_after in rows.all(sql, seq=set_seq):
         was, then = _image(item, text, state, more), _image(item, text_after, state_after, more_after)
@@ -276,10 +274,9 @@ def files_of_set(rows: Rows, set_seq: int) -> list[ChangedFile]:
 
 def _files(rows: Rows, condition: str, **values: Any) -> list[ChangedFile]:
     """Returns the files `f` of change sets `c` that fulfil a condition, in the order of writing."""
-    sql = (
-        "select f.seq, f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, "  # noqa: S608
-        f"f.kept from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"
-    )
+    sql = f"""select f.seq,
+        f.path, case when f.was_there = 1 then f.before end, case when f.is_there = 1 then f.after end, f.kept
+        from changed_files f join change_sets c on c.seq = f.set_seq where {condition} order by f.seq"""  # noqa: S608
     return rows.read(ChangedFile, sql, **values)
 
 
@@ -289,10 +286,9 @@ _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """Returns the files that some dreams wrote; with `undone_only` those that are to be restored."""
     undone = _UNDONE if undone_only else ""
-    return rows.column(
-        "select distinct f.path from change_sets c join changed_files f on f.set_seq = c.seq "  # noqa: S608
-        f"where {in_keys('c.dream_seq', dreams)} {undone} order by f.path"
-    )
+    sql = f"""select distinct f.path from change_sets c
+        join changed_files f on f.set_seq = c.seq where {in_keys("c.dream_seq", dreams)} {undone} order by f.path"""  # noqa: S608
+    return rows.column(sql)
 
 
 def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: bool = False) -> list[ChangedFile]:
@@ -303,10 +299,9 @@ def file_history(rows: Rows, dreams: Sequence[int], path: str, *, undone_only: b
 
 def undone_candidates(rows: Rows) -> frozenset[str]:
     """Returns the candidates that dreams put into the queue and that were taken out of it by an undo."""
-    return rows.distinct(
-        "select distinct r.item from change_sets c join changed_rows r on r.set_seq = c.seq "
-        "where c.kind = 'raise' and c.undone_at <> ''"
-    )
+    sql = """select distinct r.item
+        from change_sets c join changed_rows r on r.set_seq = c.seq where c.kind = 'raise' and c.undone_at <> ''"""
+    return rows.distinct(sql)
 
 
 # --- undoing
@@ -343,12 +338,11 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
     The item of an action that a purge erased is "".
     """
-    return rows.all(
-        "select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '') "  # noqa: S608
-        "from dreams d join change_sets c on c.dream_seq = d.seq left join changed_rows r on r.set_seq = c.seq "
-        f"left join changed_files f on f.set_seq = c.seq where {in_keys('d.seq', dreams)} "
-        "order by d.seq desc, c.seq desc, r.seq, f.seq"
-    )
+    sql = f"""select d.id, coalesce(r.item, f.path, ''), f.seq is not null, coalesce(r.kept, f.kept, '')
+        from dreams d join change_sets c on c.dream_seq = d.seq
+        left join changed_rows r on r.set_seq = c.seq left join changed_files f on f.set_seq = c.seq
+        where {in_keys("d.seq", dreams)} order by d.seq desc, c.seq desc, r.seq, f.seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 # --- purging
@@ -368,10 +362,10 @@ def erase_project(rows: Rows, project: int) -> None:
 def purge_answers(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge: deletes the images of every answer from before the latest purge: none can be undone."""
     del key, after
-    gone = rows.run(
-        "delete from changed_rows where set_seq in (select seq from change_sets where dream_seq is null and at <= "
-        "(select max(created_at) from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"
-    )
+    sql = """delete from changed_rows where set_seq in (select seq
+        from change_sets where dream_seq is null and at <= (select max(created_at)
+        from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')))"""
+    gone = rows.run(sql)
     return None, gone
 
 
@@ -389,10 +383,8 @@ def purge_actions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     if after == 0:
         written = "delete from changed_files where set_seq in (select seq from change_sets where at <= :since)"
         gone = rows.run(written, since=since)
-    sql = (
-        "select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after "
-        "from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"
-    )
+    sql = """select r.seq, r.set_seq, c.project_seq, c.at, c.evidence, r.state, r.more, r.state_after, r.more_after
+        from changed_rows r join change_sets c on c.seq = r.set_seq where r.seq > :after order by r.seq limit :limit"""
     images = rows.all(sql, after=after, limit=ROWS_PER_PASS)
     projects = tombstones.purged_projects(rows, key)
     sources = [(row[1], row[3] <= projects.get(row[2], ""), _find_names(row[4], row[5:])) for row in images]

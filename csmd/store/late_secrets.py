@@ -21,10 +21,8 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
         return
     secure_delete(rows)
     marks = tombstones.secrets_of(rows, [session], key)
-    sql = (
-        "select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"
-    )
+    sql = """select t.seq, t.text from sessions s join session_turn st on st.session_seq = s.seq
+        join turns t on t.seq = st.turn_seq where (s.id = :id or s.parent = :id) and t.provisional = 1"""
     for seq, text in rows.all(sql, id=session):
         cleaned, hits = remove_purged(text, marks, placeholder=KNOWN_AGAIN)
         if hits:

@@ -35,10 +35,8 @@ def reserve_call(rows: Rows, call: Call) -> int:
 
 def underestimate_factor(rows: Rows, provider: str, model: str) -> float:
     """The greatest ratio of counted to estimated tokens of a model's recent questions; at least 1."""
-    sql = (
-        "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
-        "and is_estimated = 0 order by seq desc limit 20"
-    )
+    sql = """select tokens_in, estimate_in from calls where provider = :provider
+        and model = :model and state = 'answered' and is_estimated = 0 order by seq desc limit 20"""
     counted = rows.all(sql, provider=provider, model=model)
     return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
@@ -69,10 +67,7 @@ class DailySpending(NamedTuple):
 
 def spending_by_day(rows: Rows, *, since: str) -> list[DailySpending]:
     """The calls and tokens since a day by day, project, purpose and model, the latest day first."""
-    sql = (
-        "select day, project_seq, purpose, provider, model, count(*), "
-        "sum(case when state = 'answered' then 0 else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) "
-        "from calls where day >= :since group by day, project_seq, purpose, provider, model "
-        "order by day desc, sum(tokens_in + tokens_out) desc"
-    )
+    sql = """select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0
+        else 1 end), sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since
+        group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc"""
     return rows.read(DailySpending, sql, since=since)

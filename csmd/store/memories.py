@@ -25,8 +25,8 @@ _COLUMNS = columns(
     is_edited=f"{_REFUTED_FOR} = '{EDITED_CODE}')",
     # A memory that applies everywhere is shown without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
-    tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
-    "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
+    tell="""coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted'
+        or exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')""",
 )
 _FIELDS = list(Memory.__annotations__)
 #: The positions of a memory's row key and of its sources in a row.
@@ -48,8 +48,8 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
         {}
         if not memory_rows
         else rows.grouped(
-            f"select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED} "  # noqa: S608
-            "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid",
+            f"""select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED}
+                order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid""",  # noqa: S608
             listed=listed(row[_SEQ] for row in memory_rows),
         )
     )
@@ -96,10 +96,8 @@ def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -
 def set_stating_turn(rows: Rows, memory_seq: int, source: Provenance) -> None:
     """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
-    sql = (
-        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else "
-        "'confirms' end where memory_seq = :seq"
-    )
+    sql = """update provenance set role = case when uuid = :uuid then 'states'
+        when role = 'beside' then role else 'confirms' end where memory_seq = :seq"""
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
@@ -107,8 +105,8 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
     memories = where(
         rows,
-        f"m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES} "
-        "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
+        f"""m.project_seq = :project and m.text_hash = :hash and {NOT_COLLEAGUES}
+            order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1""",
         project=project,
         hash=text_hash,
     )
@@ -165,9 +163,10 @@ def list_memories(
     """
     return where(
         rows,
-        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 or exists "  # noqa: S608
-        "(select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts') or m.seq in (select memory_seq "
-        "from team_memories)) order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
+        f"""{in_keys("m.project_seq", projects)}
+            and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 or exists (select 1 from judgements j
+            where j.memory_seq = m.seq and j.tell = 'starts') or m.seq in (select memory_seq from team_memories))
+            order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit""",  # noqa: S608
         limit=limit,
         everybodys=not only_users,
     )
@@ -182,9 +181,9 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     """The user's memories that turns of a session state, by row key."""
     return where(
         rows,
-        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st "
-        "join turns t on t.seq = st.turn_seq join provenance p on p.uuid = t.uuid and p.role <> 'beside' "
-        "where st.session_seq = :session and st.rewound = 0) order by m.seq",
+        """m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st
+            join turns t on t.seq = st.turn_seq join provenance p on p.uuid = t.uuid and p.role <> 'beside'
+            where st.session_seq = :session and st.rewound = 0) order by m.seq""",
         session=session_seq,
     )
 
@@ -198,20 +197,16 @@ def list_page(
     Filters: one gate, category and type ("": any); the session that states or confirms it; last said at or after
     `since` and before `until`; `state` active or replaced ("": both).
     """
-    condition = (
-        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since "  # noqa: S608
-        "and (:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) "
-        "and (:type = '' or m.type = :type) and (:session = '' or exists "
-        "(select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = '' "
-        "or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
-    )
+    condition = f"""{in_keys("m.project_seq", projects)}
+        and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and (:until = '' or m.confirmed_at < :until)
+        and (:category = '' or m.category = :category) and (:type = '' or m.type = :type) and (:session = ''
+        or exists (select 1 from provenance p where p.memory_seq = m.seq and p.session_id = :session)) and (:state = ''
+        or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"""  # noqa: S608
     filters = {"gate": gate, "category": category, "type": type_, "session": session, "state": state}
     filters |= {"since": since, "until": until}
     # Keys first, so that other tables are read only for the memories on the page.
-    latest = (
-        f"select m.seq from memories m where {condition} "  # noqa: S608
-        "order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"
-    )
+    latest = f"""select m.seq
+        from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"""  # noqa: S608
     seqs = rows.column(latest, **filters, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **filters)  # noqa: S608
     memories = by_seqs(rows, seqs)
@@ -232,10 +227,8 @@ def memories_replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Me
 
 def directory_of(rows: Rows, memory: Memory) -> str:
     """The directory in which a memory was first stated; "" if unknown."""
-    sql = (
-        "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
-        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
-    )
+    sql = """select d.path from provenance p join turns t on t.uuid = p.uuid join directories d
+        on d.seq = t.directory_seq where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"""
     return str(rows.value(sql, seq=memory.seq) or "")
 
 
@@ -247,15 +240,11 @@ def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:
     """Changes a turn's uuid in all sources; a memory with both uuids keeps the stronger role."""
-    sql = (
-        "update provenance set role = 'states' where uuid = :new and exists (select 1 from provenance p "
-        "where p.memory_seq = provenance.memory_seq and p.uuid = :old and p.role = 'states')"
-    )
+    sql = """update provenance set role = 'states' where uuid = :new and exists (select 1
+        from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old and p.role = 'states')"""
     rows.run(sql, new=new, old=old)
-    sql = (
-        "update provenance set uuid = :new where uuid = :old and not exists "
-        "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"
-    )
+    sql = """update provenance set uuid = :new where uuid = :old
+        and not exists (select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :new)"""
     rows.run(sql, new=new, old=old)
     rows.delete("provenance", uuid=old)
 

@@ -60,17 +60,17 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "evidence", "inferred memories have evidence above the thresholds",
-        "select c.id from candidates c where c.status = 'promoted' and c.source not like '%relaxed%' "  # noqa: S608
-        "and c.kind not in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
-        f"and (c.confidence < {MIN_INFERRED_CONFIDENCE} or c.reinforcement < {MIN_REINFORCEMENT} or c.contradicted > 0 "
-        "or (select count(*) from candidate_evidence e where e.candidate_seq = c.seq and e.against = 0) "
-        f"< {MIN_EVIDENCE})",
+        f"""select c.id from candidates c where c.status = 'promoted' and c.source not like '%relaxed%'
+            and c.kind not in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan')
+            and (c.confidence < {MIN_INFERRED_CONFIDENCE}
+            or c.reinforcement < {MIN_REINFORCEMENT} or c.contradicted > 0 or (select count(*)
+            from candidate_evidence e where e.candidate_seq = c.seq and e.against = 0) < {MIN_EVIDENCE})""",  # noqa: S608
         _REVIEW,
     ),
     Invariant(
         "inferred", "every inferred memory has the candidate it came from",
-        "select m.id from memories m where m.origin = 'inferred' and not exists (select 1 from candidates c "
-        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %')",
+        """select m.id from memories m where m.origin = 'inferred' and not exists (select 1
+            from candidates c where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %')""",
         _FORGET,
     ),
     Invariant(
@@ -90,15 +90,15 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "superseded", "a memory is superseded by a different, existing memory of the same scope",
-        "select m.id from memories m where m.superseded_by <> '' and not exists (select 1 from memories n "
-        "join projects p on p.seq = m.project_seq where n.id = m.superseded_by and n.seq <> m.seq "
-        "and (n.project_seq in (m.project_seq, p.workspace_seq, 0) or p.merged_into > 0))",
+        """select m.id from memories m where m.superseded_by <> '' and not exists (select 1
+            from memories n join projects p on p.seq = m.project_seq where n.id = m.superseded_by
+            and n.seq <> m.seq and (n.project_seq in (m.project_seq, p.workspace_seq, 0) or p.merged_into > 0))""",
         "`csmd supersede --undo ID` takes it back",
     ),
     Invariant(
         "merged", "a merged memory is archived and names the memory it was merged into",
-        "select m.id from links l join memories m on m.seq = l.from_seq join memories n on n.seq = l.to_seq "
-        "where l.relationship = 'merged_into' and (m.tier <> 'archive' or m.superseded_by <> n.id)",
+        """select m.id from links l join memories m on m.seq = l.from_seq join memories n on n.seq = l.to_seq
+            where l.relationship = 'merged_into' and (m.tier <> 'archive' or m.superseded_by <> n.id)""",
         "`csmd pipeline merge --undo ID` takes the merge back",
     ),
     Invariant(
@@ -109,16 +109,14 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant("forgotten", "no forgotten statement is stored", "", "`csmd forget ID` removes it again"),
     Invariant(
         "links", "every link leads from a memory to another one",
-        "select cast(l.from_seq as text) from links l where l.from_seq = l.to_seq "
-        "or not exists (select 1 from memories m where m.seq = l.from_seq) "
-        "or not exists (select 1 from memories m where m.seq = l.to_seq)",
+        """select cast(l.from_seq as text) from links l where l.from_seq = l.to_seq or not exists (select 1
+            from memories m where m.seq = l.from_seq) or not exists (select 1 from memories m where m.seq = l.to_seq)""",
         _REPAIR,
     ),
     Invariant(
         "statements", "every statement was said in a turn of a session",
-        "select cast(x.seq as text) from statements x where not exists "
-        "(select 1 from sessions s where s.seq = x.session_seq) or not exists "
-        "(select 1 from turns t where t.seq = x.turn_seq)",
+        """select cast(x.seq as text) from statements x where not exists (select 1
+            from sessions s where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq)""",
         _REPAIR,
     ),
     Invariant(
@@ -133,16 +131,16 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scope", "project memories belong to a project, global ones to no project",
-        "select m.id from memories m join projects p on p.seq = m.project_seq "
-        "where m.scope <> 'project' and p.seq <> 0 and p.kind <> 'workspace'",
+        """select m.id from memories m join projects p on p.seq = m.project_seq
+            where m.scope <> 'project' and p.seq <> 0 and p.kind <> 'workspace'""",
         _FORGET,
     ),
     Invariant(
         "candidates", "every open candidate cites a stored turn",
-        "select c.id from candidates c where c.status in ('open', 'needs_review') and exists "
-        "(select 1 from candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 "
-        "from candidate_evidence e where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists "
-        "(select 1 from turns t where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid)))",
+        """select c.id from candidates c where c.status in ('open', 'needs_review') and exists (select 1
+            from candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 from candidate_evidence e
+            where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists (select 1
+            from turns t where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid)))""",
         f"{_REVIEW}: drop it",
     ),
 )  # fmt: skip

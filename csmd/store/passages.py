@@ -46,14 +46,11 @@ class Passage:
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     """Passages by row key; missing ones are left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
-    stored = rows.all(
-        "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
-        f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, "
-        f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
-        "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
-        f"join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}",
-        listed=listed(seqs),
-    )
+    sql = f"""select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, case when p.text <> '' then 'assistant'
+        else t.kind end, p.start_at, p.end_at, {PASSAGE_TEXT}, t.at, case when s.parent = '' then s.id
+        else s.parent end, r.root, {quoting} from passages p join turns t on t.seq = p.turn_seq
+        join sessions s on s.seq = p.session_seq join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}"""  # noqa: S608
+    stored = rows.all(sql, listed=listed(seqs))
     names = tuple(Passage.__annotations__)
     passages = {}
     for *values, whole in stored:
@@ -69,13 +66,12 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 def find_neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # By the order of turns: a changed turn has newer passages than those after it.
-    places = rows.all(
-        "select p.seq, (select n.seq from passages n "  # noqa: S608
-        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n "
-        "where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq) "
-        f"order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys('p.seq', seqs)}"
-    )
+    sql = f"""select p.seq, (select n.seq from passages n
+        where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
+        order by n.turn_seq desc, n.start_at desc, n.seq desc limit 1), (select n.seq from passages n
+        where n.session_seq = p.session_seq and (n.turn_seq, n.start_at, n.seq) > (p.turn_seq, p.start_at, p.seq)
+        order by n.turn_seq, n.start_at, n.seq limit 1) from passages p where {in_keys("p.seq", seqs)}"""  # noqa: S608
+    places = rows.all(sql)
     return {seq: (before or 0, after or 0) for seq, before, after in places}
 
 
@@ -129,10 +125,8 @@ def store_call_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> in
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
-        sql = (
-            "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) "
-            "select seq, session_seq, project_seq, :start, :end, :text from turns where seq = :turn"
-        )
+        sql = """insert into passages (turn_seq, session_seq, project_seq, start_at, end_at, text) select seq,
+            session_seq, project_seq, :start, :end, :text from turns where seq = :turn"""
         rows.run(sql, turn=turn_seq, start=start, end=end, text=text[start:end])
     return len(spans)
 
@@ -158,10 +152,8 @@ def count_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
 
 def passage_lengths(rows: Rows, sessions: Collection[int], *, most: int) -> dict[int, int]:
     """The number of passages of each session, counted up to `most`."""
-    sql = (
-        "select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t) "  # noqa: S608
-        f"from sessions s where {in_keys('s.seq', sorted(sessions))}"
-    )
+    sql = f"""select s.seq, (select count(*) from (select 1 from passages p where p.session_seq = s.seq limit :most) t)
+        from sessions s where {in_keys("s.seq", sorted(sessions))}"""  # noqa: S608
     return dict(rows.all(sql, most=most))
 
 
@@ -195,11 +187,9 @@ def count_passages_after(rows: Rows, seq: int, *, until: int) -> int:
 
 def passages_before(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
     """The passages right before each of these in its session, the nearest first, at most `most`."""
-    sql = (
-        "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
-        "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
-        "where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"
-    )
+    sql = """select n.seq from passages p join passages n on n.session_seq = p.session_seq
+        and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq)
+        where p.seq = :seq order by n.turn_seq desc, n.start_at desc, n.seq desc limit :most"""
     return {seq: rows.column(sql, seq=seq, most=most) for seq in seqs}
 
 
@@ -234,16 +224,12 @@ def find_later(
 
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
     """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
-    sql = (
-        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight "
-        "from passages a, passages b where a.seq = :older and b.seq = :newer "
-        "on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
-    )
+    sql = """insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight
+        from passages a, passages b where a.seq = :older and b.seq = :newer
+        on conflict (older_seq, newer_seq) do update set weight = excluded.weight"""
     rows.run(sql, older=older, newer=newer, weight=weight)
-    sql = (
-        "delete from passage_threads where older_seq = :older and newer_seq not in "
-        "(select newer_seq from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"
-    )
+    sql = """delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq
+        from passage_threads where older_seq = :older order by weight desc, newer_seq limit :most)"""
     rows.run(sql, older=older, most=most)
 
 
@@ -254,12 +240,10 @@ INDEX = "passages_fts"
 
 def _index_turn(rows: Rows, turn_seq: int) -> None:
     """Indexes the passages of a turn that are slices of its text."""
-    rows.run(
-        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at) "
-        "from turns t cross join json_each(csmd_passages(t.text)) j "
-        "cross join passages p on p.turn_seq = t.seq and p.start_at = j.value ->> 0 and p.text = '' where t.seq = :seq",
-        seq=turn_seq,
-    )
+    sql = """insert into passages_fts (rowid, text) select p.seq, csmd_indexed(j.value ->> 2, t.at)
+        from turns t cross join json_each(csmd_passages(t.text)) j cross join passages p on p.turn_seq = t.seq
+        and p.start_at = j.value ->> 0 and p.text = '' where t.seq = :seq"""
+    rows.run(sql, seq=turn_seq)
 
 
 def rebuild_index(rows: Rows) -> None:
@@ -267,10 +251,9 @@ def rebuild_index(rows: Rows) -> None:
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index_turn(rows, turn)
-    rows.run(
-        "insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at) "
-        "from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"
-    )
+    sql = """insert into passages_fts (rowid, text) select p.seq, csmd_indexed(p.text, t.at)
+        from passages p join turns t on t.seq = p.turn_seq where p.text <> ''"""
+    rows.run(sql)
 
 
 def find_index_problems(rows: Rows) -> list[str]:
@@ -278,10 +261,8 @@ def find_index_problems(rows: Rows) -> list[str]:
 
     The index stores no texts, so SQLite's own check cannot compare it.
     """
-    sql = (
-        "select text from turns t where searchable = 1 and not exists "
-        "(select 1 from passages p where p.turn_seq = t.seq)"
-    )
+    sql = """select text
+        from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"""
     without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(

@@ -122,11 +122,9 @@ def visible_projects(rows: Rows, *, inside: int) -> list[int] | None:
     )
     if closed is None:
         return None
-    return rows.column(
-        "select seq from projects where merged_into = 0 and (seq = :inside or (kind <> 'workspace' "
-        "and workspace_seq in (0, :inside))) order by seq",
-        inside=inside,
-    )
+    sql = """select seq from projects where merged_into = 0
+        and (seq = :inside or (kind <> 'workspace' and workspace_seq in (0, :inside))) order by seq"""
+    return rows.column(sql, inside=inside)
 
 
 def record_active_day(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
@@ -146,13 +144,11 @@ def remove_active_day(rows: Rows, project: int, day: str) -> None:
 
 
 def _shift_thresholds(rows: Rows, scope: int, day: str, by: int) -> None:
-    sql = (
-        "update memories set hot_until = hot_until + :by, "
-        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
-        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end "
-        "where project_seq = :scope and hot_until < :never "
-        "and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"
-    )
+    sql = """update memories set hot_until = hot_until + :by,
+        warm_until = case when warm_until >= :never then warm_until else warm_until + :by end,
+        archive_at = case when archive_at >= :never then archive_at else archive_at + :by end
+        where project_seq = :scope and hot_until < :never
+        and substr(case when used_at > confirmed_at then used_at else confirmed_at end, 1, 10) > :day"""
     rows.run(sql, never=NEVER, scope=scope, day=day, by=by)
 
 
@@ -180,10 +176,8 @@ WORKTREE = "worktree"
 
 def find_by_key(rows: Rows, project: Project) -> int | None:
     """The row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
-    sql = (
-        "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
-        "(select seq from projects where key = :key))"
-    )
+    sql = """select coalesce((select project_seq from aliases where key = :key
+        and (:gone = 1 or why <> :worktree)), (select seq from projects where key = :key))"""
     return rows.key(sql, key=project.key, gone=int(project.gone), worktree=WORKTREE)
 
 
@@ -192,8 +186,8 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
     seen = {seq}
     while True:
         merged, parts = rows.all(
-            "select p.merged_into, (select count(*) from projects x where x.part_of = p.seq) from projects p "
-            "where p.seq = :seq",
+            """select p.merged_into, (select count(*) from projects x where x.part_of = p.seq)
+                from projects p where p.seq = :seq""",
             seq=seq,
         )[0]
         sql = f"select seq from projects where part_of = :seq and {_AROUND} order by length(root) desc limit 1"  # noqa: S608
@@ -212,11 +206,9 @@ def recognise(rows: Rows, project: Project) -> tuple[int, str] | None:
     Why is "same place", "worktree" or "moved". Moved: the directory has the fingerprint of exactly one known project
     whose own directory is gone, or the remote of an imported one in which nothing was said here yet.
     """
-    sql = (
-        "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
-        "and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a where a.key = projects.key "
-        "and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"
-    )
+    sql = """select seq from projects where root = :root and root <> ''
+        and part_of = 0 and seq > 0 and kind <> 'workspace' and (:gone = 1 or not exists (select 1 from aliases a
+        where a.key = projects.key and a.project_seq = projects.seq and a.why = :worktree)) order by seq limit 1"""
     place_row = rows.value(sql, root=project.root, gone=int(project.gone), worktree=WORKTREE)
     if place_row is not None:
         return int(place_row), "same place"
@@ -235,10 +227,8 @@ def find_repository(rows: Rows, project: Project) -> int | None:
     """The row of the known repository of a missing worktree, by its transcript, then by its path; None if unknown."""
     if not project.gone:
         return None
-    sql = (
-        "select project_seq from aliases where why = :why "
-        "and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"
-    )
+    sql = """select project_seq from aliases where why = :why
+        and (path = :root or substr(:root, 1, length(path) + 1) = path || '/') order by length(path) desc limit 1"""
     alias = rows.value(sql, why=WORKTREE, root=project.root)
     if alias is not None:
         return int(alias)
@@ -311,8 +301,6 @@ def worktrees_of(rows: Rows, seq: int) -> list[str]:
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
     """(row key, root) of the projects with a session since a time, the latest first."""
-    return rows.all(
-        "select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq where p.seq > 0 "
-        "group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc",
-        since=since,
-    )
+    sql = """select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq
+        where p.seq > 0 group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc"""
+    return rows.all(sql, since=since)

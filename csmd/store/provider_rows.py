@@ -64,8 +64,6 @@ def record_answer(rows: Rows, name: str, *, at: str) -> None:
 
 def record_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
     """Records that a provider failed, and since when."""
-    sql = (
-        "update providers set failed_at = :at, failure = :failure, "
-        "failing_since = case when failing_since = '' then :at else failing_since end where name = :name"
-    )
+    sql = """update providers set failed_at = :at, failure = :failure,
+        failing_since = case when failing_since = '' then :at else failing_since end where name = :name"""
     rows.run(sql, name=name, at=at, failure=failure)

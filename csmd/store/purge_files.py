@@ -355,8 +355,8 @@ PREVIEW_CHARACTERS = 4
 #: Table -> (id, session) by which people know a row.
 SECRET_PLACE_QUERIES: dict[str, str] = {
     "turns": "select t.uuid, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq",
-    "statements": "select t.uuid, s.id from statements x join turns t on t.seq = x.turn_seq "
-    "join sessions s on s.seq = x.session_seq where x.seq = :seq",
+    "statements": """select t.uuid, s.id from statements x
+        join turns t on t.seq = x.turn_seq join sessions s on s.seq = x.session_seq where x.seq = :seq""",
     "memories": "select id, session_id from memories where seq = :seq",
     "sessions": "select id, id from sessions where seq = :seq",
     "projects": "select key, '' from projects where seq = :seq",

@@ -110,12 +110,10 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
 
 def _find_accepted(rows: Rows, seq: int) -> list[str]:
     """The parts of later statements in a turn's session that repeat what the turn proposed."""
-    sql = (
-        "select distinct x.text, t.text from session_turn here join session_turn there "
-        "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
-        "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
-        "where here.turn_seq = :seq and x.text like :picked"
-    )
+    sql = """select distinct x.text, t.text from session_turn here
+        join session_turn there on there.session_seq = here.session_seq and there.ordinal > here.ordinal
+        join statements x on x.turn_seq = there.turn_seq
+        join turns t on t.seq = here.turn_seq where here.turn_seq = :seq and x.text like :picked"""
     accepted = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
     return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
 
@@ -145,10 +143,8 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
 
 def _turns_of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
     """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
-    sql = (
-        "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"
-    )
+    sql = """select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq
+        join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"""
     return dict(row for ident in sessions for row in rows.all(sql, id=ident))
 
 
@@ -157,10 +153,8 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     if not project_key:
         return None
     hidden = f"{tombstones.hidden_name('project', project_key, key)}:"
-    sql = (
-        "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
-        "order by seq desc"
-    )
+    sql = """select seq, root, merged_into, key
+        from projects where key = :key or substr(key, 1, :size) = :hidden order by seq desc"""
     row = rows.first(sql, key=project_key, hidden=hidden, size=len(hidden))
     if row is None:
         return None
@@ -187,11 +181,10 @@ def _choose_probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     """The longest beginnings of what people and assistants said in these turns and nowhere else."""
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
-        texts += rows.column(
-            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', "  # noqa: S608
-            "'relayed', 'assistant') "
-            "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
-        )
+        sql = f"""select t.text from turns t
+            where {in_keys("t.seq", seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant')
+            and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"""  # noqa: S608
+        texts += rows.column(sql)
     beginnings = [
         " ".join(split_words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:MAX_PROBES]
     ]

@@ -67,12 +67,10 @@ def list_receipts(
 ) -> list[ReceiptSummary]:
     """The latest injections in these projects (None: all) or into `session_id`, without the first `offset`."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
-    sql = (
-        f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
-        "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
-        "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n "
-        f"where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
-    )
+    sql = f"""select {_COLUMNS}, (select count(*) from injection_items i
+        where i.injection_seq = n.seq), (select count(i.used) from injection_items i where i.injection_seq = n.seq),
+        (select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) from injections n
+        where {in_keys("n.project_seq", projects)} and {of_session} order by n.seq desc limit :limit offset :offset"""  # noqa: S608
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), items, judged, used) for *row, items, judged, used in receipts]
 
@@ -105,10 +103,8 @@ def by_prefix(rows: Rows, prefix: str) -> list[Receipt]:
 
 def last_session(rows: Rows, projects: Sequence[int] | None) -> str:
     """The session of the last injection in these projects (None: all); "" if there is none."""
-    sql = (
-        f"select n.session_id from injections n where {in_keys('n.project_seq', projects)} "  # noqa: S608
-        "order by n.at desc, n.seq desc limit 1"
-    )
+    sql = f"""select n.session_id
+        from injections n where {in_keys("n.project_seq", projects)} order by n.at desc, n.seq desc limit 1"""  # noqa: S608
     return rows.text(sql)
 
 
@@ -120,10 +116,8 @@ def sessions_like(rows: Rows, prefix: str) -> list[str]:
 
 def list_items(rows: Rows, receipt: Receipt) -> list[Item]:
     """The items of an injection, the best first."""
-    sql = (
-        "select memory_id, score, reason, used, used_by from injection_items where injection_seq = :seq "
-        "order by score desc, memory_id"
-    )
+    sql = """select memory_id, score, reason, used, used_by
+        from injection_items where injection_seq = :seq order by score desc, memory_id"""
     return rows.read(Item, sql, seq=receipt.seq)
 
 
@@ -138,21 +132,17 @@ def injections_of(rows: Rows, memory_id: str, *, limit: int) -> tuple[list[Recei
 
 def answered_prompt(rows: Rows, receipt: Receipt) -> tuple[str, int] | None:
     """(text, project) of the prompt that an injection answered; None if there is none or it is gone."""
-    return rows.first(
-        "select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash "
-        "join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq "
-        "where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1",
-        event=receipt.id.removeprefix("r"),
-    )
+    sql = """select t.text, t.project_seq from events e join turns t on t.text_hash = e.text_hash
+        join session_turn st on st.turn_seq = t.seq join sessions s on s.seq = st.session_seq
+        where e.id = :event and e.text_hash <> '' and s.id = e.stream order by t.at desc limit 1"""
+    return rows.first(sql, event=receipt.id.removeprefix("r"))
 
 
 #: In the order of WaitingReceipt's fields.
-_WAITING_COLUMNS = (
-    "n.seq, n.session_id, coalesce(s.seq, 0), n.event, n.at, coalesce((select max(t.seq) from events e "
-    "join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq "
-    "where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0) "
-    "from injections n left join sessions s on s.id = n.session_id"
-)
+_WAITING_COLUMNS = """n.seq, n.session_id, coalesce(s.seq, 0), n.event,
+    n.at, coalesce((select max(t.seq) from events e join turns t on t.text_hash = e.text_hash and t.session_seq = s.seq
+    where n.event = 'prompt' and 'r' || e.id = n.id and e.session_id = n.session_id and e.text_hash <> ''), 0)
+    from injections n left join sessions s on s.id = n.session_id"""
 
 
 class WaitingReceipt(NamedTuple):
@@ -186,14 +176,12 @@ def list_waiting(
     event must be before `answered_before`. Without one, a receipt is due if the session was idle since `idle_before`,
     a start's if it was idle since `start_idle_before`.
     """
-    sql = (
-        f"select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :start_idle_before "  # noqa: S608
-        "or s.last_at < case when n.event = 'session_start' then :start_idle_before else :idle_before end "
-        "and n.at < :idle_before or exists "
-        "(select 1 from events e where e.session_id = n.session_id and e.at > n.at and e.at < :answered_before "
-        f"and (e.name = 'session_end' or (e.name = 'session_start' and e.source in {CONTEXT_STARTS}) "
-        "or (e.name = 'prompt' and n.event <> 'session_start')))) order by n.session_id, n.at limit :limit"
-    )
+    sql = f"""select {_WAITING_COLUMNS} where n.judged = 0 and (s.seq is null and n.at < :start_idle_before
+        or s.last_at < case when n.event = 'session_start' then :start_idle_before else :idle_before end
+        and n.at < :idle_before or exists (select 1 from events e where e.session_id = n.session_id
+        and e.at > n.at and e.at < :answered_before and (e.name = 'session_end' or (e.name = 'session_start'
+        and e.source in {CONTEXT_STARTS}) or (e.name = 'prompt' and n.event <> 'session_start'))))
+        order by n.session_id, n.at limit :limit"""  # noqa: S608
     return rows.read(
         WaitingReceipt, sql, limit=limit, answered_before=answered_before, idle_before=idle_before,
         start_idle_before=start_idle_before,
@@ -210,21 +198,17 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
 
     A passage's id is its turn's id, "#" and its offset.
     """
-    texts = rows.all(
-        "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
-        "where i.injection_seq = :seq order by i.memory_id",
-        seq=seq,
-    )
+    sql = """select i.memory_id, m.text from injection_items i
+        left join memories m on m.id = i.memory_id where i.injection_seq = :seq order by i.memory_id"""
+    texts = rows.all(sql, seq=seq)
     return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
 
 
 def _quoted(rows: Rows, ident: str) -> str:
     """The quoted text of a turn: one passage, or all of it; "" if it is gone."""
     uuid, _, start = ident.partition("#")
-    sql = (
-        "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
-        "and p.start_at = :start where t.uuid = :uuid"
-    )
+    sql = """select t.text, p.text, p.start_at, p.end_at
+        from turns t left join passages p on p.turn_seq = t.seq and p.start_at = :start where t.uuid = :uuid"""
     turn = rows.first(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
     if turn is None:
         return ""
@@ -234,10 +218,8 @@ def _quoted(rows: Rows, ident: str) -> str:
 
 def ordinal_at(rows: Rows, session_seq: int, at: str) -> int:
     """The ordinal of the last turn of a session at or before a time; 0 for none."""
-    sql = (
-        "select max(st.ordinal) from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = :session and t.at <= :at"
-    )
+    sql = """select max(st.ordinal)
+        from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.at <= :at"""
     return rows.number(sql, session=session_seq, at=at)
 
 
@@ -256,9 +238,10 @@ def usage_since(rows: Rows, since: str, *, projects: Sequence[int] | None = None
         f"select count(*), coalesce(sum(n.tokens), 0) from injections n where {in_period}",  # noqa: S608
         since=since,
     )
+    sql = f"""select count(*), count(i.used), coalesce(sum(i.used), 0)
+        from injections n join injection_items i on i.injection_seq = n.seq where {in_period}"""  # noqa: S608
     (items,) = rows.all(
-        "select count(*), count(i.used), coalesce(sum(i.used), 0) from injections n "  # noqa: S608
-        f"join injection_items i on i.injection_seq = n.seq where {in_period}",
+        sql,
         since=since,
     )
     return UseTotals(*receipts, *items)

@@ -95,23 +95,18 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
     """Returns (text, state, more) of a memory as an image has them; None if there is no such memory."""
-    row = rows.first(
-        f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
-        "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
-        id=ident,
-    )
+    sql = f"""select m.text, coalesce(t.id, ''), m.seq, {_READ}
+        from memories m left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id"""  # noqa: S608
+    row = rows.first(sql, id=ident)
     if row is None:
         return None
     text, twin, seq, *values = row
-    links = (
-        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"
-    )
+    links = """select f.id, t.id, l.relationship, l.weight, l.created_at
+        from links l join memories f on f.seq = l.from_seq
+        join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"""
     sources = "select uuid, session_id, at, role from provenance where memory_seq = :seq order by uuid"
-    injected = (
-        "select n.id, i.score, i.reason, i.used, i.used_by from injection_items i join injections n on n.seq = i.injection_seq "
-        "where i.memory_id = :id order by n.seq"
-    )
+    injected = """select n.id, i.score, i.reason, i.used, i.used_by
+        from injection_items i join injections n on n.seq = i.injection_seq where i.memory_id = :id order by n.seq"""
     state = {
         "twin": twin,
         "columns": dict(zip(COLUMNS, values, strict=True)),
@@ -129,11 +124,9 @@ def _annotations(rows: Rows, seq: int) -> dict[str, list[Any]]:
         table: rows.all(f"select {', '.join(names)} from {table} where memory_seq = :seq order by uuid", seq=seq)  # noqa: S608
         for table, names in ANNOTATIONS.items()
     }
-    tags = rows.all(
-        "select t.name, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
-        "where x.memory_seq = :seq order by t.name",
-        seq=seq,
-    )
+    sql = """select t.name, x.by_whom, x.weight
+        from memory_topics x join topics t on t.seq = x.topic_seq where x.memory_seq = :seq order by t.name"""
+    tags = rows.all(sql, seq=seq)
     return {**annotations, "tags": tags}
 
 

@@ -109,11 +109,9 @@ def _restore_changes(rows: Rows, before: Image, after: Image, *, at: str) -> Non
     for change in belief_changes.changes_of(rows, before.item):
         if change.seq in added and not change.undone_at:
             belief_changes.set_undone(rows, change.seq, at=at)
-    sql = (
-        "insert into belief_changes (seq, memory_id, change, before, after, reason, by_whom, at, undone_at) "
-        "values (:seq, :memory_id, :change, :before, :after, :reason, :by, :at, :undone_at) "
-        "on conflict (seq) do update set undone_at = excluded.undone_at"
-    )
+    sql = """insert into belief_changes (seq, memory_id, change, before, after, reason, by_whom, at, undone_at)
+        values (:seq, :memory_id, :change, :before, :after, :reason, :by, :at, :undone_at)
+        on conflict (seq) do update set undone_at = excluded.undone_at"""
     for values in before.more["changes"]:
         rows.run(sql, **values)
 

@@ -42,11 +42,9 @@ class DigestRow(NamedTuple):
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
-    sql = (
-        "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
-        "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
-        f"where t.seq {IS_LISTED}"
-    )
+    sql = f"""select t.seq, t.uuid,
+        t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, p.root, p.seq from turns t
+        join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq where t.seq {IS_LISTED}"""  # noqa: S608
     turns = rows.read(TurnRow, sql, listed=listed(seqs))
     return {turn.seq: turn for turn in turns}
 
@@ -68,14 +66,12 @@ def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] 
 
 def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
     """Digests by row key, with their session, its project's root and the turns of their items."""
-    items = rows.grouped(
-        "select digest_seq, text, uuid from digest_items "  # noqa: S608
-        f"where {in_keys('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
-    )
-    digests = rows.all(
-        "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
-        f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs)}"
-    )
+    sql = f"""select digest_seq, text, uuid
+        from digest_items where {in_keys("digest_seq", seqs)} and kind <> 'word' and uuid <> '' order by seq"""  # noqa: S608
+    items = rows.grouped(sql)
+    sql = f"""select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq
+        join projects p on p.seq = s.project_seq where {in_keys("d.seq", seqs)}"""  # noqa: S608
+    digests = rows.all(sql)
     return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in digests}
 
 
@@ -93,12 +89,10 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     """The searchable turns before and after a turn in its session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
-        sql = (
-            "select n.turn_seq from turns own "  # noqa: S608
-            "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-            f"join session_turn n on n.session_seq = me.session_seq and n.ordinal {operator} me.ordinal join turns t "
-            f"on t.seq = n.turn_seq and t.searchable = 1 where own.seq = :seq order by n.ordinal {order} limit :each"
-        )
+        sql = f"""select n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
+            and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
+            and n.ordinal {operator} me.ordinal join turns t on t.seq = n.turn_seq and t.searchable = 1
+            where own.seq = :seq order by n.ordinal {order} limit :each"""  # noqa: S608
         side = rows.all(sql, seq=seq, each=each)
         sides.append([seq for (seq,) in side])
     return sides[0][::-1], sides[1]
@@ -110,12 +104,10 @@ MAX_TURN_DISTANCE = 60
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
     """The searchable turns after each of these in its session, in order, at most `most`."""
-    sql = (
-        "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
-        "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq join session_turn n "
-        "on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
-        f"join {JOIN_SEARCHABLE} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
-    )
+    sql = f"""select me.turn_seq, n.turn_seq from turns own join session_turn me on me.turn_seq = own.seq
+        and me.session_seq = own.session_seq join session_turn n on n.session_seq = me.session_seq
+        and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest
+        join {JOIN_SEARCHABLE} where {in_keys("own.seq", seqs)} order by me.turn_seq, n.ordinal"""  # noqa: S608
     behind = rows.grouped(sql, furthest=MAX_TURN_DISTANCE)
     return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
 
@@ -181,19 +173,17 @@ class TurnNeighbours(NamedTuple):
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
     """The place of each of these turns in its session, among the turns of these projects (None: all)."""
     spoken = f"{_SEARCHABLE_TURNS} and {in_keys('t.project_seq', projects)}"
-    neighbours = rows.all(
-        f"select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken} "  # noqa: S608
-        "and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' "
-        "order by n.ordinal desc limit 1) end, "
-        f"(select n.turn_seq {spoken} and n.ordinal < me.ordinal order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal and n.ordinal < coalesce((select n.ordinal {spoken} "
-        "and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most and t.kind <> 'assistant' "
-        "order by n.ordinal limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), "
-        f"(select n.turn_seq {spoken} and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant' "
-        "from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        f"where {in_keys('own.seq', seqs)}",
-        most=MAX_EXCHANGE_TURNS,
-    )
+    sql = f"""select own.seq, own.session_seq, own.at, case when own.kind = 'assistant' then (select n.turn_seq {spoken}
+        and n.ordinal < me.ordinal and n.ordinal > me.ordinal - :most and t.kind <> 'assistant'
+        order by n.ordinal desc limit 1) end, (select n.turn_seq {spoken} and n.ordinal < me.ordinal
+        order by n.ordinal desc limit 1), (select n.turn_seq {spoken}
+        and n.ordinal > me.ordinal and n.ordinal < coalesce((select n.ordinal {spoken}
+        and n.ordinal > me.ordinal and n.ordinal < me.ordinal + :most and t.kind <> 'assistant' order by n.ordinal
+        limit 1), me.ordinal + :most) order by n.ordinal desc limit 1), (select n.turn_seq {spoken}
+        and n.ordinal > me.ordinal order by n.ordinal limit 1), own.kind = 'assistant'
+        from turns own join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq
+        where {in_keys("own.seq", seqs)}"""  # noqa: S608
+    neighbours = rows.all(sql, most=MAX_EXCHANGE_TURNS)
     return {
         seq: TurnNeighbours(
             session=session, at=at, before=prompt or left or 0, after=answered or right or 0,
@@ -208,19 +198,17 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
 
     The memories come first: otherwise the planner would walk every searchable turn.
     """
-    return rows.all(
-        "select p.memory_seq, t.seq from provenance p cross join turns t "  # noqa: S608
-        f"where t.uuid = p.uuid and {in_keys('p.memory_seq', memory_seqs)} and p.role <> 'beside' and t.searchable = 1 "
-        f"and {in_keys('t.project_seq', projects)} order by p.memory_seq, t.seq"
-    )
+    sql = f"""select p.memory_seq, t.seq from provenance p
+        cross join turns t where t.uuid = p.uuid and {in_keys("p.memory_seq", memory_seqs)} and p.role <> 'beside'
+        and t.searchable = 1 and {in_keys("t.project_seq", projects)} order by p.memory_seq, t.seq"""  # noqa: S608
+    return rows.all(sql)
 
 
 def superseded_by_turn(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
     """(turn, memory) row keys of the superseded memories that these turns state or confirm."""
-    return rows.all(
-        "select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside' "  # noqa: S608
-        f"cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys('t.seq', turn_seqs)}"
-    )
+    sql = f"""select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside'
+        cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys("t.seq", turn_seqs)}"""  # noqa: S608
+    return rows.all(sql)
 
 
 def user_turns_between(
@@ -230,14 +218,12 @@ def user_turns_between(
 
     The sessions come first, as the memories do in `stating_turns`.
     """
-    sql = (
-        "select t.seq, t.at from (select s.seq from sessions s where s.parent = '' and s.last_at >= :since "  # noqa: S608
-        f"and (:until = '' or s.started_at < :until) and {in_keys('s.project_seq', projects)} "
-        "order by s.last_at desc limit :limit) own "
-        "cross join session_turn st cross join turns t where st.session_seq = own.seq and t.seq = st.turn_seq "
-        "and t.kind in ('user', 'relayed') and t.searchable = 1 and t.at >= :since and (:until = '' or t.at < :until) "
-        f"and {in_keys('t.project_seq', projects)} order by t.at desc, t.seq desc limit :limit"
-    )
+    sql = f"""select t.seq, t.at from (select s.seq from sessions s where s.parent = ''
+        and s.last_at >= :since and (:until = '' or s.started_at < :until) and {in_keys("s.project_seq", projects)}
+        order by s.last_at desc limit :limit) own cross join session_turn st cross join turns t
+        where st.session_seq = own.seq and t.seq = st.turn_seq and t.kind in ('user', 'relayed') and t.searchable = 1
+        and t.at >= :since and (:until = '' or t.at < :until) and {in_keys("t.project_seq", projects)}
+        order by t.at desc, t.seq desc limit :limit"""  # noqa: S608
     return rows.all(sql, since=since, until=until, limit=limit)
 
 

@@ -10,10 +10,8 @@ from csmd.store.sqlite import Rows, columns, in_keys
 from csmd.vocabulary import TurnKind
 
 _TURNS = "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"
-_STATEMENTS = (
-    "from session_turn st join statements m on m.turn_seq = st.turn_seq "
-    "where st.session_seq = :session and st.rewound = 0"
-)
+_STATEMENTS = """from session_turn st
+    join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session and st.rewound = 0"""
 
 
 class Agent(NamedTuple):
@@ -38,10 +36,8 @@ def read_conversation(
     turn = columns(
         ExportedTurn, "t", dropped="coalesce(t.dropped, 0)", rewound="st.rewound", counted="coalesce(t.counted, 0)"
     )
-    sql = (
-        f"select {turn} {_TURNS} and {in_keys('t.project_seq', projects)} and t.kind in ({kinds_named}) "
-        "order by st.ordinal limit :limit offset :offset"
-    )
+    sql = f"""select {turn} {_TURNS} and {in_keys("t.project_seq", projects)} and t.kind in ({kinds_named})
+        order by st.ordinal limit :limit offset :offset"""
     return rows.read(ExportedTurn, sql, session=session_seq, limit=limit, offset=offset)
 
 
@@ -53,20 +49,16 @@ def count_kinds(rows: Rows, session_seq: int, *, projects: Sequence[int] | None)
 
 def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -> list[str]:
     """The first `characters` of a session's first prompts in order, without rewound ones."""
-    sql = (
-        f"select substr(t.text, 1, :characters) {_TURNS} and st.rewound = 0 and t.kind in ('user', 'relayed') "
-        "order by st.ordinal limit :most"
-    )
+    sql = f"""select substr(t.text, 1, :characters) {_TURNS} and st.rewound = 0 and t.kind in ('user', 'relayed')
+        order by st.ordinal limit :most"""
     return rows.column(sql, session=session_seq, most=most, characters=characters)
 
 
 def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
     """Counts the prompts of a session since a time, up to `most`."""
-    sql = (
-        "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since "
-        "order by st.ordinal limit :most)"
-    )
+    sql = """select count(*) from (select 1
+        from sessions s join session_turn st on st.session_seq = s.seq join turns t on t.seq = st.turn_seq
+        where s.id = :ident and t.kind = 'user' and t.at >= :since order by st.ordinal limit :most)"""
     return rows.number(sql, ident=ident, since=since, most=most)
 
 
@@ -89,65 +81,51 @@ def prompt_modes(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
 
 def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
     """(kind, tool, call id, first `characters`, time) of tool calls and results in order; a result names no tool."""
-    sql = (
-        f"select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at {_TURNS} "
-        "and t.kind in ('tool_call', 'tool_result') order by st.ordinal"
-    )
+    sql = f"""select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at {_TURNS}
+        and t.kind in ('tool_call', 'tool_result') order by st.ordinal"""
     return rows.all(sql, session=session_seq, characters=characters)
 
 
 def read_statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str]]:
     """(text, gate, authority, time) of a session's statements of these projects (None: all), in order."""
-    sql = (
-        f"select m.text, m.gate, m.authority, m.at {_STATEMENTS} and {in_keys('m.project_seq', projects)} "
-        "order by st.ordinal, m.seq"
-    )
+    sql = f"""select m.text, m.gate, m.authority, m.at {_STATEMENTS} and {in_keys("m.project_seq", projects)}
+        order by st.ordinal, m.seq"""
     return rows.all(sql, session=session_seq)
 
 
 def list_gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """The traps that a session's statements name, the surest first."""
-    sql = (
-        f"select m.text {_STATEMENTS} and m.category = 'gotcha' "
-        "order by m.confidence desc, st.ordinal, m.seq limit :limit"
-    )
+    sql = f"""select m.text {_STATEMENTS} and m.category = 'gotcha'
+        order by m.confidence desc, st.ordinal, m.seq limit :limit"""
     return rows.column(sql, session=session_seq, limit=limit)
 
 
 def list_corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     """(statement, time) of the user's corrections in a session, in order."""
-    sql = (
-        f"select m.text, m.at {_STATEMENTS} and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, "
-        "m.seq"
-    )
+    sql = f"""select m.text, m.at {_STATEMENTS} and m.gate = 'correction' and m.authority = 'user'
+        order by st.ordinal, m.seq"""
     return rows.all(sql, session=session_seq)
 
 
 def session_memories(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[tuple[str, str, str]]:
     """(id, text, role) of the memories of these projects (None: all) with a source in a session, by its time."""
-    return rows.all(
-        "select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq "  # noqa: S608
-        f"where p.session_id = :session and {in_keys('m.project_seq', projects)} group by m.id, m.text "
-        "order by min(p.at), m.id",
-        session=ident,
-    )
+    sql = f"""select m.id, m.text, max(p.role) from provenance p join memories m on m.seq = p.memory_seq
+        where p.session_id = :session and {in_keys("m.project_seq", projects)}
+        group by m.id, m.text order by min(p.at), m.id"""  # noqa: S608
+    return rows.all(sql, session=ident)
 
 
 def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, int]]:
     """(receipt, event, time, tokens, memories) of the injections into a session, in order."""
-    return rows.all(
-        "select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq) "
-        "from injections n where n.session_id = :session order by n.seq",
-        session=ident,
-    )
+    sql = """select n.id, n.event, n.at, n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)
+        from injections n where n.session_id = :session order by n.seq"""
+    return rows.all(sql, session=ident)
 
 
 def list_agents(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, the earliest first."""
-    sql = (
-        "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "
-        "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant' from sessions s "
-        "where s.parent = :id order by s.started_at, s.id"
-    )
+    sql = """select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant'
+        from sessions s where s.parent = :id order by s.started_at, s.id"""
     agents = rows.read(Agent, sql, id=ident)
     return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in agents]

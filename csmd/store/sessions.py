@@ -10,11 +10,10 @@ from csmd.store import checkpoints, digests, stored_days
 from csmd.store.sqlite import Rows, in_keys
 
 #: In the order of Session's fields.
-_COLUMNS = (
-    "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
-    "(select count(*) from session_turn st where st.session_seq = s.seq), s.project_seq, s.context, exists(select 1 "
-    "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
-)
+_COLUMNS = """s.seq, s.id,
+    s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, (select count(*)
+    from session_turn st where st.session_seq = s.seq), s.project_seq, s.context, exists(select 1
+    from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"""
 
 
 class Session(NamedTuple):
@@ -67,10 +66,8 @@ def by_id(rows: Rows, ident: str) -> Session | None:
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
     """Up to five session ids that begin with `prefix`, sub-agents' only if it contains a slash."""
-    sql = (
-        "select id from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) "
-        "order by id limit 5"
-    )
+    sql = """select id
+        from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) order by id limit 5"""
     return rows.column(sql, size=len(prefix), prefix=prefix, agents=int("/" in prefix))
 
 
@@ -88,20 +85,16 @@ def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
 
 def end_times(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
     """The end times of the last people's sessions of some projects, in order, without one session."""
-    sql = (
-        f"select last_at from sessions where {in_keys('project_seq', projects)} and parent = '' and host <> 'probe' "  # noqa: S608
-        "and id <> :own order by last_at desc limit :limit"
-    )
+    sql = f"""select last_at from sessions where {in_keys("project_seq", projects)}
+        and parent = '' and host <> 'probe' and id <> :own order by last_at desc limit :limit"""  # noqa: S608
     return sorted(str(at) for (at,) in rows.all(sql, own=other_than, limit=limit))
 
 
 def is_purged(rows: Rows, session_seq: int) -> bool:
     """Whether a session has turns but no text left."""
-    sql = (
-        "select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0) from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', "
-        "'assistant')"
-    )
+    sql = """select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0)
+        from session_turn st join turns t on t.seq = st.turn_seq
+        where st.session_seq = :session and t.kind in ('user', 'relayed', 'assistant')"""
     turns, left = rows.first(sql, session=session_seq, purged=PURGED) or (0, 0)
     return bool(turns) and not left
 
@@ -125,23 +118,21 @@ def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
 
 def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
     """The transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
-    return rows.column(
-        "select path from (select s.path as path, s.seq as seq from session_turn st "
-        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq "
-        "from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
-        "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn union all "
-        "select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq join sessions p "
-        "on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by min(seq)",
-        turn=turn_seq,
-    )
+    sql = """select path from (select s.path as path, s.seq as seq from session_turn st
+        join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq
+        from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> ''
+        and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn
+        union all select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq
+        join sessions p on p.id = s.parent where st.turn_seq = :turn) found
+        where path <> '' group by path order by min(seq)"""
+    return rows.column(sql, turn=turn_seq)
 
 
 def count_with_transcript(rows: Rows, sessions: Sequence[int]) -> int:
     """Counts those of some sessions with a turn from their transcript; only hooks reported the others."""
-    sql = (
-        f"select count(*) from sessions s where {in_keys('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
-    )
+    sql = f"""select count(*)
+        from sessions s where {in_keys("s.seq", sessions)} and exists (select 1 from session_turn st
+        join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"""  # noqa: S608
     return rows.number(sql)
 
 
@@ -152,12 +143,10 @@ def live_sessions(
 
     People's sessions with a turn at or after `since` that no event has ended since, in these projects (None: all).
     """
-    sql = (
-        "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
-        f"where s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)} and s.last_at >= :since "
-        "and not exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' "
-        "and e.at >= s.last_at) order by s.last_at desc limit :limit"
-    )
+    sql = f"""select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p
+        on p.seq = s.project_seq where s.parent = '' and s.host <> 'probe' and {in_keys("s.project_seq", projects)}
+        and s.last_at >= :since and not exists (select 1 from events e where e.session_id = s.id
+        and e.name = 'session_end' and e.at >= s.last_at) order by s.last_at desc limit :limit"""  # noqa: S608
     return rows.all(sql, since=since, limit=limit)
 
 
@@ -170,11 +159,9 @@ def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
     sql = "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest"
     seqs = rows.column(sql, latest=latest)
     # A row for each session with prompts: 0 if only programs wrote them, else 1.
-    sql = (
-        "select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
-        f"where {in_keys('st.session_seq', seqs)} and st.ordinal <= :first and t.kind in ('user', 'relayed') "
-        "group by st.session_seq"
-    )
+    sql = f"""select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq
+        where {in_keys("st.session_seq", seqs)} and st.ordinal <= :first and t.kind in ('user', 'relayed')
+        group by st.session_seq"""  # noqa: S608
     typed = rows.column(sql, first=MAX_FIRST_TURNS)
     return len(typed), sum(typed)
 

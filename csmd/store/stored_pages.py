@@ -62,30 +62,26 @@ def remove_page(rows: Rows, path: str) -> None:
 
 def page_scopes(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
     """(row, key, name, root, whether in a workspace) of what may have a page: everywhere, projects, workspaces."""
-    return rows.all(
-        "select seq, key, name, root, workspace_seq > 0 or kind = 'workspace' from projects where merged_into = 0 "
-        "order by seq"
-    )
+    sql = """select seq, key, name, root, workspace_seq > 0 or kind = 'workspace'
+        from projects where merged_into = 0 order by seq"""
+    return rows.all(sql)
 
 
 def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and about which a person is asked, in order."""
-    fingerprints = rows.column(
-        "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
-        f"and t.status in ('open', 'needs_review') and {in_keys('t.project_seq', projects)} order by t.seq"
-    )
+    sql = f"""select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale'
+        and t.status in ('open', 'needs_review') and {in_keys("t.project_seq", projects)} order by t.seq"""  # noqa: S608
+    fingerprints = rows.column(sql)
     return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
 
 
 def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
     """The tool calls since a time with one of `names` in their input or made `inside` a directory, the latest first."""
-    sql = (
-        "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
-        "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
-        "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
-        "and (t.text like '%' || cast(:name as text) || '%' "
-        "or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') order by t.at desc limit :most"
-    )
+    sql = """select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd)
+        from turns t join sessions s on s.seq = t.session_seq
+        left join directories d on d.seq = t.directory_seq where t.kind in ('tool_call', 'tool_result')
+        and t.gone = 0 and t.kind = 'tool_call' and t.at > :since and (t.text like '%' || cast(:name as text) || '%'
+        or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') order by t.at desc limit :most"""
     calls = [
         call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MAX_CALLS)
     ]
@@ -99,13 +95,13 @@ def content_stamp(rows: Rows) -> tuple[object, ...]:
         rows.value("select count(*) from tombstones"),
         rows.all("select seq, name, root, workspace_seq, merged_into from projects order by seq"),
         rows.first(
-            "select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0) "
-            "from memory_topics"
+            """select count(*), coalesce(sum(memory_seq * topic_seq), 0), coalesce(sum(memory_seq * weight), 0)
+                from memory_topics"""
         ),
         rows.first("select count(*), coalesce(max(seq), 0) from symptoms"),
         rows.all(
-            "select status, count(*), max(seq), sum(version) from candidates where source = :page group by status "
-            "order by status",
+            """select status, count(*), max(seq), sum(version)
+                from candidates where source = :page group by status order by status""",
             page=candidates.PAGE,
         ),
     )

@@ -70,10 +70,8 @@ class Place(NamedTuple):
 
 _TEAM = columns(TeamRow, "t")
 _PLACE = columns(Place, "p")
-_SHARE = (
-    "select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s "
-    "join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"
-)
+_SHARE = """select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s
+    join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"""
 
 
 def find_team(rows: Rows) -> TeamRow | None:
@@ -106,10 +104,8 @@ def record_reached(rows: Rows, *, epoch: str, at: str) -> None:
 
 def record_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
-    sql = (
-        "update team "
-        "set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end"
-    )
+    sql = """update team set failure = :failure,
+        failing_since = case when failing_since = '' then :at else failing_since end"""
     rows.run(sql, failure=failure, at=at)
 
 
@@ -149,14 +145,10 @@ def unshare_project(rows: Rows, project: int) -> str:
 def queue_project(rows: Rows, share: Share) -> None:
     """Queues everything shared of a project."""
     _queue(rows, PROJECT, share.name)
-    memory_ids = (
-        "select id from memories where project_seq = :project and twin_of = 0 "
-        "and seq not in (select memory_seq from team_memories) order by seq"
-    )
-    sessions = (
-        "select s.id from sessions s where s.project_seq = :project and exists "
-        "(select 1 from digests d where d.session_seq = s.seq)"
-    )
+    memory_ids = """select id from memories where project_seq = :project
+        and twin_of = 0 and seq not in (select memory_seq from team_memories) order by seq"""
+    sessions = """select s.id
+        from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"""
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=share.project_seq):
             _queue(rows, kind, ident)
@@ -206,12 +198,9 @@ class SharedSession(NamedTuple):
 
 def find_shared_memory(rows: Rows, ident: str) -> SharedMemory | None:
     """One's own memory in a shared project; None for any other."""
-    return rows.read_one(
-        SharedMemory,
-        "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
-        "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
-        id=ident,
-    )
+    sql = """select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq
+        where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)"""
+    return rows.read_one(SharedMemory, sql, id=ident)
 
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
@@ -222,12 +211,9 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
 
 def find_shared_session(rows: Rows, ident: str) -> SharedSession | None:
     """A session of a shared project; None for any other."""
-    return rows.read_one(
-        SharedSession,
-        "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
-        "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
-        id=ident,
-    )
+    sql = """select n.seq, n.project_seq, n.parent, n.host, n.last_at
+        from sessions n join team_shares s on s.project_seq = n.project_seq where n.id = :id"""
+    return rows.read_one(SharedSession, sql, id=ident)
 
 
 # --- colleagues' memories
@@ -243,12 +229,10 @@ def find_project(rows: Rows, name: str, *, workspace: str) -> int | None:
 
     A project in a workspace there matches only a project in the same workspace here.
     """
-    sql = (
-        "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
-        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
-        "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
-        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"
-    )
+    sql = """select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name
+        left join projects w on w.seq = p.workspace_seq and w.seq > 0
+        where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name)
+        and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq"""
     seqs = rows.column(sql, name=name, wall=workspace)
     is_shared = bool(seqs) and rows.has("team_shares", project_seq=seqs[0])
     return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
@@ -289,7 +273,6 @@ def record_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
 
 def count_received(rows: Rows) -> list[tuple[str, int, int]]:
     """(author, project, memories) of colleagues' projects."""
-    return rows.all(
-        "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
-        "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
-    )
+    sql = """select p.author, p.project_seq, count(t.memory_seq) from team_places p
+        left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"""
+    return rows.all(sql)

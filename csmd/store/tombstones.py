@@ -64,10 +64,8 @@ def _insert(
 ) -> None:
     mark = mark or Mark("", 0, 0, 0)
     of = {"kind": kind, "hash": hash_, "part_of": part_of, "place": place, "authority": by, "created_at": now}
-    conflict = (
-        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
-        "else tombstones.authority end, created_at = excluded.created_at, again_at = ''"
-    )
+    conflict = """on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user'
+        then 'user' else tombstones.authority end, created_at = excluded.created_at, again_at = ''"""
     rows.insert("tombstones", conflict, **of, words=mark.words, anchor=mark.anchor, anchor_at=mark.anchor_at)
 
 
@@ -89,10 +87,8 @@ def _match_statement(rows: Rows, text: str, *, correction: bool, key: bytes) -> 
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
     # The statement may have a word more or less than what was forgotten, but not another word in its place.
     marks = ", ".join(f"'{hash_}'" for hash_ in (exact, whole, *near))
-    sql = (
-        "select authority, part_of, place, created_at, again_at from tombstones "  # noqa: S608
-        f"where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole"
-    )
+    sql = f"""select authority, part_of, place, created_at, again_at
+        from tombstones where kind = 'memory' and hash in ({marks}) or kind = 'near' and hash = :whole"""  # noqa: S608
     return rows.read(_Tombstone, sql, whole=whole)
 
 
@@ -220,14 +216,12 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 
 
 def _copy_place(rows: Rows, old: str, new: str) -> None:
-    sql = (
-        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
-        "again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, "
-        "anchor_at, authority, created_at, again_at from tombstones where place = :old "
-        "on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user' "
-        "else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at "
-        "where excluded.created_at >= tombstones.created_at"
-    )
+    sql = """insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at,
+        authority, created_at, again_at) select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest),
+        :new, words, anchor, anchor_at, authority, created_at, again_at from tombstones where place = :old
+        on conflict (kind, hash, part_of) do update set authority = case when excluded.authority = 'user' then 'user'
+        else tombstones.authority end, created_at = excluded.created_at, again_at = excluded.again_at
+        where excluded.created_at >= tombstones.created_at"""
     rows.run(sql, old=old, new=new, rest=34 + len(old))
 
 
@@ -243,10 +237,9 @@ def has_purged(rows: Rows) -> bool:
 
 def purge_state(rows: Rows) -> tuple[int, str]:
     """Returns (how much was purged, when last); data read before a change must not be written."""
-    (state,) = rows.all(
-        "select count(*), coalesce(max(created_at), '') from tombstones "
-        "where kind in ('text', 'turn', 'session', 'project', 'file')"
-    )
+    sql = """select count(*), coalesce(max(created_at), '')
+        from tombstones where kind in ('text', 'turn', 'session', 'project', 'file')"""
+    (state,) = rows.all(sql)
     return state
 
 
@@ -311,10 +304,8 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     places = [hash_name("session", session, key) for session in sessions] if has_kind(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
-        sql = (
-            "select hash, words, anchor, anchor_at from tombstones "
-            "where place = :place and place <> '' and kind = 'secret'"
-        )
+        sql = """select hash, words, anchor, anchor_at
+            from tombstones where place = :place and place <> '' and kind = 'secret'"""
         stored |= set(rows.all(sql, place=place))
     return _cached_marks(tuple(Mark(*row) for row in sorted(stored)), key)
 

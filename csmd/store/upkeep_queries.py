@@ -29,11 +29,9 @@ def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memor
 
 def memories_to_archive(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys whose `archive_at` has passed."""
-    sql = (
-        "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
-        "and m.twin_of = 0 and m.archive_at < (select count(*) from activity a where a.project_seq = m.project_seq) "
-        "order by m.seq"
-    )
+    sql = """select m.id from memories m
+        where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 and m.twin_of = 0
+        and m.archive_at < (select count(*) from activity a where a.project_seq = m.project_seq) order by m.seq"""
     return rows.column(sql, after=after, to=to)
 
 
@@ -42,24 +40,20 @@ def memories_without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
 
     Statements at the command line and memories imported from another home (`brought`) are left out: they have no turns.
     """
-    sql = (
-        "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
-        "and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:' "
-        "or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1 from belief_changes c "
-        "where c.memory_id = m.id and c.change = 'brought') order by m.seq"
-    )
+    sql = """select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive'
+        and not exists (select 1 from provenance p where p.memory_seq = m.seq and (substr(p.uuid, 1, 4) = 'cli:'
+        or exists (select 1 from turns t where t.uuid = p.uuid))) and not exists (select 1
+        from belief_changes c where c.memory_id = m.id and c.change = 'brought') order by m.seq"""
     return rows.column(sql, after=after, to=to)
 
 
 def memories_without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
     """Returns the memories between two row keys that an embedding model skipped; those that wait are left out."""
-    sql = (
-        "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
-        "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "
-        "where m.seq > :after and m.seq <= :to and not exists (select 1 from vectors x where x.kind = 'memory' "
-        "and x.model_seq = v.seq and x.row_seq = m.seq) and not exists (select 1 from embed_again e "
-        "where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id"
-    )
+    sql = """select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position
+        from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0)
+        where m.seq > :after and m.seq <= :to and not exists (select 1
+        from vectors x where x.kind = 'memory' and x.model_seq = v.seq and x.row_seq = m.seq) and not exists (select 1
+        from embed_again e where e.kind = 'memory' and e.model_seq = v.seq and e.row_seq = m.seq) order by m.id"""
     return rows.column(sql, after=after, to=to)
 
 
@@ -67,8 +61,8 @@ def about_memory(rows: Rows, memory_id: str) -> list[Candidate]:
     """Returns the waiting candidates of upkeep about a memory."""
     return candidates.where(
         rows,
-        f"m.status in ('open', 'needs_review') and m.kind in ({_OF_UPKEEP}) "
-        "and ' ' || m.memory_ids || ' ' like '% ' || cast(:id as text) || ' %' order by m.seq",
+        f"""m.status in ('open', 'needs_review') and m.kind in ({_OF_UPKEEP})
+            and ' ' || m.memory_ids || ' ' like '% ' || cast(:id as text) || ' %' order by m.seq""",
         id=memory_id,
     )
 
@@ -86,10 +80,8 @@ def memories_to_review(
 
     They were saved by a model unasked, or are not the user's, less sure than `below` and created since `since`.
     """
-    sql = (
-        "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
-        "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
-        f"and t.seq not in (select memory_seq from team_memories) and {in_keys('t.project_seq', projects)} "
-        "order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit"
-    )
+    sql = f"""select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0
+        and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user'))
+        and t.seq not in (select memory_seq from team_memories) and {in_keys("t.project_seq", projects)}
+        order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit"""  # noqa: S608
     return rows.column(sql, below=below, since=since, limit=limit)

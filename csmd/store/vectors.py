@@ -53,12 +53,11 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
         )
     table = vector_table("passage", model_seq)
-    rows.run(
-        f"create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage' "  # noqa: S608
-        f"and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)} "
-        f"and kind = 'passage' and seq = old.seq and project_seq = (select project_seq from {table} "
-        f"where rowid = old.seq); delete from {table} where rowid = old.seq; end"
-    )
+    sql = f"""create trigger if not exists {table}_delete after delete on vectors when old.kind = 'passage'
+        and old.model_seq = {int(model_seq)} begin delete from vector_codes where model_seq = {int(model_seq)}
+        and kind = 'passage' and seq = old.seq and project_seq = (select project_seq
+        from {table} where rowid = old.seq); delete from {table} where rowid = old.seq; end"""  # noqa: S608
+    rows.run(sql)
 
 
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
@@ -127,10 +126,8 @@ def _read_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | Non
 def read_backlog(rows: Rows, kind: str, model: int, *, limit: int) -> list[tuple[int, int, str]]:
     """(row key, project, text) of the next rows without a vector of this model, first those that had one."""
     selected = f"select p.seq, p.project_seq, {_WORDS[kind]}"
-    sql = (
-        f"{selected} join embed_again a on a.row_seq = p.seq "
-        "where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"
-    )
+    sql = f"""{selected} join embed_again a on a.row_seq = p.seq
+        where a.model_seq = :model and a.kind = :kind order by a.row_seq limit :limit"""
     changed = rows.all(sql, model=model, kind=kind, limit=limit)
     after = cursors.read_cursor(rows, f"embed-{kind}", str(model))
     return changed or rows.all(f"{selected} where p.seq > :after order by p.seq limit :limit", after=after, limit=limit)
@@ -221,10 +218,8 @@ def vectors_of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[b
 
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """(model's name, start, end, vector) of every part of a row, of every model."""
-    sql = (
-        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n "
-        "on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"
-    )
+    sql = """select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n
+        on n.seq = v.model_seq where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at"""
     parts = rows.all(sql, kind=kind, row=row_seq)
     vectors = [(name, start, end, _read_vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
     return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
@@ -288,27 +283,21 @@ def vector_hits(
             sql = f"select seq {among} order by vec_distance_hamming(vec_bit(code), vec_bit(:code)) limit :most"
             signed = rows.all(sql, code=vector_signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # One row at a time, in storage order: vec0 reads everything to find several.
-            near = (
-                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance "  # noqa: S608
-                f"from json_each(:listed) listed cross join {table} v on v.rowid = listed.value "
-                "order by distance limit :limit"
-            )
+            near = f"""select v.rowid,
+                vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed
+                cross join {table} v on v.rowid = listed.value order by distance limit :limit"""  # noqa: S608
             values = {"listed": str(sorted(seq for (seq,) in signed))}
-        sql = (
-            f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
-            "join vectors v on v.seq = near.rowid"
-        )
+        sql = f"""select v.row_seq, v.start_at, v.end_at, near.distance * near.distance
+            from ({near}) near join vectors v on v.seq = near.rowid"""  # noqa: S608
         hits += rows.all(sql, vector=vector, limit=limit, **values)
     return sorted(hits, key=lambda row: (row[3], row[0]))[:limit]
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
     """Row key -> squared distance of its nearest vector from `vector`, of those of these rows with a vector."""
-    sql = (
-        "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
-        f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
-        f"where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"
-    )
+    sql = f"""select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector)))
+        from vectors v cross join {vector_table(kind, model)} t on t.rowid = v.seq
+        where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"""  # noqa: S608
     squares = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
     return {seq: distance**2 for seq, distance in squares}
 
@@ -328,18 +317,14 @@ def find_problems(rows: Rows) -> list[str]:
 
 def _find_problems(rows: Rows, kind: str, model: int) -> list[str]:
     of = {"kind": kind, "model": model}
-    sql = (
-        f"select v.seq, b.project_seq from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq "  # noqa: S608
-        "where v.kind = :kind and v.model_seq = :model"
-    )
+    sql = f"""select v.seq, b.project_seq
+        from vectors v left join {_TABLES[kind]} b on b.seq = v.row_seq where v.kind = :kind and v.model_seq = :model"""  # noqa: S608
     listed: dict[int, int | None] = dict(rows.all(sql, **of))
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
-    sql = (
-        f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
-        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-    )
+    sql = f"""select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists (select 1
+        from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists (select 1
+        from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"""  # noqa: S608
     skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
